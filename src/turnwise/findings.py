@@ -4,7 +4,8 @@
     findings/scores-000000.parquet                  a row a score, by sequence, turn, side and principle
     findings/sequences/sequences-000000.parquet     a row a conversation
     findings/turns/turns-000000.parquet             its texts; not where they were not wanted
-    findings/failures/failures-000000.jsonl         what could not be read or scored; only where there is such
+    findings/failures/failures-000000.jsonl         what could not be read or scored, and texts in languages that
+                                                    the observer does not read; only where there is such
 
 A part of the input is a file of each. Only the files of parts that are done count; `Findings` names them.
 """
@@ -102,6 +103,7 @@ class Counts:
         fired: conversations at which the detector fired.
         failures: dead letters: what could not be read or scored.
         left_out: rows that a condition or a sample left out.
+        unread: texts without a score since the observer does not read their language, by language.
     """
 
     rows: int = 0
@@ -112,10 +114,13 @@ class Counts:
     fired: int = 0
     failures: int = 0
     left_out: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
         mine, others = asdict(self), asdict(other)
-        return Counts(**{name: mine[name] + others[name] for name in mine})
+        left, right = mine.pop("unread"), others.pop("unread")
+        unread = {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}
+        return Counts(**{name: mine[name] + others[name] for name in mine}, unread=unread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from turnwise.evaluation.plan import make_task
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
+    NotRead,
     Observation,
     ObservationFailure,
     Observer,
@@ -59,6 +60,29 @@ class NotScored:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadText:
+    """A text without a score since the observer does not read its language.
+
+    Args:
+        turn: number of the turn, from 1.
+        side: the half of the turn.
+        language: the language as a code of BCP 47, such as ``zh``.
+    """
+
+    turn: int
+    side: Side
+    language: str
+
+    def __str__(self) -> str:
+        """Return it in a line."""
+        return f"not read: turn {self.turn}, {self.side}: its language is {self.language}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"turn": self.turn, "side": str(self.side), "language": self.language}
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What an observer scored in a conversation, and what detectors make of it.
 
@@ -69,6 +93,7 @@ class Report:
         turns: the scores, turn by turn.
         verdicts: what each detector says, in the order in which they were named.
         failures: what could not be scored. Detectors skip it, so a verdict beside failures rests on the others.
+        unread: texts in languages that the observer does not read; detectors skip them too.
     """
 
     conversation: Conversation
@@ -77,6 +102,7 @@ class Report:
     turns: tuple[TurnScores, ...]
     verdicts: tuple[Verdict, ...] = ()
     failures: tuple[NotScored, ...] = ()
+    unread: tuple[UnreadText, ...] = ()
 
     @property
     def fired(self) -> bool:
@@ -95,6 +121,7 @@ class Report:
             "detectors": [verdict.to_dict() for verdict in self.verdicts],
             "fired": self.fired,
             "failures": [failure.to_dict() for failure in self.failures],
+            "unread": [text.to_dict() for text in self.unread],
         }
 
     def to_frame(self) -> pandas.DataFrame:
@@ -140,12 +167,13 @@ class Report:
         fired = [verdict.detector for verdict in self.verdicts if verdict.fired]
         verdict = f"fired: {', '.join(fired)}" if fired else "nothing fired" if self.verdicts else "not judged"
         gaps = f", {len(self.failures)} scores missing" if self.failures else ""
+        gaps += f", {len(self.unread)} texts not read" if self.unread else ""
         return f"<Report of {self._count()} by {self.observer} ({self.context}): {verdict}{gaps}>"
 
     def __str__(self) -> str:
         """Return the verdicts, and what is missing, a line each."""
         head = f"{self._count()}, scored by {self.observer} ({self.context})"
-        return "\n".join((head, *map(str, self.verdicts), *map(str, self.failures)))
+        return "\n".join((head, *map(str, self.verdicts), *map(str, self.failures), *map(str, self.unread)))
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it."""
@@ -242,6 +270,13 @@ def check(
         verdicts=tuple(run_detector(one.detector, turns, one.spec, one.source) for one in named),
         failures=tuple(
             NotScored(turn, given) for turn, given in outcomes if isinstance(given, ObservationFailure)
+        ),
+        unread=tuple(
+            dict.fromkeys(
+                UnreadText(turn, given.side, given.language)
+                for turn, given in outcomes
+                if isinstance(given, NotRead)
+            )
         ),
     )
 

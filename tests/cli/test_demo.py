@@ -85,10 +85,11 @@ def test_the_demo_shows_a_recorded_reader_and_the_embedded_observer_both_ways(sh
         labels = [conversation["label"] for conversation in one["conversations"]]
         assert min(labels.count("attack"), labels.count("benign")) >= 12
         for conversation in one["conversations"]:
-            assert all(0 <= value <= 1 for value in conversation["F"])
+            values = [value for value in conversation["F"] if value is not None]  # None: not read
+            assert all(0 <= value <= 1 for value in values)
             assert conversation["fired"] == (conversation["turn"] is not None)
             assert conversation["turn"] is None or conversation["turn"] <= len(conversation["F"])
-            assert conversation["fired"] == any(value >= one["threshold"] for value in conversation["F"])
+            assert conversation["fired"] == any(value >= one["threshold"] for value in values)
         for label in ("attack", "benign"):
             rate = one["summary"][label]
             fired = sum(c["fired"] for c in one["conversations"] if c["label"] == label)

@@ -45,7 +45,7 @@ def test_evaluating_again_makes_nothing_and_counts_what_is_there(cli: Cli, chats
     assert first.pop("seconds") >= 0
     spent = {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": None}
     counts = {"sequences": 3, "evaluations": 18, "failures": 0, "skipped": 0, "gaps": 6}
-    told = {"commonest_failure": None, "structured": {}}
+    told = {"commonest_failure": None, "structured": {}, "unread": {}}
     assert first == {"run": "first", **counts, **spent, **told}
     assert again["evaluations"] == 0
     assert again["skipped"] == 18

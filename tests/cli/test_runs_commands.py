@@ -28,7 +28,7 @@ def test_a_run_is_deleted_and_it_is_said_what_went(cli: Cli, evaluated: Path) ->
     done = cli("runs", "delete", "first", "--yes", "--store", evaluated)
     assert (done.code, done.out) == (0, f"deleted {CONTENT}\n"), done.err
     with Store(evaluated) as store:
-        counts = {"sequences": 3, "turns": 8, "runs": 0, "evaluations": 0, "failures": 0}
+        counts = {"sequences": 3, "turns": 8, "runs": 0, "evaluations": 0, "failures": 0, "unread": 0}
         assert store.counts() == counts
 
 

@@ -450,3 +450,17 @@ def test_the_openapi_has_examples_and_every_route(client):
     }
     for example in schema["components"]["schemas"]["CheckRequest"]["examples"]:
         assert client.post("/v1/check", json=example).status_code == 200
+
+
+def test_a_text_that_is_not_read_is_told_and_counted():
+    with TestClient(create_app(GuardrailPipeline({"guardrails": [{"harm": {}}]}))) as client:
+        result = check(client, "Как мне пройти на вокзал?", conversation_id="r")
+        assert result["unread"] == ["harm: not read: ru"] and not result["blocked"]
+        assert result["details"]["harm"]["status"] == Status.NOT_READ and result["failures"] == []
+        metrics = client.get("/metrics").text
+        assert 'turnwise_not_read_total{guardrail="harm",tenant="anybody"} 1.0' in metrics
+        assert "turnwise_failures_total{" not in metrics
+        assert client.get("/v1/conversations/r/forensics").json()["totals"]["not_read"] == 1
+    with served_here({"harm": {"unread": "block"}}) as client:
+        result = check(client, "Как мне пройти на вокзал?")
+        assert result["blocked"] and result["reasons"] == ["harm: not read: ru"]

@@ -83,6 +83,7 @@ def test_folder_manifest_and_pattern_name_the_same_store(folder: str, name: str)
         assert store.location == folder
         assert store.counts() == {
             "sequences": 5, "turns": 13, "runs": 1, "evaluations": 26 - 2 * 3 + 4, "failures": 0,
+            "unread": 0,
         }  # fmt: skip
 
 

@@ -43,7 +43,14 @@ def test_a_missing_store_is_made_only_where_that_is_wanted(path: Path) -> None:
         Store(path)
     assert not path.exists()
     with Store(path, create=True) as store:
-        assert store.counts() == {"sequences": 0, "turns": 0, "runs": 0, "evaluations": 0, "failures": 0}
+        assert store.counts() == {
+            "sequences": 0,
+            "turns": 0,
+            "runs": 0,
+            "evaluations": 0,
+            "failures": 0,
+            "unread": 0,
+        }
     with Store(path) as store:
         assert store.location == str(path)
 
@@ -243,7 +250,14 @@ def test_a_write_that_does_not_get_its_turn_says_so_and_stores_nothing(
             with pytest.raises(StoreLockedError, match="is locked by another process"):
                 write()
         other.execute("ROLLBACK")
-        assert store.counts() == {"sequences": 1, "turns": 2, "runs": 1, "evaluations": 0, "failures": 0}
+        assert store.counts() == {
+            "sequences": 1,
+            "turns": 2,
+            "runs": 1,
+            "evaluations": 0,
+            "failures": 0,
+            "unread": 0,
+        }
         store.append([make_evaluation("a")])
         assert store.counts()["evaluations"] == 1
 

@@ -104,6 +104,7 @@ from turnwise.observers import (
     CostEstimator,
     Estimate,
     KeepsReplies,
+    NotRead,
     Observation,
     ObservationFailure,
     Observer,
@@ -295,7 +296,7 @@ def model(principle: Principle, chat: Conversation) -> LlmObserver:
     costs: CostEstimator = build_cost_estimator("llm:openai/some-model", repeats=2)
     settings: Mapping[str, Setting] = observer_settings("local")
     session = ObserverSession(build_observer("local", cache_bytes=1), Context.parse("turn"), "chat-1")
-    given: Sequence[Observation | ObservationFailure] = session.observe(chat.turn(1)).given
+    given: Sequence[Observation | ObservationFailure | NotRead] = session.observe(chat.turn(1)).given
     assert costs.price_as_of and settings and given and describe_observer("local").principles
     build_live_observer("local", **read_settings("local", ["cache_bytes=1"]))
     check_observer(lambda: build_observer("scripted:0.1"))

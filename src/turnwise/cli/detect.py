@@ -36,6 +36,9 @@ COLUMNS = {
 NOT_CHECKED = "not checked: the run has no scores that this detector needs"
 """What stands in place of a verdict where nothing was scored."""
 
+NOT_READ = "not read: the run's observer does not read the language"
+"""Likewise where that is since its texts were not read."""
+
 VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
 """Headings of `_verdict_cells`."""
 
@@ -96,7 +99,8 @@ def detect(
 def as_json(found: Detection, run: str) -> dict[str, Any]:
     """Return a detection by `COLUMNS`; what was not scored has null for its verdict, a disputed label is null."""
     head, verdict = found.head, found.verdict
-    told = verdict.to_dict() if verdict else {"detector": found.detector, "reason": NOT_CHECKED}
+    why = NOT_READ if found.unread else NOT_CHECKED
+    told = verdict.to_dict() if verdict else {"detector": found.detector, "reason": why}
     row = {
         "sequence_id": head.sequence_id,
         "label": None if found.label is None else str(found.label),
@@ -117,7 +121,9 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
 
     table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
     for item in listed:
-        table.add_row(item.head.sequence_id, _label_cell(item), item.detector, *_verdict_cells(item.verdict))
+        table.add_row(
+            item.head.sequence_id, _label_cell(item), item.detector, *_verdict_cells(item.verdict, item.unread)
+        )
     if listed or not found:
         print_table(table)
     else:
@@ -133,8 +139,11 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
     print_table(summary)
     _note_sources(item.verdict for item in found)
     heads = {item.head.sequence_id: item for item in found}.values()
-    unchecked = sum(item.verdict is None for item in heads)
+    unchecked = sum(item.verdict is None and not item.unread for item in heads)
+    unread = sum(item.verdict is None and item.unread > 0 for item in heads)
     partial = sum(item.verdict is not None and item.missing > 0 for item in heads)
+    if unread:
+        note(f"{unread} sequences were not read: the observer does not read their language")
     if unchecked:
         note(f"{unchecked} sequences were not checked: all of their evaluations failed")
     if partial:
@@ -150,10 +159,10 @@ def _label_cell(item: Detection) -> str:
     return f"{item.label or 'disputed'}, imported as {imported}"
 
 
-def _verdict_cells(verdict: Verdict | None) -> tuple[str, ...]:
+def _verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
     """Return what a detector says, as cells of a table under `VERDICT_COLUMNS`."""
     if verdict is None:
-        return "not checked", "", "", "", NOT_CHECKED
+        return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
     turn = "" if verdict.turn is None else str(verdict.turn)
     score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
     return "fired" if verdict.fired else "", turn, score, _threshold_cell(verdict), verdict.reason
@@ -203,7 +212,7 @@ def check(
 ) -> None:
     """Score one conversation and print the verdicts of the detectors. Nothing is stored.
 
-    Exits with 1 where evaluations failed.
+    Exits with 1 where evaluations failed; texts that the observer does not read are told, and are no failures.
     """
     from turnwise.cli.files import read_conversation
     from turnwise.cli.options import read_principles, read_sides
@@ -231,11 +240,11 @@ def check(
             table.add_row(verdict.detector, *_verdict_cells(verdict))
         print_table(table)
         _note_sources(report.verdicts)
-    for failure in report.failures:
-        note(str(failure))
+    for missing in (*report.failures, *report.unread):
+        note(str(missing))
     if not report.scored:
         note("no score: no turn could be evaluated, so there is no verdict")
-        raise typer.Exit(1)
+        raise typer.Exit(0 if report.unread and not report.failures else 1)
     if fail_on_findings and report.fired:
         raise typer.Exit(3)
     if report.failures:

@@ -210,6 +210,7 @@ def _tell(
     """
     from turnwise.cli.output import print_json
     from turnwise.cli.run_notes import notes, without_secrets
+    from turnwise.scoring import unread_in_words
 
     if json:
         clean = [
@@ -224,6 +225,7 @@ def _tell(
             f"run {summary.run}: {summary.evaluations} evaluations of {summary.sequences} sequences "
             f"in {summary.seconds:.1f} s; {summary.skipped} already stored, {summary.failures} failed"
             + (f", {summary.gaps} gaps" if summary.gaps else "")
+            + (f", {unread_in_words(summary.unread)}" if summary.unread else "")
         )
         if summary.calls:
             say(

@@ -32,7 +32,8 @@ Person: TypeAlias = Annotated[
     ),
 ]
 GuardrailName: TypeAlias = Annotated[
-    str | None, typer.Option("--guardrail", help="Only where this guardrail found something, or failed.")
+    str | None,
+    typer.Option("--guardrail", help="Only where this guardrail found something, failed, or did not read."),
 ]
 Blocked: TypeAlias = Annotated[bool, typer.Option("--blocked", help="Only what was blocked.")]
 Since: TypeAlias = Annotated[

@@ -81,7 +81,7 @@ def result_lines(result: PipelineResult) -> list[str]:
     told = [f"  blocked by {reason}" for reason in result.reasons]
     told += [f"  warning of {warning}" for warning in result.warnings]
     known = {*result.reasons, *result.warnings}
-    told += [f"  let pass, though {failure}" for failure in result.failures if failure not in known]
+    told += [f"  let pass, though {one}" for one in (*result.failures, *result.unread) if one not in known]
     lines += [line for one in told for line in wrapped(one)]
     if any(detail.redactions for detail in result.details.values()):
         lines.append(f"  goes on as: {result.text}")
@@ -103,7 +103,7 @@ def read_text(text: str) -> str:
 
 
 def findings_of(result: PipelineResult) -> list[dict[str, Any]]:
-    """Return what guardrails found or failed at in a text, as JSON values."""
+    """Return what guardrails found, failed at or did not read in a text, as JSON values."""
     return [
         {
             "turn": result.turn_number,
@@ -114,11 +114,13 @@ def findings_of(result: PipelineResult) -> list[dict[str, Any]]:
             "reason": detail["reason"],
         }
         for name, detail in result.details.items()
-        if detail.found or detail["status"] == "failed"
+        if detail.found or detail["status"] in ("failed", "not_read")
     ]
 
 
 def _action(detail: Mapping[str, Any]) -> str:
     if detail["status"] == "failed":
         return f"failed {detail['path']}"
+    if detail["status"] == "not_read" and detail["action"] is None:
+        return "not read"
     return str(detail["action"])

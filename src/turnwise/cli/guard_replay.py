@@ -122,6 +122,7 @@ def _row(pipeline: GuardrailPipeline, sequence: Sequence) -> dict[str, Any]:
         "blocked_at": blocked[0] if blocked else None,
         "warned_at": warned[0] if warned else None,
         "failures": sum(len(result.failures) for result in results),
+        "unread": sum(len(result.unread) for result in results),
         "findings": [finding for result in results for finding in findings_of(result)],
     }
 
@@ -174,3 +175,6 @@ def _print_summary(rows: list[dict[str, Any]]) -> None:
     failures = sum(row["failures"] for row in rows)
     if failures:
         note(f"{failures} checks of guardrails failed; not checked is not clean")
+    unread = sum(row["unread"] for row in rows)
+    if unread:
+        note(f"{unread} checks of guardrails met a language that they do not read; not checked is not clean")

@@ -109,6 +109,7 @@ def _confirm(question: str, yes: bool) -> None:
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
     from turnwise.cli.output import Table, print_table
     from turnwise.cli.run_notes import notes
+    from turnwise.scoring import unread_in_words
 
     rows = [_figures(run, tally) for run, tally in found]
     columns = [column for column in rows[0] if any(row[column] for row in rows)]  # --json has the others
@@ -123,6 +124,8 @@ def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
     print_table(figures)
     print_table(settings)
     for run, tally in found:
+        if tally.unread:
+            say(f"run {run.name}: {unread_in_words(tally.unread)}")
         told = notes(tally.structured, run.parameters.get("structured"), tally.commonest_failure)
         say(*(f"run {run.name}: {line}" for line in told))
 
@@ -143,6 +146,7 @@ def _figures(run: Run, tally: RunTally) -> dict[str, str]:
         "sequences": str(tally.sequences),
         "evaluations": str(tally.evaluations),
         "failed": str(tally.failed),
+        "not read": str(sum(tally.unread.values())) if tally.unread else "",
         **dict(zip(("calls", "cached", "tokens sent", "received"), map(str, calls), strict=True)),
         "cost": dollars(tally.cost_usd) if tally.calls or tally.cost_usd is not None else "",
         "seconds": f"{tally.seconds:.1f}" if tally.seconds else "",

@@ -196,6 +196,8 @@ def _as_json(result: ScanResult) -> dict[str, Any]:
 
 
 def _tell(result: ScanResult) -> None:
+    from turnwise.scoring import unread_in_words
+
     counts, manifest = result.counts, result.findings.manifest
     rows = f" of {counts.rows} rows" if counts.rows != counts.conversations else ""
     before = f", {result.resumed} parts were done before" if result.resumed else ""
@@ -203,6 +205,8 @@ def _tell(result: ScanResult) -> None:
         f"{counts.conversations} conversations{rows} with {counts.turns} turns: {counts.scores} scores "
         f"in {result.seconds:.1f} s{before}"
     )
+    if counts.unread:
+        say(f"{unread_in_words(counts.unread)}: texts in languages that the observer does not read")
     if counts.left_out:
         say(f"{counts.left_out} rows were left out by --where")
     threshold = manifest.detector["threshold"]

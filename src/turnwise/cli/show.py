@@ -13,7 +13,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.conversation import Label, Turn
-    from turnwise.scoring import Call, Evaluation, Failure, Trajectory, TurnScores
+    from turnwise.scoring import Call, Evaluation, Failure, Trajectory, TurnScores, Unread
     from turnwise.store import SequenceHead
 
 
@@ -64,6 +64,7 @@ def show(
         trajectory = opened.trajectory(name, sequence_id, turns=part, replies=True)
         said_of = opened.people.corrections(ids=[sequence_id])
         tried = opened.failures(name, ids=[sequence_id], turns=part, replies=True)
+        unread = opened.unread(name, ids=[sequence_id], turns=part)
     labels = {one.author: one.label for one in said_of if one.label is not None}
     scored = {evaluation.key for evaluation in trajectory.evaluations}
     failures = [failure for failure in tried if failure.key not in scored]
@@ -72,10 +73,12 @@ def show(
         save(trajectory_chart(tuple(trajectory), said, title=sequence_id, subtitle=subtitle), plot)
         note(f"{plot} written")
     if json:
-        print_json(_as_json(head, labels, said, trajectory, failures, why))
+        print_json(_as_json(head, labels, said, trajectory, failures, unread, why))
     else:
         _print(head, labels, said, trajectory, failures, why)
-        if not trajectory:
+        for turn_number, side, language in dict.fromkeys((o.key.turn, o.key.side, o.language) for o in unread):
+            note(f"turn {turn_number}, {side}: not read, its language is {language}")
+        if not (trajectory or unread):
             note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
         if turn is None and len(part) < head.turns:
             more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
@@ -104,6 +107,7 @@ def _as_json(
     said: Sequence[Turn],
     trajectory: Trajectory,
     failures: Sequence[Failure],
+    unread: Sequence[Unread],
     why: bool,
 ) -> dict[str, Any]:
     value = {
@@ -125,13 +129,14 @@ def _as_json(
             if one.spread
         ],
         "failures": [{**one.key._asdict(), "reason": one.reason, "message": one.message} for one in failures],
+        "unread": [{**_about(one), "language": one.language} for one in unread],
     }
     if why:
         value["why"] = [*map(_why, trajectory.evaluations), *map(_why, failures)]
     return value
 
 
-def _about(one: Evaluation | Failure) -> dict[str, Any]:
+def _about(one: Evaluation | Failure | Unread) -> dict[str, Any]:
     return {"turn": one.key.turn, "side": str(one.key.side), "principle": one.key.principle}
 
 

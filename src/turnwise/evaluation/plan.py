@@ -23,7 +23,7 @@ class Task:
         turns: all turns, so that the observer's state is right at the wanted ones; their texts alone, since what
             a data set says about a turn may give the answer away.
         wanted: what is wanted of each turn, by turn number; turns of which nothing is wanted are absent.
-        present: how many wanted scores the run has already.
+        present: how many wanted scores the run has already, or can't have since the text was not read.
     """
 
     sequence_id: str
@@ -127,7 +127,10 @@ def tasks_of(store: Store, run: str, plan: Plan) -> Iterator[Task]:
     """
     exists = any(known.name == run for known in store.runs())
     for page in batched(store.sequences(ids=plan.ids, label=plan.label), _PAGE):
-        recorded = store.recorded(run, [sequence.sequence_id for sequence in page]) if exists else set()
+        names = [sequence.sequence_id for sequence in page]
+        recorded = store.recorded(run, names) if exists else set()
+        if exists:  # what the observer does not read it will not read the next time
+            recorded |= {one.key for one in store.unread(run, ids=names)}
         for sequence in page:
             yield make_task(
                 run,

@@ -21,6 +21,7 @@ from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
     KeepsReplies,
+    NotRead,
     Observation,
     Observer,
     build_observer,
@@ -29,7 +30,7 @@ from turnwise.observers import (
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.revision import code_version
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance, Unread
 from turnwise.store import Run, Store
 
 _PAUSE = 0.05
@@ -45,7 +46,7 @@ class Summary:
         sequences: sequences that were looked at.
         evaluations: scores that were made and stored.
         failures: scores that were tried and failed, each stored with its reason.
-        skipped: scores that the run had already.
+        skipped: scores that the run had already, and those of texts that it did not read.
         gaps: scores that the observer had nothing to say to.
         seconds: how long the call took.
         calls: calls to a language model that the scores and failures rest on.
@@ -56,6 +57,8 @@ class Summary:
         structured: how many replies came to requests that asked for JSON by ``json_schema``, ``json_object`` and
             ``none``; weaker ones than was wanted, where the server refused that.
         commonest_failure: the reason that most of the failures have, with an example; None where nothing failed.
+        unread: scores that were not made since the observer does not read the text, by its language. They are
+            stored as such, and are no failures.
     """
 
     run: str
@@ -72,6 +75,7 @@ class Summary:
     cost_usd: float | None = None
     structured: Mapping[str, int] = field(default_factory=dict)
     commonest_failure: FailureReason | None = None
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 def evaluate(
@@ -92,8 +96,8 @@ def evaluate(
 ) -> Summary:
     """Score every turn that a run lacks, and store each score when it is made.
 
-    Calling it again continues: what is stored is not scored twice, failures are tried again, and a further
-    principle is scored alone. It may be interrupted or killed at any moment.
+    Calling it again continues: what is stored is not scored twice, failures are tried again, texts that were not
+    read are not, and a further principle is scored alone. It may be interrupted or killed at any moment.
 
     An observer that keeps replies is given the store's journal, so that none is paid for twice. Where its scores
     do not hang on one another, each is work of its own: the turns of a conversation are scored at the same time.
@@ -201,14 +205,15 @@ class _Count:
     cost_usd: float | None = None
     structured: Counter[str] = field(default_factory=Counter)
     reasons: FailureReasons = field(default_factory=FailureReasons)
+    unread: Counter[str] = field(default_factory=Counter)
 
-    def add(self, outcomes: Ordered[Evaluation | Failure], wanted: int) -> None:
+    def add(self, outcomes: Ordered[Evaluation | Failure | Unread], wanted: int) -> None:
         """Count what came of so many scores that were wanted."""
-        made = sum(isinstance(outcome, Evaluation) for outcome in outcomes)
-        self.evaluations += made
-        self.failures += len(outcomes) - made
         self.gaps += wanted - len(outcomes)
         for outcome in outcomes:
+            if isinstance(outcome, Unread):
+                self.unread[outcome.language] += 1
+                continue
             self.calls += len(outcome.calls)
             self.cached += sum(call.cached for call in outcome.calls)
             paid = [call.reply for call in outcome.calls if call.reply is not None and not call.cached]
@@ -218,7 +223,10 @@ class _Count:
                 call.reply.structured for call in outcome.calls if call.reply and call.reply.structured
             )
             if isinstance(outcome, Failure):
+                self.failures += 1
                 self.reasons.add(outcome.reason, outcome.message)
+            else:
+                self.evaluations += 1
             if outcome.cost_usd is not None:
                 self.cost_usd = (self.cost_usd or 0.0) + outcome.cost_usd
 
@@ -226,6 +234,7 @@ class _Count:
         """Return what was counted."""
         counts = {name: getattr(self, name) for name in _Count.__slots__}
         counts |= {"structured": dict(self.structured), "commonest_failure": counts.pop("reasons").commonest}
+        counts["unread"] = dict(self.unread.most_common())
         return Summary(run=run, seconds=seconds, **counts)
 
 
@@ -243,11 +252,14 @@ class _Stamp:
         provenances = {name: run.provenance(version, code_version()) for name, version in versions.items()}
         return cls(run.name, provenances, clock)
 
-    def outcomes(self, scored: Scored) -> Iterator[Evaluation | Failure]:
+    def outcomes(self, scored: Scored) -> Iterator[Evaluation | Failure | Unread]:
         now = self.clock()
         for turn, given in ((observed.turn, one) for observed in scored.turns for one in observed.given):
             key = EvaluationKey(self.run, scored.sequence_id, turn, given.side, given.principle)
             origin = self.provenances[given.principle]
+            if isinstance(given, NotRead):
+                yield Unread(key, given.language, origin, now)
+                continue
             rests = given.raw_reply, given.latency_s, given.cost_usd, given.calls
             if isinstance(given, Observation):
                 yield Evaluation(key, given.score, origin, now, given.reasoning, *rests)
@@ -304,12 +316,12 @@ class Outbox:
         self._pause = pause
         self._monotonic = monotonic
         self._not_before = monotonic()
-        self._waiting: list[Evaluation | Failure] = []
+        self._waiting: list[Evaluation | Failure | Unread] = []
         self._finished = 0
         self._under_way: Future[None] | None = None
         self._finished_with_it = 0
 
-    def put(self, outcomes: Ordered[Evaluation | Failure], finished: int) -> None:
+    def put(self, outcomes: Ordered[Evaluation | Failure | Unread], finished: int) -> None:
         """Take outcomes.
 
         Args:

@@ -23,10 +23,11 @@ class Detection:
         head: the sequence.
         detector: specification of the detector.
         verdict: its verdict, or None where the run has no score of the sequence that the detector could judge,
-            but failures or scores of replies alone: not checked is not clean.
+            but failures, texts that were not read, or scores of replies alone: not checked is not clean.
         missing: turns of the sequence that have no evaluation in the run.
         label: its ground truth: what the people gave it whose corrections hold, else what its data set gave it
             (`head.label`); None where these people disagree.
+        unread: turns with a text that the run's observer does not read; detectors skip them.
     """
 
     head: SequenceHead
@@ -34,6 +35,7 @@ class Detection:
     verdict: Verdict | None
     missing: int
     label: Label | None
+    unread: int = 0
 
 
 def detect(
@@ -66,18 +68,23 @@ def detect(
     named = [name_detector(one, points, patterns) for one in detectors]
     corrections = store.people.labels(corrected_by) if corrected_by else {}
     failed = {failure.key.sequence_id for failure in store.failures(run, ids=ids)}
+    unread: dict[str, set[int]] = {}
+    for one in store.unread(run, ids=ids):
+        unread.setdefault(one.key.sequence_id, set()).add(one.key.turn)
     # The store knows imported labels alone, so corrected ones are looked at here.
     imported = None if corrections else label
     for head, trajectory in store.trajectories(run, ids=ids, label=imported):
         counted = corrections.get(head.sequence_id, head.label)
         if label not in (None, counted):
             continue
-        if not trajectory and head.sequence_id not in failed:
+        left = unread.get(head.sequence_id, ())
+        if not (trajectory or left or head.sequence_id in failed):
             continue
         missing = head.turns - len({evaluation.key.turn for evaluation in trajectory.evaluations})
         prompts = any(turn.scores for turn in trajectory)
-        for one in named:
-            verdict = run_detector(one.detector, trajectory, one.spec, one.source) if trajectory else None
+        for detector in named:
+            told = detector.detector, trajectory, detector.spec, detector.source
+            verdict = run_detector(*told) if trajectory else None
             if verdict is not None and not prompts and verdict.score is None:
                 verdict = None  # the run scored replies alone, and the detector reads prompts
-            yield Detection(head, one.spec, verdict, missing, counted)
+            yield Detection(head, detector.spec, verdict, missing, counted, len(left))

@@ -49,7 +49,7 @@ _LOG: Final = logging.getLogger("turnwise.guard")
 """A block is told at the level INFO, a guardrail that failed at WARNING."""
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
+UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
 NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
 NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
 NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
@@ -301,7 +301,7 @@ def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, D
     if length > most and setup.mode is not Mode.OFF:
         extra[TOO_LONG] = setup.told(_refused_length(length, most))
         check.text = check.text[:most] if extra[TOO_LONG].blocked else check.text
-        held = NOT_READ
+        held = UNREAD_LENGTH
     if trouble is not None:
         extra[STATE] = trouble = setup.told(trouble)
         held = NOT_KEPT if trouble.blocked else held

@@ -6,9 +6,9 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
@@ -146,6 +146,7 @@ class Finding:
         action: the strictest action that this finding deserves; None for what is configured.
         data: what else is to be kept with the turn; JSON values.
         stance: the stance towards the session, where the guardrail knows it.
+        unread: language of a text that the guardrail's observer does not read, a code of BCP 47; see `not_read`.
 
     Raises:
         GuardError: something was found without a reason, or a confidence out of [0, 1].
@@ -158,6 +159,7 @@ class Finding:
     action: Action | None = None
     data: Mapping[str, Any] | None = None
     stance: Stance | None = None
+    unread: str | None = None
 
     def __post_init__(self) -> None:
         if self.found and not self.reason:
@@ -173,6 +175,27 @@ class Finding:
 
 CLEAN = Finding(found=False)
 """Nothing was found."""
+
+IfUnread = Literal["allow", "block", "warn"]
+"""What becomes of a text in a language that the observer does not read."""
+
+
+def not_read(language: str, then: IfUnread, finding: Finding = CLEAN) -> Finding:
+    """Return the finding for a text that the guardrail's observer does not read.
+
+    Args:
+        language: the language.
+        then: what becomes of such a text.
+        finding: what else the guardrail found.
+
+    >>> not_read("zh", "allow").found, not_read("zh", "warn").reason
+    (False, 'not read: zh')
+    """
+    reason = "; ".join(filter(None, (finding.reason, f"not read: {language}")))
+    if then == "block":
+        return replace(finding, found=True, reason=reason, action=None, unread=language)
+    action = Action.WARN if then == "warn" and not finding.found else finding.action
+    return replace(finding, found=finding.found or then == "warn", reason=reason, action=action, unread=language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class KeptCheck:
         """Return the names of the guardrails that did something.
 
         Args:
-            what: ``blocked``, ``warned``, ``redacted`` or ``failed``.
+            what: ``blocked``, ``warned``, ``redacted``, ``failed`` or ``not_read``.
         """
         return [name for name, detail in self.details.items() if did(detail, what)]
 
@@ -97,7 +97,7 @@ def did(detail: Detail, what: str) -> bool:
     Args:
         detail: what it said.
         what: ``found``, ``blocked``, ``warned``, ``redacted``, ``logged``, or a status: ``evaluated``,
-            ``skipped``, ``failed``.
+            ``skipped``, ``failed``, ``not_read``.
 
     >>> did(Detail(Status.EVALUATED, action=Action.REDACT), "warned")
     True

@@ -17,6 +17,7 @@ from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
     ContextMode,
+    NotRead,
     ObservationFailure,
     Observer,
     ObserverInfo,
@@ -379,9 +380,13 @@ class Scorer:
         scores: dict[str, Score] = {}
         reasonings: dict[str, str] = {}
         failures: list[ObservationFailure] = []
+        unread: str | None = None
         for one in session.observe(_readable(turn), self._wanted[side]).given:
             if isinstance(one, ObservationFailure):
                 failures.append(one)
+                continue
+            if isinstance(one, NotRead):
+                unread = one.language
                 continue
             scores[one.principle] = one.score
             if one.reasoning:
@@ -389,7 +394,7 @@ class Scorer:
         if failures and not scores:
             first = failures[0]
             raise ObserverError(f"observer {self.spec} could not score a {side}: {first.reason}: {first.message}")
-        return SideScores(scores, tuple(failures), reasonings)
+        return SideScores(scores, tuple(failures), reasonings, unread)
 
 
 def _as_judged(trajectory: Trajectory, number: int, prompt: str, response: str | None) -> tuple[Turn, Side]:

@@ -16,11 +16,13 @@ from turnwise.sessions import Stance
 
 
 class Status(StrEnum):
-    """What became of a guardrail at a check. Skipped is not checked, and not checked is not clean."""
+    """What became of a guardrail at a check. What is skipped or not read is not checked, and that is not clean."""
 
     EVALUATED = "evaluated"
     SKIPPED = "skipped"
     FAILED = "failed"
+    NOT_READ = "not_read"
+    """It is in a language that the guardrail's observer does not read."""
 
 
 class Path(StrEnum):
@@ -48,7 +50,7 @@ class Outcome(StrEnum):
     BROKEN_OFF = "broken_off"
     """The response ended before it was whole, for another reason."""
     UNCHECKED = "unchecked"
-    """No guardrail looked at it: those that would are switched off."""
+    """No guardrail looked at it: those that would are switched off, or do not read its language."""
 
 
 _UNFINISHED = ("dropped", "cancelled", "timed_out")
@@ -60,12 +62,12 @@ class Detail(Record):
     """What one guardrail said at one check.
 
     Args:
-        status: evaluated, skipped or failed.
+        status: evaluated, skipped, failed or not_read.
         blocked: whether it blocked the text, by what it found or because it failed.
         found: whether it found something.
         action: what was done about it: block, redact, warn or log; None where nothing was.
         confidence: how sure it is that something is there, in [0, 1].
-        reason: what was found, or why it was skipped or failed.
+        reason: what was found, or why it was skipped, failed or not read.
         redactions: what was replaced, by offsets in the text that this guardrail saw.
         seconds: how long it took.
         path: ``open`` where a failed guardrail let the text pass, ``closed`` where it did not; None else.
@@ -295,7 +297,7 @@ class PipelineResult(Document):
     place: str | None = None
     recorded: bool = False
 
-    derived = ("failures", "outcome")
+    derived = ("failures", "unread", "outcome")
 
     @property
     def outcome(self) -> Outcome:
@@ -309,16 +311,26 @@ class PipelineResult(Document):
         if self.blocked or self.warnings:
             return Outcome.BLOCKED if self.blocked else Outcome.WARNED
         statuses = {detail.status for detail in self.details.values()}
-        unchecked = Status.SKIPPED in statuses and Status.EVALUATED not in statuses
+        unchecked = bool(statuses & {Status.SKIPPED, Status.NOT_READ}) and Status.EVALUATED not in statuses
         return Outcome.UNCHECKED if unchecked else Outcome.PASSED
 
     @property
     def failures(self) -> list[str]:
         """``"name: reason"`` of every guardrail that failed to check the text, whichever way it went."""
-        if self.parts:
-            return [failure for part in self.parts for failure in part.failures]
-        failed = ((name, detail) for name, detail in self.details.items() if detail.status is Status.FAILED)
-        return [f"{name}: {detail.reason}" for name, detail in failed]
+        return self._with(Status.FAILED)
+
+    @property
+    def unread(self) -> list[str]:
+        """``"name: not read: zh"`` of every guardrail whose observer does not read the language of the text."""
+        return self._with(Status.NOT_READ)
+
+    def _with(self, status: Status) -> list[str]:
+        return [
+            f"{name}: {detail.reason}"
+            for part in self.parts or (self,)
+            for name, detail in part.details.items()
+            if detail.status is status
+        ]
 
     def __repr__(self) -> str:
         done = [f"{detail.did} by {name}: {detail.reason}" for name, detail in self.details.items() if detail.did]
@@ -367,8 +379,8 @@ def joined(results: Sequence[PipelineResult]) -> PipelineResult:
 
 
 def _grave(detail: Detail) -> tuple[bool, ...]:
-    failed, ran = detail.status is Status.FAILED, detail.status is Status.EVALUATED
-    return detail.blocked, failed, detail.warned, detail.found, ran
+    failed, unread, ran = (detail.status is one for one in (Status.FAILED, Status.NOT_READ, Status.EVALUATED))
+    return detail.blocked, failed, detail.warned, detail.found, unread, ran
 
 
 @record

@@ -43,11 +43,13 @@ class SideScores:
         scores: score by principle; one that the observer says nothing about is not there.
         failures: what it tried to score and could not.
         reasonings: the reason in words by principle, where the observer gives one.
+        unread: language of the text where the observer does not read it, so that there is no score; else None.
     """
 
     scores: Mapping[str, Score]
     failures: tuple[ObservationFailure, ...] = ()
     reasonings: Mapping[str, str] = field(default_factory=dict)
+    unread: str | None = None
 
     def score(self, principle: str) -> Score | None:
         """Return the score of one principle, or None where the observer has nothing to say of it.

@@ -262,9 +262,11 @@ class Step:
         data = finding.data
         if data is not None and not isinstance(data, DriftData):
             data = as_json(data)
+        status = Status.EVALUATED if finding.unread is None else Status.NOT_READ
         if not finding.found:
             confidence = round(finding.confidence, 2)
-            return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=data)
+            reason = "" if finding.unread is None else finding.reason
+            return Detail(status, confidence=confidence, reason=reason, seconds=seconds, data=data)
         check_redactions(finding, check.text)
         action = self.action
         if finding.action is not None:
@@ -272,7 +274,7 @@ class Step:
         if action is Action.REDACT and not finding.redactions:
             action = Action.WARN
         detail = Detail(
-            status=Status.EVALUATED,
+            status=status,
             blocked=action is Action.BLOCK,
             found=True,
             action=action,

@@ -87,6 +87,7 @@ def told(result: PipelineResult) -> dict[str, Any]:
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
         "failures": list(result.failures),
+        "unread": list(result.unread),
         "pipeline_type": str(result.pipeline_type),
         "conversation_id": result.conversation_id,
         "turn_number": result.turn_number,

@@ -170,6 +170,9 @@ class OpenTelemetryAudit:
 
     @staticmethod
     def _set_status(span: Span, event: AuditEvent) -> None:
+        not_read = [name for name, detail in event.details if detail.status is Status.NOT_READ]
+        if not_read:
+            span.set_attribute("turnwise.not_read", not_read)
         failed = [name for name, detail in event.details if detail.status is Status.FAILED]
         if failed:
             span.set_attribute("turnwise.failed", failed)
@@ -182,7 +185,7 @@ class OpenTelemetryAudit:
         failed = detail.status is Status.FAILED
         if failed:
             yield "error.type", _error_type(detail.reason)
-        else:
+        elif detail.status is not Status.NOT_READ:
             yield "gen_ai.evaluation.score.value", float(detail.confidence)
         # The message of an error may hold anything, a text under check as well.
         if detail.reason and (self._texts != "none" or not failed):
@@ -194,13 +197,15 @@ class OpenTelemetryAudit:
 
 
 def label_of(detail: Detail) -> str:
-    """Return what a guardrail said in a word: ``clean``, ``failed``, or what was done about what it found.
+    """Return what a guardrail said in a word: ``clean``, ``failed``, ``not_read``, or what was done.
 
     >>> label_of(Detail(Status.EVALUATED))
     'clean'
     """
     if detail.status is Status.FAILED:
         return "failed"
+    if detail.status is Status.NOT_READ and detail.action is None:
+        return "not_read"
     return str(detail.action) if detail.action is not None else "clean"
 
 

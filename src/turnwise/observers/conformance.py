@@ -16,6 +16,7 @@ from turnwise.observers.protocol import (
     Context,
     ContextMode,
     KeepsReplies,
+    NotRead,
     Observation,
     ObservationFailure,
     Observer,
@@ -34,7 +35,7 @@ WINDOW = 2
 CLOSE = 1e-6
 """How near scores of many conversations at once come to those of turn by turn."""
 
-_Given = Observation | ObservationFailure
+_Given = Observation | ObservationFailure | NotRead
 _Outcomes = dict[tuple[int, str, Side], Any]
 
 _OWN = Principle(
@@ -193,6 +194,8 @@ def _check_many(observer: ObservesMany, context: Context) -> None:
         given[place][turn, wanted[request].principle.name, wanted[request].side] = score
     for place, turn, failure in many.failures:
         given[place][turn, failure.principle, failure.side] = failure.reason
+    for place, turn, unread in many.unread:
+        given[place][turn, unread.principle, unread.side] = str(_plain(unread))
     for place, (label, turns) in enumerate(cases):
         where = f"{label}, context {context}, many at once"
         state, expected = plain.start("kit", context), _Outcomes()
@@ -200,7 +203,7 @@ def _check_many(observer: ObservesMany, context: Context) -> None:
             for one in plain.observe(state, turn, _asked(turn, wanted)):
                 key = turn.number, one.principle, one.side
                 scored = isinstance(one, Observation)
-                expected[key] = list(one.score.to_dict().values()) if scored else one.reason
+                expected[key] = list(one.score.to_dict().values()) if scored else str(_plain(one))
         _demand(given[place].keys() == expected.keys(), where, "it scores other texts than turn by turn")
         for key, value in expected.items():
             _demand(_close(given[place][key], value), where, f"turn {key[0]} gets another score than turn by turn")
@@ -233,7 +236,8 @@ def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
     turns = (Turn(1, "Is it raining?", "Yes."), Turn(2, "Then I stay at home.", None))
     journal = MemoryJournal()
     first = _given(observer.with_journal(journal), context, turns)
-    paid = [call.reply for given in first for call in given.calls if call.reply and not call.cached]
+    calls = [call for given in first if not isinstance(given, NotRead) for call in given.calls]
+    paid = [call.reply for call in calls if call.reply and not call.cached]
     _demand(
         sorted(map(repr, paid)) == sorted(map(repr, journal.replies)),
         "journal",
@@ -292,9 +296,9 @@ def _observed(observer: Observer, state: Any, turn: Turn, wanted: Sequence[Reque
     outcomes: _Outcomes = {}
     for item in given:
         _demand(
-            isinstance(item, Observation | ObservationFailure),
+            isinstance(item, Observation | ObservationFailure | NotRead),
             where,
-            f"{at}: {item!r} is neither a score nor a failure",
+            f"{at}: {item!r} is neither a score nor a failure, nor says that the text was not read",
         )
         key = turn.number, item.principle, item.side
         known = any((request.principle.name, request.side) == key[1:] for request in asked)
@@ -302,6 +306,8 @@ def _observed(observer: Observer, state: Any, turn: Turn, wanted: Sequence[Reque
         _demand(key not in outcomes, where, f"{at}: two scores for {item.principle}, {item.side}")
         if isinstance(item, ObservationFailure):
             _demand(bool(item.reason and item.message), where, f"{at}: a failure without reason or message")
+        if isinstance(item, NotRead):
+            _demand(bool(item.language), where, f"{at}: a text that was not read, without its language")
         outcomes[key] = _plain(item)
     return outcomes
 
@@ -310,7 +316,7 @@ def _plain(given: _Given) -> object:
     """Return what has to be the same each time; how long it took, and what it cost, need not be."""
     if isinstance(given, Observation):
         return given.score, given.reasoning
-    return given.reason
+    return ("not read", given.language) if isinstance(given, NotRead) else given.reason
 
 
 def _scored(context: Context, turns: Sequence[Turn]) -> range:

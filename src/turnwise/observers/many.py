@@ -13,6 +13,7 @@ from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    NotRead,
     Observation,
     ObservationFailure,
     Observer,
@@ -37,8 +38,9 @@ class ObservedMany:
         turn: number of the turn; likewise.
         request: which of the requests it answers, from 0; likewise.
         scores: T, I and F, each in [0, 1]; shape (rows, 3), float64.
-        failures: conversation, number of the turn, and what could not be scored. What is neither there nor in a
-            row is a gap: there was nothing to score.
+        failures: conversation, number of the turn, and what could not be scored.
+        unread: likewise what was not read. What is in none of them nor in a row is a gap: there was nothing to
+            score.
     """
 
     conversation: NDArray[np.int32]
@@ -46,6 +48,7 @@ class ObservedMany:
     request: NDArray[np.int32]
     scores: NDArray[np.float64]
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
+    unread: tuple[tuple[int, int, NotRead], ...] = ()
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -56,6 +59,7 @@ class ObservedMany:
         rows: Sequence[tuple[int, int, int]],
         scores: Sequence[Sequence[float]] | NDArray[np.float64],
         failures: Iterable[tuple[int, int, ObservationFailure]] = (),
+        unread: Iterable[tuple[int, int, NotRead]] = (),
     ) -> ObservedMany:
         """Bring rows into order.
 
@@ -63,6 +67,7 @@ class ObservedMany:
             rows: conversation, turn and request of each score; no two alike.
             scores: T, I and F of each.
             failures: what could not be scored.
+            unread: what was not read.
         """
         import numpy as np
 
@@ -70,7 +75,7 @@ class ObservedMany:
         order = np.lexsort((places[:, 2], places[:, 1], places[:, 0]))
         places = places[order]
         values = np.array(scores, np.float64).reshape(-1, 3)[order]
-        return cls(places[:, 0], places[:, 1], places[:, 2], values, tuple(failures))
+        return cls(places[:, 0], places[:, 1], places[:, 2], values, tuple(failures), tuple(unread))
 
 
 def observe_conversations(
@@ -145,12 +150,15 @@ def _in_columns(observed: Iterable[list[ObservedTurn]], wanted: Sequence[Request
     rows: list[tuple[int, int, int]] = []
     scores: list[tuple[float, float, float]] = []
     failures: list[tuple[int, int, ObservationFailure]] = []
+    unread: list[tuple[int, int, NotRead]] = []
     for conversation, turns in enumerate(observed):
         for turn in turns:
             for given in turn.given:
                 if isinstance(given, Observation):
                     rows.append((conversation, turn.turn, places[given.principle, given.side]))
                     scores.append((given.score.T, given.score.I, given.score.F))
+                elif isinstance(given, NotRead):
+                    unread.append((conversation, turn.turn, given))
                 else:
                     failures.append((conversation, turn.turn, given))
-    return ObservedMany.of(rows, scores, failures)
+    return ObservedMany.of(rows, scores, failures, unread)

@@ -117,6 +117,23 @@ class ObservationFailure:
     calls: tuple[Call, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """One score that an observer does not give, since it does not read the language of the text.
+
+    It is no failure: nothing went wrong, and asking again gives the same.
+
+    Args:
+        principle: name of the principle.
+        side: the half of the turn.
+        language: the language as a code of BCP 47, such as ``zh``; ``und`` where nobody can tell.
+    """
+
+    principle: str
+    side: Side
+    language: str
+
+
 class Observer(Protocol):
     """Scores the turns of a conversation against principles.
 
@@ -146,7 +163,7 @@ class Observer(Protocol):
 
     def observe(
         self, state: Any, turn: Turn, wanted: Collection[Request], /
-    ) -> Sequence[Observation | ObservationFailure]:
+    ) -> Sequence[Observation | ObservationFailure | NotRead]:
         """Take the next turn into the state and give the scores that are wanted of it.
 
         The prompt side may depend on earlier turns and on this prompt, never on this turn's response; the

@@ -10,6 +10,7 @@ from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    NotRead,
     Observation,
     ObservationFailure,
     ObserverInfo,
@@ -17,8 +18,8 @@ from turnwise.observers.protocol import (
 )
 from turnwise.scoring import Score
 
-Script = Callable[[str, Turn, Request], Score | ObservationFailure | None]
-"""Gives the score of one request, a failure, or None for a gap; what it raises, the observer raises."""
+Script = Callable[[str, Turn, Request], Score | ObservationFailure | NotRead | None]
+"""Gives a score, a failure, a `NotRead`, or None for a gap; what it raises, the observer raises."""
 
 
 class ScriptedObserver:
@@ -64,9 +65,9 @@ class ScriptedObserver:
 
     def observe(
         self, state: str, turn: Turn, wanted: Collection[Request]
-    ) -> Sequence[Observation | ObservationFailure]:
+    ) -> Sequence[Observation | ObservationFailure | NotRead]:
         """Give what the script says of this turn."""
-        given: list[Observation | ObservationFailure] = []
+        given: list[Observation | ObservationFailure | NotRead] = []
         for request in wanted:
             answer = self._script(state, turn, request)
             if isinstance(answer, Score):

@@ -16,6 +16,7 @@ from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.protocol import (
     CanPark,
     Context,
+    NotRead,
     Observation,
     ObservationFailure,
     Observer,
@@ -31,12 +32,12 @@ class ObservedTurn:
 
     Args:
         turn: number of the turn.
-        given: scores and failures, in the observer's order.
+        given: scores, failures and texts that were not read, in the observer's order.
         gaps: what was wanted and the observer had nothing to say to.
     """
 
     turn: int
-    given: tuple[Observation | ObservationFailure, ...] = ()
+    given: tuple[Observation | ObservationFailure | NotRead, ...] = ()
     gaps: tuple[Request, ...] = ()
 
 
@@ -179,12 +180,12 @@ class ObserverSession:
         return f"observer {self._observer.info.name!r}"
 
     def _gaps(
-        self, turn: Turn, wanted: Collection[Request], given: Sequence[Observation | ObservationFailure]
+        self, turn: Turn, wanted: Collection[Request], given: Sequence[Observation | ObservationFailure | NotRead]
     ) -> tuple[Request, ...]:
         """Return what was wanted and not given, after making sure that nothing else was given."""
         missing = {(request.principle.name, request.side): request for request in wanted}
         for item in given:
-            if not isinstance(item, Observation | ObservationFailure):
+            if not isinstance(item, Observation | ObservationFailure | NotRead):
                 raise ObserverError(f"{self._named()} gave {item!r} at turn {turn.number}, not a score")
             if missing.pop((item.principle, item.side), None) is None:
                 raise ObserverError(

@@ -49,7 +49,7 @@ _SPECIAL = {
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """What could not be read or scored.
+    """What could not be read or scored, or a text whose language the observer does not read.
 
     Args:
         file: the input file.
@@ -58,7 +58,8 @@ class DeadLetter:
         sequence: id of the conversation, where it could be read.
         turn: number of the turn whose score failed; None where it is the record.
         side: the half of that turn.
-        principle: the principle of that score.
+        principle: the principle of that score; None of a text that was not read, for all of them.
+        language: language of a text that was not read; None of a failure.
     """
 
     file: str
@@ -68,6 +69,7 @@ class DeadLetter:
     turn: int | None = None
     side: str | None = None
     principle: str | None = None
+    language: str | None = None
 
 
 class PartFiles:

@@ -10,6 +10,7 @@ from turnwise.errors import UsageError
 from turnwise.findings import Findings, Manifest
 from turnwise.rates import Rate
 from turnwise.scan.rates import DetectorRates, shipped_rates
+from turnwise.scoring import unread_in_words
 from turnwise.study.stats.prevalence import corrected_prevalence, expected_by_chance
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def _of_scan(manifest: Manifest) -> list[str]:
         found.append("the scan is not complete: this is what the parts say that are done")
     if unscored := totals.conversations - totals.scored:
         found.append(f"{unscored:,} conversations have no score and are left out")
+    if totals.unread:
+        found.append(f"texts in languages that the observer does not read: {unread_in_words(totals.unread)}")
     if manifest.selection.get("where"):
         found.append("it is about the conversations that --where left")
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from turnwise.conversation import Sequence as Conversation
 from turnwise.conversation import Side, Turn
 from turnwise.detectors import Detector, run_detector
-from turnwise.observers import Context, ObservationFailure, Observer, Request
+from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
 from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.principles import Principle
 from turnwise.scoring import Score, TurnScores
@@ -37,6 +37,7 @@ class Scored:
         flag_turn: the first turn at which it did, 0 for none; likewise.
         peak: the highest score of the detector, not a number where nothing was scored; likewise.
         failures: conversation, number of the turn, and what could not be scored.
+        unread: likewise what was not read.
     """
 
     conversation: NDArray[np.int32]
@@ -51,6 +52,7 @@ class Scored:
     flag_turn: NDArray[np.int32]
     peak: NDArray[np.float64]
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
+    unread: tuple[tuple[int, int, NotRead], ...] = ()
 
 
 class Scorer:
@@ -155,6 +157,7 @@ class Scorer:
             flag_turn,
             peak,
             many.failures,
+            many.unread,
         )
 
     def _trajectory(

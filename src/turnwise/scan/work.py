@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,7 @@ from turnwise.scan.part_files import DeadLetter, PartFiles
 from turnwise.scan.parts import Done, Part
 from turnwise.scan.reading import read_part
 from turnwise.scan.scoring import Scored, Scorer
+from turnwise.scoring import NOT_READ
 from turnwise.store.where import Where, parse_where
 
 
@@ -124,6 +126,19 @@ class ScanWorker:
             )
             for of, turn, failure in scored.failures
         ]
+        unread = {(of, turn, one.side): one.language for of, turn, one in scored.unread}
+        not_read = [
+            DeadLetter(
+                name,
+                taken.rows[of],
+                f"{NOT_READ}: {language}",
+                taken.sequences[of].sequence_id,
+                turn,
+                str(side),
+                language=language,
+            )
+            for (of, turn, side), language in unread.items()
+        ]
         key = np.array([part.number * PLACES + place for place in taken.places], np.int64)
         counts = Counts(
             rows=taken.seen,
@@ -134,13 +149,14 @@ class ScanWorker:
             fired=int(scored.fired.sum()),
             failures=len(letters),
             left_out=taken.left_out,
+            unread=dict(sorted(Counter(unread.values()).items())),
         )
         entry = self._files.write(
             part.number,
             scores=_score_columns(key, taken.sequences, scored),
             sequences=_sequence_columns(key, taken, scored),
             turns=_turn_columns(key, taken.sequences) if self._work.texts else None,
-            failures=letters,
+            failures=letters + not_read,
             counts=counts,
             input=part.input,
             first_row=part.first_row,

@@ -1,6 +1,7 @@
 """Scores of turns and the trajectories that they form. Pure: no IO, no clock, no random numbers."""
 
 from turnwise.scoring.evaluation import (
+    NOT_READ,
     Call,
     Evaluation,
     EvaluationKey,
@@ -9,13 +10,15 @@ from turnwise.scoring.evaluation import (
     Reply,
     ReplyJournal,
     Spread,
+    Unread,
     spread,
 )
-from turnwise.scoring.failures import FailureReason, FailureReasons
+from turnwise.scoring.failures import FailureReason, FailureReasons, unread_in_words
 from turnwise.scoring.score import Score, balance, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 
 __all__ = [
+    "NOT_READ",
     "Call",
     "Evaluation",
     "EvaluationKey",
@@ -29,8 +32,10 @@ __all__ = [
     "Spread",
     "Trajectory",
     "TurnScores",
+    "Unread",
     "balance",
     "scores_by_turn",
     "spread",
     "trust_strength",
+    "unread_in_words",
 ]

@@ -110,6 +110,27 @@ class Failure:
     calls: tuple[Call, ...] = ()
 
 
+NOT_READ = "not_read"
+"""The reason under which stores and exports keep an `Unread` beside failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A text that has no score since the observer does not read its language. No failure: it is not tried again.
+
+    Args:
+        key: what was to be scored.
+        language: the language as a code of BCP 47, such as ``zh``; ``und`` where nobody can tell.
+        provenance: how it was looked at.
+        created_at: when it was, aware and in UTC.
+    """
+
+    key: EvaluationKey
+    language: str
+    provenance: Provenance
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One reply of a language model, as it came; kept before anybody reads it.

@@ -1,8 +1,9 @@
-"""Failures in a line: the commonest reason, how often it was given, and an example."""
+"""Failures, and what was not read, in a line."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from turnwise.visible import visible
@@ -53,6 +54,26 @@ class FailureReasons:
             return None
         ((reason, count),) = self._counts.most_common(1)
         return FailureReason(_line(reason), count, _line(self._examples[reason]))
+
+
+_LANGUAGES = 8
+"""Languages that are named at most."""
+
+
+def unread_in_words(languages: Mapping[str, int]) -> str:
+    """Return how many texts, or scores of them, were not read, with their languages, the commonest first.
+
+    Args:
+        languages: how many by language.
+
+    >>> unread_in_words({"ru": 2, "zh": 1_200})
+    '1,202 not read (zh 1,200, ru 2)'
+    """
+    named = sorted(languages.items(), key=lambda item: (-item[1], item[0]))
+    told = [f"{_line(name)} {count:,}" for name, count in named[:_LANGUAGES]]
+    if len(named) > _LANGUAGES:
+        told.append("and others")
+    return f"{sum(languages.values()):,} not read ({', '.join(told)})"
 
 
 def _line(text: str) -> str:

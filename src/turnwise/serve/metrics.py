@@ -53,6 +53,12 @@ class Metrics:
             ["guardrail", "path", "tenant"],
             registry=own,
         )
+        self.not_read = Counter(
+            "turnwise_not_read",
+            "Texts in a language that a guardrail's observer does not read.",
+            ["guardrail", "tenant"],
+            registry=own,
+        )
         self.conversations = Gauge(
             "turnwise_conversations", "Conversations held.", ["tenant"], registry=own, multiprocess_mode="livesum"
         )
@@ -72,6 +78,8 @@ class Metrics:
                     self.blocks.labels(name, tenant).inc()
                 if detail.status is Status.FAILED:
                     self.failures.labels(name, str(detail.path), tenant).inc()
+                if detail.status is Status.NOT_READ:
+                    self.not_read.labels(name, tenant).inc()
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format, of all workers together."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from turnwise.scoring import NOT_READ
 from turnwise.store import schema
 from turnwise.store.bulk import rows
 from turnwise.store.database import Database, edition
@@ -76,21 +77,24 @@ class Numbered:
 
         return self._db.ask(read)
 
-    def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, float | None]]:
-        """Return failed tries of runs by name, and what the runs cost in US dollars, None where that is not known.
+    def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, int, float | None]]:
+        """Return of runs by name failed tries, what was not read, and what they cost in US dollars, if known.
 
         Args:
             paid: runs whose scores may have a cost; the scores of others are not read.
         """
         name, failures, scores = schema.runs.c.name, schema.failures, schema.evaluations
-        failed = select(name, func.count(), func.sum(failures.c.cost_usd)).join_from(schema.runs, failures)
+        unread = func.count().filter(failures.c.reason == NOT_READ)
+        failed = select(name, func.count() - unread, unread, func.sum(failures.c.cost_usd)).join_from(
+            schema.runs, failures
+        )
         scored = select(name, func.sum(scores.c.cost_usd)).join_from(schema.runs, scores).where(name.in_(paid))
 
-        def read(record: Connection) -> dict[str, tuple[int, float | None]]:
-            found = {run: (count, cost) for run, count, cost in record.execute(failed.group_by(name))}
+        def read(record: Connection) -> dict[str, tuple[int, int, float | None]]:
+            found = {run: (*counts, cost) for run, *counts, cost in record.execute(failed.group_by(name))}
             for run, cost in record.execute(scored.group_by(name)):
-                count, lost = found.get(run, (0, None))
-                found[run] = count, None if cost is None and lost is None else (cost or 0.0) + (lost or 0.0)
+                count, left, lost = found.get(run, (0, 0, None))
+                found[run] = count, left, None if cost is None and lost is None else (cost or 0.0) + (lost or 0.0)
             return found
 
         return self._db.ask(read)

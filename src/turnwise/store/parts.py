@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select
 
 from turnwise.clock import Clock
+from turnwise.scoring import NOT_READ
 from turnwise.store import schema
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import Database
@@ -73,9 +74,12 @@ class RecordParts:
         """Do nothing: questions bring their copy up to date themselves."""
 
     def counts(self) -> dict[str, int]:
-        """Return how many sequences, turns, runs, evaluations and failures there are."""
+        """Return how many sequences, turns, runs, evaluations, failures and unread texts there are."""
         tables = (schema.sequences, schema.turns, schema.runs, schema.evaluations, schema.failures)
         queries = {table.name: select(func.count().label("n")).select_from(table) for table in tables}
+        failures = queries["failures"]
+        queries["failures"] = failures.where(schema.failures.c.reason != NOT_READ)
+        queries["unread"] = failures.where(schema.failures.c.reason == NOT_READ)
         return {name: self.database.read(query)[0]["n"] for name, query in queries.items()}
 
     def close(self) -> None:

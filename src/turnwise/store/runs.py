@@ -17,6 +17,7 @@ from sqlalchemy import (
     Subquery,
     Table,
     and_,
+    case,
     delete,
     exists,
     func,
@@ -32,7 +33,7 @@ from sqlalchemy import (
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.notebook import Shown
-from turnwise.scoring import FailureReason, FailureReasons, Provenance
+from turnwise.scoring import NOT_READ, FailureReason, FailureReasons, Provenance
 from turnwise.store import schema
 from turnwise.store.column_types import UtcTime
 from turnwise.store.damage import intact
@@ -90,6 +91,7 @@ class RunTally(Shown):
         evaluations: scores.
         failed: scores that were tried, failed, and have not come since.
         failures: tries that failed in all, those that were mended later among them.
+        unread: scores that were not made since the observer does not read the text, by its language.
         calls: calls to a language model, those answered at no cost among them.
         cached: calls that were answered by a reply that had been paid for before.
         prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
@@ -108,6 +110,7 @@ class RunTally(Shown):
     evaluations: int = 0
     failed: int = 0
     failures: int = 0
+    unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
     calls: int = 0
     cached: int = 0
     prompt_tokens: int = 0
@@ -182,7 +185,7 @@ class Runs:
             started = self._db.write(lambda connection: _start(connection, run)).result()
         except UsageError:
             tally = self.tally(run.name)
-            if tally.evaluations or tally.failures:
+            if tally.evaluations or tally.failures or tally.unread:
                 raise
             self.delete(run.name)  # nothing was scored: only its name is in the way; refused while somebody writes
             started = self._db.write(lambda connection: _start(connection, run)).result()
@@ -254,6 +257,8 @@ class Runs:
                 found.setdefault(values.pop("name"), {}).update(values)
         for row in self._db.read(_structures()):
             found[row["name"]].setdefault("structured", {})[row["structured"]] = row["replies"]
+        for row in self._db.read(_unread()):
+            found[row["name"]].setdefault("unread", {})[row["language"]] = row["scores"]
         reasons: dict[str, FailureReasons] = {}
         for row in self._db.read(_open_reasons()):
             reasons.setdefault(row["name"], FailureReasons()).add(row["reason"], row["message"], row["failed"])
@@ -324,19 +329,39 @@ def _differing(field: str, there: object, here: object) -> tuple[str, str]:
     return was, ", ".join(repr(here[name]) for name in names)
 
 
+_ABOUT = ("run", "sequence", "principle", "turn", "side")
+"""What a score is about, by column."""
+
+
 def still_failed() -> Select[Any]:
-    """Return a query for the distinct things that failed and have no evaluation since, of all runs."""
-    failed, scored = schema.failures, schema.evaluations
-    about = ("run", "sequence", "principle", "turn", "side")
-    mended = exists().where(*(scored.c[name] == failed.c[name] for name in about))
-    return select(*(failed.c[name] for name in about)).where(~mended).distinct()
+    """Return a query for the distinct things that failed and have not been scored, or told unread, of all runs."""
+    failed, scored, unread = schema.failures, schema.evaluations, schema.failures.alias()
+    mended = exists().where(*(scored.c[name] == failed.c[name] for name in _ABOUT))
+    settled = exists().where(*(unread.c[name] == failed.c[name] for name in _ABOUT), unread.c.reason == NOT_READ)
+    open_ = (failed.c.reason != NOT_READ, ~mended, ~settled)
+    return select(*(failed.c[name] for name in _ABOUT)).where(*open_).distinct()
+
+
+def _unread() -> Select[Any]:
+    """Return a query for how many scores were not made of texts that were not read, by run and language."""
+    table = schema.failures
+    columns = [table.c[name] for name in _ABOUT]
+    some = select(*columns, table.c.message).where(table.c.reason == NOT_READ).distinct().subquery()
+    return (
+        select(schema.runs.c.name, some.c.message.label("language"), func.count().label("scores"))
+        .select_from(some)
+        .join(schema.runs, schema.runs.c.id == some.c.run)
+        .group_by(schema.runs.c.name, some.c.message)
+        .order_by(schema.runs.c.name, func.count().desc(), some.c.message)
+    )
 
 
 def _scored() -> Select[Any]:
     def rows(table: Table) -> Select[Any]:
-        score = literal(1) if table is schema.evaluations else null()
+        scores = table is schema.evaluations
+        failed = null() if scores else case((table.c.reason != NOT_READ, 1))
         columns = (table.c[name] for name in ("run", "sequence", "cost_usd", "latency_s", "created_at"))
-        return select(*columns, score.label("scored"))
+        return select(*columns, (literal(1) if scores else null()).label("scored"), failed.label("failed"))
 
     both = union_all(rows(schema.evaluations), rows(schema.failures)).subquery()
     return (
@@ -344,7 +369,7 @@ def _scored() -> Select[Any]:
             schema.runs.c.name,
             func.count(both.c.sequence.distinct()).label("sequences"),
             func.count(both.c.scored).label("evaluations"),
-            (func.count() - func.count(both.c.scored)).label("failures"),
+            func.count(both.c.failed).label("failures"),
             func.sum(both.c.cost_usd).label("cost_usd"),
             func.coalesce(func.sum(both.c.latency_s), 0.0).label("seconds"),
             func.min(both.c.created_at, type_=UtcTime).label("first"),
@@ -368,7 +393,7 @@ def _open_failures() -> Select[Any]:
 
 def _open_reasons() -> Select[Any]:
     """Return a query for why scores failed that have not come since: each reason, how often, its last message."""
-    failed, about = schema.failures, ("run", "sequence", "principle", "turn", "side")
+    failed, about = schema.failures, _ABOUT
     some = still_failed().subquery()
     newest = (
         select(func.max(failed.c.id).label("id"))

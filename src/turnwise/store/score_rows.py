@@ -12,7 +12,17 @@ from sqlalchemy.exc import IntegrityError
 from turnwise.batches import batched
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Reply, Score
+from turnwise.scoring import (
+    NOT_READ,
+    Call,
+    Evaluation,
+    EvaluationKey,
+    Failure,
+    Provenance,
+    Reply,
+    Score,
+    Unread,
+)
 from turnwise.store import schema
 from turnwise.store.database import PAGE, inserted
 from turnwise.store.runs import Run
@@ -20,8 +30,8 @@ from turnwise.store.runs import Run
 OF_REPLY = "reply_"
 """What stands before the columns of a reply where a row holds a call too."""
 
-ScoreOrFailure = Evaluation | Failure
-"""What scoring gave: a score, or none and why."""
+Outcome = Evaluation | Failure | Unread
+"""What scoring gave: a score, or none and why. What was not read is a row of failures with its own reason."""
 
 _MOST_KEYS = 20_000
 """Keys that are remembered at most; then remembering begins anew."""
@@ -36,8 +46,8 @@ class _Identity(NamedTuple):
     received_at: datetime
 
 
-def append(connection: Connection, scored: Sequence[ScoreOrFailure], keys: KeyLookup) -> None:
-    """Write evaluations and failures inside a transaction.
+def append(connection: Connection, scored: Sequence[Outcome], keys: KeyLookup) -> None:
+    """Write evaluations, failures and what was not read inside a transaction.
 
     Args:
         connection: in a transaction that writes.
@@ -51,17 +61,17 @@ def append(connection: Connection, scored: Sequence[ScoreOrFailure], keys: KeyLo
     runs = keys.of(schema.runs, "name", {one.key.run for one in scored}, "run")
     ids = {one.key.sequence_id for one in scored}
     sequences = keys.of(schema.sequences, "sequence_id", ids, "sequence")
-    replies = _reply_keys(connection, [call.reply for one in scored for call in one.calls if call.reply])
+    replies = _reply_keys(connection, [call.reply for one in scored for call in _calls(one) if call.reply])
     rows: dict[Table, list[dict[str, Any]]] = {schema.evaluations: [], schema.failures: []}
     calls: dict[Table, list[tuple[Call, ...]]] = {schema.evaluations: [], schema.failures: []}
     for one in scored:
         run = runs[one.key.run]
         principle = one.key.principle, one.provenance.principle_version
         provenance = keys.of_provenance(run, *principle, one.provenance.code_version)
-        table = schema.failures if isinstance(one, Failure) else schema.evaluations
+        table = schema.evaluations if isinstance(one, Evaluation) else schema.failures
         about = run, sequences[one.key.sequence_id], provenance
         rows[table].append(score_row(one, *about, _raw_reply_key(connection, one, replies)))
-        calls[table].append(one.calls)
+        calls[table].append(_calls(one))
     try:
         for table, some in rows.items():
             _insert_with_calls(connection, table, some, calls[table], replies)
@@ -127,9 +137,13 @@ def _identity(reply: Reply) -> _Identity:
     return _Identity(storable(reply.request_key), reply.repeat, storable(reply.nonce), reply.received_at)
 
 
-def _raw_reply_key(connection: Connection, one: ScoreOrFailure, replies: Mapping[_Identity, int]) -> int | None:
+def _calls(one: Outcome) -> tuple[Call, ...]:
+    return () if isinstance(one, Unread) else one.calls
+
+
+def _raw_reply_key(connection: Connection, one: Outcome, replies: Mapping[_Identity, int]) -> int | None:
     """Return the key of the raw reply of a score, which is that of a call where it came with one."""
-    if one.raw_reply is None:
+    if isinstance(one, Unread) or one.raw_reply is None:
         return None
     for call in one.calls:
         if call.reply is not None and call.reply.text == one.raw_reply:
@@ -281,10 +295,8 @@ def read_call(row: RowMapping) -> Call:
     )
 
 
-def score_row(
-    scored: Evaluation | Failure, run: int, sequence: int, provenance: int, reply: int | None
-) -> dict[str, Any]:
-    """Return the row of an evaluation or failure."""
+def score_row(scored: Outcome, run: int, sequence: int, provenance: int, reply: int | None) -> dict[str, Any]:
+    """Return the row of an evaluation, of a failure, or of what was not read."""
     row = {
         "run": run,
         "sequence": sequence,
@@ -293,10 +305,12 @@ def score_row(
         "side": str(scored.key.side),
         "provenance": provenance,
         "reply": reply,
-        "latency_s": scored.latency_s,
-        "cost_usd": scored.cost_usd,
+        "latency_s": None if isinstance(scored, Unread) else scored.latency_s,
+        "cost_usd": None if isinstance(scored, Unread) else scored.cost_usd,
         "created_at": scored.created_at,
     }
+    if isinstance(scored, Unread):
+        return {**row, "reason": NOT_READ, "message": storable(scored.language)}
     if isinstance(scored, Failure):
         return {**row, "reason": scored.reason, "message": storable(scored.message)}
     reasoning = None if scored.reasoning is None else storable(scored.reasoning)
@@ -312,6 +326,12 @@ def read_evaluation(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Ca
 def read_failure(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Failure:
     """Return the failure of a row joined with its provenance and reply, and the calls that it rests on."""
     return Failure(reason=row["reason"], message=row["message"], **_common(row, run, sequence_id, calls))
+
+
+def read_unread(row: RowMapping, run: Run, sequence_id: str) -> Unread:
+    """Return what was not read, of a row joined with its provenance."""
+    about = _common(row, run, sequence_id, ())
+    return Unread(about["key"], row["message"], about["provenance"], about["created_at"])
 
 
 def _common(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> dict[str, Any]:

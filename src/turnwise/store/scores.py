@@ -1,4 +1,4 @@
-"""The scores of a store: evaluations and failures, appended, and read as trajectories or as a table."""
+"""The scores of a store: evaluations, failures and what was not read; appended, and read in several ways."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select
 from turnwise.batches import batched
 from turnwise.conversation import Label, Side
 from turnwise.notebook import data_frame, html_table
-from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajectory
+from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store import schema
 from turnwise.store.damage import check_places, intact
 from turnwise.store.database import PAGE, Database
@@ -25,6 +25,7 @@ from turnwise.store.score_rows import (
     read_call,
     read_evaluation,
     read_failure,
+    read_unread,
 )
 from turnwise.store.sequences import SequenceHead, Sequences, check_turns, turns_within
 
@@ -118,8 +119,8 @@ class Scores:
         """Look up all rows anew, after one was renamed or deleted."""
         self._known_keys.forget()
 
-    def append(self, scored: Iterable[Evaluation | Failure]) -> Future[None]:
-        """Queue evaluations and failures for one transaction; see `Store.append_soon`."""
+    def append(self, scored: Iterable[Evaluation | Failure | Unread]) -> Future[None]:
+        """Queue evaluations, failures and what was not read for one transaction; see `Store.append_soon`."""
         given = list(scored)
         fresh = {self._runs.hold(run) for run in {one.key.run for one in given}}
         if True in fresh:
@@ -207,17 +208,37 @@ class Scores:
         replies: bool = False,
     ) -> tuple[Failure, ...]:
         """Return every failure that a run recorded, oldest first; see `Store.failures`."""
+        known, table = self._runs.get(run), schema.failures
+        rows = self._without_score(run, ids, turns, replies, table.c.reason != NOT_READ)
+        calls = self._calls(table, rows) if replies else {}
+        with intact(self._db.where, f"a failure of run {run!r}"):
+            return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
+
+    def unread(
+        self, run: str, ids: Collection[str] | None = None, turns: range | None = None
+    ) -> tuple[Unread, ...]:
+        """Return what a run did not read, once each, oldest first; see `Store.unread`."""
         known = self._runs.get(run)
+        rows = self._without_score(run, ids, turns, False, schema.failures.c.reason == NOT_READ)
+        with intact(self._db.where, f"a text that run {run!r} did not read"):
+            found = [read_unread(row, known, row["sequence_id"]) for row in rows]
+        return tuple({one.key: one for one in found}.values())
+
+    def _without_score(
+        self,
+        run: str,
+        ids: Collection[str] | None,
+        turns: range | None,
+        replies: bool,
+        why: ColumnElement[bool],
+    ) -> list[RowMapping]:
         table, names = schema.failures, schema.sequences
-        rows_of_run = _with_provenance(table, run, replies)
+        rows_of_run = _with_provenance(table, run, replies).where(why)
         query = rows_of_run.add_columns(names.c.sequence_id).join(names, names.c.id == table.c.sequence)
         if turns is not None:
             query = query.where(_within(table, turns))
         queries = self._narrowed(query, table.c.sequence, ids)
-        rows = sorted(itertools.chain.from_iterable(map(self._db.read, queries)), key=lambda row: int(row["id"]))
-        calls = self._calls(table, rows) if replies else {}
-        with intact(self._db.where, f"a failure of run {run!r}"):
-            return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
+        return sorted(itertools.chain.from_iterable(map(self._db.read, queries)), key=lambda row: int(row["id"]))
 
     def table(self, run: str, ids: Collection[str] | None = None, label: Label | None = None) -> ScoreTable:
         """Return the scores of a run as rows; see `Store.scores`."""

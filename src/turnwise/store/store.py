@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Sequence, Turn
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import BUSY_SECONDS
 from turnwise.store.findings.places import is_findings
@@ -271,8 +271,8 @@ class Store:
 
     # Scores
 
-    def append(self, scored: Iterable[Evaluation | Failure]) -> None:
-        """Store evaluations and failures in one transaction; durable when this returns.
+    def append(self, scored: Iterable[Evaluation | Failure | Unread]) -> None:
+        """Store evaluations, failures and what was not read in one transaction; durable when this returns.
 
         Raises:
             UsageError: an evaluation is there already, or its principle was scored in another version; nothing
@@ -281,7 +281,7 @@ class Store:
         """
         self.append_soon(scored).result()
 
-    def append_soon(self, scored: Iterable[Evaluation | Failure]) -> Future[None]:
+    def append_soon(self, scored: Iterable[Evaluation | Failure | Unread]) -> Future[None]:
         """Queue what `append` would store; the future is done once it is durable."""
         return self._parts.scores.append(scored)
 
@@ -354,6 +354,15 @@ class Store:
         Arguments and errors as `trajectories`.
         """
         return self._parts.scores.failures(run, ids, turns, replies)
+
+    def unread(
+        self, run: str, *, ids: Collection[str] | None = None, turns: range | None = None
+    ) -> tuple[Unread, ...]:
+        """Return what a run gave no score since its observer does not read the language, oldest first.
+
+        Arguments and errors as `trajectories`.
+        """
+        return self._parts.scores.unread(run, ids, turns)
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
         """Return the keys of all evaluations that a run has of these sequences; failures are not among them.

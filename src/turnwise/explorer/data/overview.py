@@ -47,6 +47,7 @@ class RunCount:
         sequences: sequences with a score.
         evaluations: scores.
         failures: tries that failed.
+        unread: scores that were not made since the observer does not read the text.
         cost_usd: what its scores cost, in US dollars; None where none has a known cost.
     """
 
@@ -56,6 +57,7 @@ class RunCount:
     sequences: int = 0
     evaluations: int = 0
     failures: int = 0
+    unread: int = 0
     cost_usd: float | None = None
 
 
@@ -112,12 +114,11 @@ def counts(record: Record) -> Counts:
         sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
     made = record.runs()
     tries = record.store.numbered.tries([run.name for run in made if _may_cost(run)])
-    runs = [
-        RunCount(
-            run.name, run.observer, run.context, *scored.get(run.name, (0, 0)), *tries.get(run.name, (0, None))
-        )
-        for run in made
-    ]
+    runs = []
+    for run in made:
+        failures, unread, cost = tries.get(run.name, (0, 0, None))
+        sums = scored.get(run.name, (0, 0))
+        runs.append(RunCount(run.name, run.observer, run.context, *sums, failures, unread, cost))
     return Counts(tuple(sorted(sources.values(), key=lambda one: -one.sequences)), tuple(runs))
 
 

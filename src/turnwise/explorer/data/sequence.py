@@ -14,7 +14,7 @@ from turnwise.explorer.data.flags import is_detector, rule_of
 from turnwise.explorer.data.record import Record
 from turnwise.patterns import match, parse
 from turnwise.patterns.tree import OtherRun
-from turnwise.scoring import Evaluation, Failure, Trajectory
+from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
 from turnwise.sessions import SessionMemory, Stance
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,6 +53,7 @@ class Chat:
         run: name of the run; None where there is none.
         trajectory: its scores; None where there is no run.
         failures: what could not be scored.
+        unread: what the observer did not read.
         rule: the rule that flags it; empty where there is no run.
         flag: the first turn that the rule flags; None where it flags none.
         verdicts: what detectors say.
@@ -63,6 +64,7 @@ class Chat:
     run: str | None = None
     trajectory: Trajectory | None = None
     failures: tuple[Failure, ...] = ()
+    unread: tuple[Unread, ...] = ()
     rule: str = ""
     flag: int | None = None
     verdicts: tuple[Verdict, ...] = ()
@@ -88,6 +90,11 @@ class Chat:
             if (one.key.principle, one.key.side) == (principle, side)
         }
         return [(turn.number, found.get(turn.number)) for turn in self.turns]
+
+    def unread_at(self, turn: int) -> str | None:
+        """Return what is told of a turn that was not read, such as ``not read: prompt in zh``; None of others."""
+        found = dict.fromkeys((one.key.side, one.language) for one in self.unread if one.key.turn == turn)
+        return f"not read: {', '.join(f'{side} in {language}' for side, language in found)}" if found else None
 
     def at(self, turn: int) -> tuple[tuple[Evaluation, ...], tuple[Failure, ...]]:
         """Return scores and failures of a turn."""
@@ -123,8 +130,8 @@ def read_chat(
     rule = rule or rule_of(record, run)
     verdicts = _verdicts(record, run, trajectory, detectors)
     return Chat(
-        sequence, run, trajectory, failures, rule, _flag(record, run, trajectory, rule), verdicts,
-        _session(sequence, trajectory),
+        sequence, run, trajectory, failures, record.store.unread(run, ids=[sequence_id]), rule,
+        _flag(record, run, trajectory, rule), verdicts, _session(sequence, trajectory),
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def _entry(entry: Mapping[str, Any], texts: bool) -> Markup:
         return element("tr", element("td", _clock(entry.get("time"))), cells)
     reasons, warnings = _list(entry.get("reasons")), _list(entry.get("warnings"))
     failures = [f"failed: {said}" for said in _list(entry.get("failures"))]
+    unread = [said for said in _list(entry.get("unread")) if said not in (*reasons, *warnings)]
     verdict = "blocked" if entry.get("blocked") else "warned" if warnings else "passed"
     stance = entry.get("stance")
     side = str(entry.get("side", "")).replace("_", " ")
@@ -65,7 +66,7 @@ def _entry(entry: Mapping[str, Any], texts: bool) -> Markup:
         ),
         element("td", tag(verdict)),
         element("td", tag(stance) if isinstance(stance, str) and stance else "–"),
-        element("td", "; ".join([*reasons, *warnings, *failures]), class_="name"),
+        element("td", "; ".join([*reasons, *warnings, *failures, *unread]), class_="name"),
         data_item="row",
         tabindex=-1,
     )

@@ -102,8 +102,11 @@ def _counted(counts: overview.Counts, mark: Newest) -> Markup:
         "turns": sum(one.turns for one in sources),
         "runs": len(counts.runs),
         "scores": sum(one.evaluations for one in counts.runs),
-        "failed tries": mark.failures,
+        "failed tries": sum(one.failures for one in counts.runs),
     }
+    unread = sum(one.unread for one in counts.runs)
+    if unread:
+        figures["not read"] = unread
     cards = [
         element(
             "div",
@@ -137,7 +140,10 @@ def _sources(sources: Sequence[overview.SourceCount]) -> Markup:
 
 def _runs(counts: overview.Counts, mark: Newest) -> Markup:
     head = [element("th", name) for name in ("run", "observer", "sees")]
-    head += [element("th", name, class_="number") for name in ("sequences", "of all", "scores", "failed", "cost")]
+    head += [
+        element("th", name, class_="number")
+        for name in ("sequences", "of all", "scores", "failed", "not read", "cost")
+    ]
     all_sequences = sum(one.sequences for one in counts.sources)
     rows = [
         element(
@@ -149,6 +155,7 @@ def _runs(counts: overview.Counts, mark: Newest) -> Markup:
             element("td", f"{100 * one.sequences / max(all_sequences, 1):.0f} %", class_="number"),
             element("td", f"{one.evaluations:,}", class_="number"),
             element("td", f"{one.failures:,}", class_="number"),
+            element("td", f"{one.unread:,}", class_="number"),
             element("td", "–" if one.cost_usd is None else f"${one.cost_usd:,.2f}", class_="number"),
         )
         for one in counts.runs

@@ -214,6 +214,7 @@ def _turn(chat: Chat, number: int) -> Markup:
             element("span", "▲ flagged", class_="flag") if flagged else None,
             element("span", f"{', '.join(fired)} fired here", class_="flag") if fired else None,
             f"{len(failed)} not scored" if failed else None,
+            chat.unread_at(number),
         ),
         element("div", "Prompt", class_="who"),
         element("div", _cut(turn.prompt), class_="said", dir="auto"),

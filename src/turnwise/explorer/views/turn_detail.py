@@ -31,10 +31,14 @@ def detail(chat: Chat, turn: int) -> Markup:
     ]
     table = element("table", element("thead", element("tr", head)), element("tbody", rows))
     session = next((one for one in chat.session if one.turn == turn), None)
+    unread = chat.unread_at(turn)
     metadata = chat.turns[turn - 1].metadata if chat.turns else None
     return joined(
         element("h2", f"Turn {turn}"),
-        table if rows else element("p", "Not scored: this run has no evaluation of the turn.", class_="quiet"),
+        table
+        if rows or unread
+        else element("p", "Not scored: this run has no evaluation of the turn.", class_="quiet"),
+        element("p", f"{unread}: the observer does not read it, so there is no score.") if unread else None,
         [element("p", element("b", "Session: "), session.rationale)] if session else None,
         [_failure(one) for one in failed],
         [_evaluation(one) for one in scored],

@@ -55,6 +55,7 @@ CSV_COLUMNS: Final = (
     "reasons",
     "warnings",
     "failed",
+    "not_read",
     "stance",
     "trust",
     "seconds",
@@ -72,7 +73,7 @@ class AuditQuestion:
         conversation_id: only of this conversation; by its name, also where a pseudonym was written.
         session_id: only of this session, likewise.
         person: only of conversations whose initiator has this name, likewise.
-        guardrail: only where this guardrail found something, or failed.
+        guardrail: only where this guardrail found something, failed, or did not read the text.
         blocked: only where the text was blocked (or, False, where it was not).
         since: only from this time on, aware.
         until: only before this time, aware.
@@ -292,7 +293,9 @@ def spellings_of(name: str | None) -> tuple[str, ...]:
 def _fired(record: Mapping[str, Any], guardrail: str) -> bool:
     details = record.get("guardrails")
     detail = details.get(guardrail) if isinstance(details, Mapping) else None
-    return isinstance(detail, Mapping) and (detail.get("found") is True or detail.get("status") == "failed")
+    return isinstance(detail, Mapping) and (
+        detail.get("found") is True or detail.get("status") in ("failed", "not_read")
+    )
 
 
 def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
@@ -321,13 +324,17 @@ def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
 def _row(event: Mapping[str, Any]) -> list[Any]:
     """Return the cells of a check, in the order of `CSV_COLUMNS`."""
     sides, stance, details = (_mapping(event.get(key)) for key in ("participants", "stance", "guardrails"))
-    failed = [name for name, detail in details.items() if _mapping(detail).get("status") == "failed"]
+    failed, not_read = (
+        [name for name, detail in details.items() if _mapping(detail).get("status") == status]
+        for status in ("failed", "not_read")
+    )
     derived = {
         "initiator": sides.get("initiator"),
         "responder": sides.get("responder"),
         "reasons": "; ".join(map(str, event.get("reasons") or ())),
         "warnings": "; ".join(map(str, event.get("warnings") or ())),
         "failed": "; ".join(failed),
+        "not_read": "; ".join(not_read),
         "stance": stance.get("mode"),
         "trust": stance.get("trust"),
     }

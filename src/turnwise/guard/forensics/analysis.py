@@ -19,6 +19,7 @@ _COUNTED = {
     "evaluated": "evaluated",
     "skipped": "skipped",
     "failed": "failed",
+    "not_read": "not_read",
     "firings": "found",
     "blocks": "blocked",
     "warnings": "warned",
@@ -43,14 +44,15 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``times``: ``first`` and ``last`` of the turns, ``duration_seconds``, ``first_check``, ``last_check``;
         - ``totals``: ``turns``, ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
           ``output_checks``, ``tool_call_checks`` and ``tool_result_checks``; ``blocked_turns``, ``warned_turns``,
-          ``failures`` of guardrails, ``rate_limited`` prompts;
+          ``failures`` of guardrails, ``not_read``: texts in languages that a guardrail's observer does not read,
+          counted by guardrail, ``rate_limited`` prompts;
         - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``,
           ``output``, ``tool_call`` and ``tool_result``. A text that one guardrail blocked and another warned of is
           in both;
         - ``guardrails``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``, ``failed_closed``),
-          ``firings``, ``blocks``, ``warnings``, ``logged``, ``redactions`` by kind, ``first_firing``,
-          ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under ``input``, ``output``,
-          ``tool_call`` and ``tool_result``;
+          ``not_read``, ``firings``, ``blocks``, ``warnings``, ``logged``, ``redactions`` by kind,
+          ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under
+          ``input``, ``output``, ``tool_call`` and ``tool_result``;
         - ``timeline``: one entry for each check and each rate-limit event, in order of time; of a call or result
           of a tool with ``tool``, its name, and ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;
@@ -100,6 +102,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
             "blocked_turns": len({turn for turns in blocked.values() for turn in turns}),
             "warned_turns": len({turn for turns in warned.values() for turn in turns}),
             "failures": sum(len(check.that("failed")) for check in checks),
+            "not_read": sum(len(check.that("not_read")) for check in checks),
             "rate_limited": refused,
         },
         "blocked_turns": blocked,
@@ -171,6 +174,7 @@ def _entry(check: KeptCheck) -> dict[str, Any]:
         "reasons": told("blocked"),
         "warnings": told("warned"),
         "failures": told("failed"),
+        "unread": told("not_read"),
         "redacted": check.that("redacted"),
         "stance": check.stance.get("mode") if check.stance else None,
         **({} if check.call_id is None else {"tool": check.tool, "call_id": check.call_id}),
@@ -275,6 +279,12 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
     if totals["failures"]:
         failed = [name for name, counts in analysis["guardrails"].items() if counts["failed"]]
         yield f"{_count(totals['failures'], 'check')} failed, by {', '.join(failed)}: not checked is not clean."
+    if totals.get("not_read"):
+        unread = [name for name, counts in analysis["guardrails"].items() if counts["not_read"]]
+        yield (
+            f"{_count(totals['not_read'], 'check')} came to nothing since {', '.join(unread)} did not read the "
+            "language: not checked is not clean."
+        )
     if totals["unchecked"]:
         yield f"No guard looked at {_listed(analysis['unchecked_turns'])}: not checked is not clean."
     if analysis["stance"]:

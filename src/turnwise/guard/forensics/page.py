@@ -109,12 +109,13 @@ def _triple(score: Mapping[str, float] | None) -> str:
 def _guardrails(analysis: Mapping[str, Any]) -> str:
     if not analysis["guardrails"]:
         return ""
-    columns = ("evaluated", "skipped", "failed", "firings", "blocks", "warnings")
+    columns = ("evaluated", "skipped", "failed", "not_read", "firings", "blocks", "warnings")
     rows = [
         [name, *(str(counts[column]) for column in columns), _kinds(counts["redactions"])]
         for name, counts in analysis["guardrails"].items()
     ]
-    return "<h2>Guardrails</h2>" + _table(["guardrail", *columns, "redactions"], rows, numeric=columns)
+    heads = ["guardrail", *(column.replace("_", " ") for column in columns), "redactions"]
+    return "<h2>Guardrails</h2>" + _table(heads, rows, numeric=heads[1:-1])
 
 
 def _kinds(redactions: Mapping[str, int]) -> str:
@@ -148,7 +149,7 @@ def _what(entry: Mapping[str, Any]) -> str:
         return f"<span class='blocked'>rate limit: {_text(entry.get('reason', ''))}</span>"
     parts = [f"<span class='blocked'>blocked by {_text(reason)}</span>" for reason in entry["reasons"]]
     parts += [f"<span class='warned'>warning of {_text(warning)}</span>" for warning in entry["warnings"]]
-    parts += [_text(failure) for failure in entry["failures"]]
+    parts += [_text(told) for told in (*entry["failures"], *entry.get("unread", ()))]
     if entry["stance"]:
         parts.append(f"stance {_text(entry['stance'])}")
     return "<br>".join(parts) or "passed"

@@ -19,7 +19,7 @@ from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
 from turnwise.guard.fields import GuardMetadataError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
 from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
 from turnwise.guard.guardrails.speakers import (
     Judge,
@@ -143,6 +143,8 @@ class Drift(Guardrail):
         judge: whose texts are judged: those of the ``initiator``, of the ``responder``, of ``both``; or
             ``replies``, which asks of the responder's texts whether they, as replies, carry harm on. ``auto`` is
             both where two people talk, or bots and agents among themselves, and else the initiator.
+        unread: what becomes of a text in a language that the observer does not read: ``allow``, ``block`` or
+            ``warn``. It has no score and changes neither trajectory nor trust; later texts are read after it.
 
     Raises:
         GuardError: a value that does not fit.
@@ -167,6 +169,7 @@ class Drift(Guardrail):
     warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
     breaker: Literal["block", "warn", "ignore"] = "warn"
     judge: Judge = "auto"
+    unread: IfUnread = "allow"
     _judges_prompts: bool = field(init=False, repr=False, compare=False)
     _built: _Built = field(init=False, repr=False, compare=False)
 
@@ -429,6 +432,8 @@ class Drift(Guardrail):
         finding = self._finding(progress, told, signal, stance)
         if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
+        if given.unread is not None:
+            finding = not_read(given.unread, self.unread, finding)
         return given.settle(finding) if given.failures else finding
 
     def _scored(self, progress: Progress, turn: Turn, text: str) -> SideScores:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from turnwise.conversation import Side
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
 from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
 from turnwise.guard.observing import Scorer
 
@@ -25,6 +25,8 @@ class Harm(Guardrail):
         observer: ``"local"``, or another observer; then both levels must be given.
         warn_above: F above which it warns, in [0, 1], on either side; None for the levels of the shipped weights.
         block_above: F above which it finds in full; None likewise.
+        unread: what becomes of a text in a language that the observer does not read: ``allow``, ``block`` or
+            ``warn``.
 
     Raises:
         GuardError: a level that can't be.
@@ -34,6 +36,7 @@ class Harm(Guardrail):
     observer: str = "local"
     warn_above: float | None = None
     block_above: float | None = None
+    unread: IfUnread = "allow"
     _levels: Mapping[Side, Levels] = field(init=False, repr=False, compare=False)
     _scorer: Scorer = field(init=False, repr=False, compare=False)
 
@@ -57,5 +60,8 @@ class Harm(Guardrail):
         Raises:
             ObserverError: it could not be scored.
         """
-        score = read_text(check, self._scorer, check.side).score(PRINCIPLE)
+        read = read_text(check, self._scorer, check.side)
+        if read.unread is not None:
+            return not_read(read.unread, self.unread)
+        score = read.score(PRINCIPLE)
         return CLEAN if score is None else judge(score.F, self._levels[check.side], "harm to others")

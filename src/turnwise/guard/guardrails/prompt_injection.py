@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, ClassVar
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
 from turnwise.guard.guardrails.hidden_text import plain_texts
 from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
 from turnwise.guard.guardrails.phrases import (
@@ -107,6 +107,8 @@ class PromptInjection(Guardrail):
         warn_above: F above which it warns, in [0, 1]; None for the level set for the shipped weights.
         block_above: F above which it finds in full; None likewise.
         phrases: whether to look at the words.
+        unread: what becomes of a text in a language that the observer does not read, where the words do not block
+            it: ``allow``, ``block`` or ``warn``.
 
     Raises:
         GuardError: a level that can't be, or nothing to look for.
@@ -117,6 +119,7 @@ class PromptInjection(Guardrail):
     warn_above: float | None = None
     block_above: float | None = None
     phrases: bool = True
+    unread: IfUnread = "allow"
     _levels: Levels | None = field(init=False, repr=False, compare=False)
     _scorer: Scorer | None = field(init=False, repr=False, compare=False)
     _words: Words | None = field(init=False, repr=False, compare=False)
@@ -150,26 +153,29 @@ class PromptInjection(Guardrail):
         """
         words = self._words
         if words is None:
-            return self._by_scores(check, None)
+            return self._by_scores(check, None, None)
         texts = plain_texts(check, shipped_words())
         order = max(map(words.orders.by_words, texts))
         by_words = judge(_probability(order), words.alone, ORDER, "probability")
         found = _graver(_by_phrases(words, texts, order), by_words)
-        return found if found.in_full else _graver(found, self._by_scores(check, order))
+        return found if found.in_full else self._by_scores(check, order, found)
 
-    def _by_scores(self, check: Check, order: float | None) -> Finding:
+    def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
+        """Return what the scores say, or the words where that is graver."""
         if self._scorer is None or self._levels is None:
-            return CLEAN
+            return by_words or CLEAN
         read = read_text(check, self._scorer)
+        if read.unread is not None:
+            return not_read(read.unread, self.unread, by_words or CLEAN)
         score = read.score(PRINCIPLE)
         if score is None:
-            return CLEAN
+            return by_words or CLEAN
         found = judge(score.F, self._levels, "an attempt to take the model over")
         words = self._words
-        if words is None or order is None or self._scorer.spec != words.observer:
-            return found
-        joined = _probability(words.orders.with_scores(order, read.scores))
-        return _graver(found, judge(joined, words.joined, ORDER, "probability"))
+        if words is not None and order is not None and self._scorer.spec == words.observer:
+            joined = _probability(words.orders.with_scores(order, read.scores))
+            found = _graver(found, judge(joined, words.joined, ORDER, "probability"))
+        return found if by_words is None else _graver(by_words, found)
 
 
 def _by_phrases(words: Words, texts: Sequence[str], order: float) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
 from turnwise.guard.guardrails.hidden_text import plain_texts, plain_texts_of
 from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
 from turnwise.guard.guardrails.phrases import TOXICITY_FILES, Phrase, Phrases, load_phrases, shipped_words
@@ -41,6 +41,8 @@ class Toxicity(Guardrail):
             the lexicon alone.
         observer_warn_above: F above which it warns, in [0, 1]; None for the level set for the shipped weights.
         observer_block_above: F above which it finds in full; None likewise.
+        unread: what becomes of a text in a language that the observer does not read, where the phrases do not
+            block it: ``allow``, ``block`` or ``warn``.
 
     Raises:
         GuardError: a level or weight that can't be, an empty word, or no types.
@@ -56,6 +58,7 @@ class Toxicity(Guardrail):
     observer: str | None = None
     observer_warn_above: float | None = None
     observer_block_above: float | None = None
+    unread: IfUnread = "allow"
     cost: Cost = field(init=False, repr=False, compare=False, default=Cost.TEXT)  # type: ignore[misc]
     _levels: Levels = field(init=False, repr=False, compare=False)
     _observer_levels: Levels | None = field(init=False, repr=False, compare=False)
@@ -109,7 +112,10 @@ class Toxicity(Guardrail):
         by_phrases = self._together(found) if found else CLEAN
         if self._scorer is None or self._observer_levels is None or by_phrases.in_full:
             return by_phrases
-        score = read_text(check, self._scorer).score(PRINCIPLE)
+        read = read_text(check, self._scorer)
+        if read.unread is not None:
+            return not_read(read.unread, self.unread, by_phrases)
+        score = read.score(PRINCIPLE)
         if score is None:
             return by_phrases
         by_score = judge(score.F, self._observer_levels, "harm to others")

@@ -10,7 +10,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.observers.local.protocol import Utterance
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.observers.many import ObservedMany
-from turnwise.observers.protocol import ObservationFailure, Request
+from turnwise.observers.protocol import NotRead, ObservationFailure, Request
 
 if TYPE_CHECKING:
     from turnwise.observers.local.protocol import Reader, Reading
@@ -22,8 +22,10 @@ def observe_many(
     calibration: Calibration,
     conversations: Sequence[Sequence[Turn]],
     wanted: Sequence[Request],
-    unknown: Callable[[Request], ObservationFailure],
     *,
+    unread: Callable[[str], str | None],
+    not_read: Callable[[Request, str], NotRead | ObservationFailure],
+    unknown: Callable[[Request], ObservationFailure],
     history: bool,
 ) -> ObservedMany:
     """Score many conversations.
@@ -33,11 +35,18 @@ def observe_many(
         calibration: makes scores of what it reads.
         conversations: turns of each, in order.
         wanted: what is wanted of every turn.
+        unread: gives the language of a text that is not read, and None of one that is.
+        not_read: says that a text is in a language that is not read.
         unknown: says that a principle is not known.
         history: whether a text is read behind all earlier ones of its conversation, or behind its turn's prompt.
     """
     asked = {side: [(n, one) for n, one in enumerate(wanted) if one.side is side] for side in Side}
     talks, owners = utterances(conversations, wanted, history=history)
+    foreign = _foreign(talks, unread)
+    talks = [
+        [one._replace(scored=one.scored and one.said not in foreign) for one in said] if foreign else said
+        for said in talks
+    ]
     readings: list[Reading] = []
     scored: list[tuple[int, int]] = []
     for reading, owner in zip(chain(*reader.read_many(talks)), chain(*owners), strict=True):
@@ -48,6 +57,7 @@ def observe_many(
     rows: list[tuple[int, int, int]] = []
     scores: list[list[float]] = []
     failures: list[tuple[int, int, ObservationFailure]] = []
+    others: list[tuple[int, int, NotRead]] = []
     for (conversation, turn), reading, triples in zip(scored, readings, values, strict=True):
         for place, request in asked[reading.side]:
             name = request.principle.name
@@ -56,7 +66,24 @@ def observe_many(
                 scores.append(triples[PRINCIPLES.index(name)])
             else:
                 failures.append((conversation, turn, unknown(request)))
-    return ObservedMany.of(rows, scores, failures)
+    for number, turns in enumerate(conversations if foreign else ()):
+        for one in turns:
+            for side, requests in asked.items():
+                language = foreign.get(one.text(side) or "")
+                for _, request in requests if language else ():
+                    given = not_read(request, language or "")
+                    if isinstance(given, NotRead):
+                        others.append((number, one.number, given))
+                    else:
+                        failures.append((number, one.number, given))
+    return ObservedMany.of(rows, scores, failures, others)
+
+
+def _foreign(talks: Sequence[Sequence[Utterance]], unread: Callable[[str], str | None]) -> dict[str, str]:
+    """Return the texts that are to be scored and are not read, with their languages."""
+    texts = dict.fromkeys(one.said for said in talks for one in said if one.scored)
+    found = ((text, unread(text)) for text in texts)
+    return {text: language for text, language in found if language is not None}
 
 
 def utterances(

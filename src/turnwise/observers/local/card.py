@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from turnwise.observers.local.weights import LANGUAGES
 from turnwise.rates import Rate
 
 _SOURCES = {
@@ -69,8 +70,9 @@ anybody is blocked.
 
 _LIMITS = """## Known limits
 
-- Its base is English and so is nearly all that it learned from. Harmful requests in most other languages pass, and
-  ordinary people who speak them are flagged more often.
+- Its base is English and so is nearly all that it learned from. A text in another language than those named above
+  has no score and is told as not read ([0024](decisions/0024-languages.md)); figures on other languages above are
+  of what it made of them before. Words of two languages in turn, and ciphers, may get past that.
 - It loses the thread: the later the turn, the worse it ranks, and among turns of people's jailbreaks the number of
   the turn ranks as well. It sees the latest 896 tokens; what was agreed long before is gone, as it is for
   `local-small`, whose state fades.
@@ -160,6 +162,7 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
         )
         yield f"A blend of networks that were trained apart, by `--blend`: {each}."
     yield f"\n{_changes(metrics)}\n"
+    yield f"Reads texts in: {', '.join(metrics.get('languages', LANGUAGES))}.\n"
     yield "| file | what | licence | SHA-256 |"
     yield "|---|---|---|---|"
     digests = metrics["data_sha256"]

@@ -14,6 +14,7 @@ from turnwise.observers.local.weights import PRINCIPLES, card_data, load_weights
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    NotRead,
     Observation,
     ObservationFailure,
     ObserverInfo,
@@ -73,7 +74,8 @@ class LocalObserver:
 
     In ``history`` it reads what was said before in the same words, prompts and replies, as far back as its window
     reaches; in ``turn`` a reply is read after its prompt. A principle that it does not know gives a failure, a
-    blank text none and no score.
+    blank text none and no score. A text in a language that the weights do not read gives a `NotRead`; it is part
+    of what was said before all the same.
 
     Args:
         argument: folder with trained weights; None for the weights that ship with turnwise.
@@ -94,6 +96,7 @@ class LocalObserver:
             name = self.name
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
         # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
+        from turnwise.observers.local.identify import Languages
         from turnwise.observers.local.language import LanguageReader
         from turnwise.observers.local.scores import Calibration
         from turnwise.observers.local.small import SmallReader
@@ -107,6 +110,8 @@ class LocalObserver:
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256
+        self._read = weights.languages
+        self._languages = Languages(self._read, self._reader.speech.known)
         del weights
         give_back_memory()
 
@@ -157,6 +162,7 @@ class LocalObserver:
             "weights_sha256": self._sha256,
             "training_code_sha256": self._metrics.get("code_sha256"),
             "principles": list(PRINCIPLES),
+            "languages": list(self._read),
         }
 
     @property
@@ -205,7 +211,7 @@ class LocalObserver:
 
     def observe(
         self, state: ReaderState, turn: Turn, wanted: Collection[Request]
-    ) -> list[Observation | ObservationFailure]:
+    ) -> list[Observation | ObservationFailure | NotRead]:
         """Take the next turn into the state and give the scores that are wanted of it.
 
         Args:
@@ -214,7 +220,7 @@ class LocalObserver:
             wanted: the scores that are wanted, of either side.
         """
         place, history = state.place, state.mode is ContextMode.HISTORY
-        answers: list[Observation | ObservationFailure] = []
+        answers: list[Observation | ObservationFailure | NotRead] = []
         sides = {request.side for request in wanted}
         for side in Side:
             said = turn.text(side)
@@ -222,9 +228,13 @@ class LocalObserver:
                 continue
             followed = history or (side is Side.PROMPT and Side.RESPONSE in sides)
             if side in sides:
-                reading = self._reader.read(place, said, side, lasts=followed)
                 asked = [request for request in wanted if request.side is side]
-                answers += self._answers(asked, self._calibration.strongest(reading), reading.left_out)
+                language = self._languages.unread(said)
+                if language is not None:
+                    answers += [self._not_read(request, language) for request in asked]
+                else:
+                    reading = self._reader.read(place, said, side, lasts=followed)
+                    answers += self._answers(asked, self._calibration.strongest(reading), reading.left_out)
             if followed:
                 place = self._reader.after(place, said, side)
         if history:
@@ -249,17 +259,30 @@ class LocalObserver:
         from turnwise.observers.local.batch import observe_many
 
         history = self.start("", context).mode is ContextMode.HISTORY
-        return observe_many(self._reader, self._calibration, conversations, wanted, self._unknown, history=history)
+        return observe_many(
+            self._reader,
+            self._calibration,
+            conversations,
+            wanted,
+            unread=self._languages.unread,
+            not_read=self._not_read,
+            unknown=self._unknown,
+            history=history,
+        )
 
     def _unknown(self, request: Request) -> ObservationFailure:
         name = request.principle.name
         message = f"observer {self.name} does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
         return ObservationFailure(name, request.side, "unsupported", message)
 
+    def _not_read(self, request: Request, language: str) -> NotRead | ObservationFailure:
+        name = request.principle.name
+        return NotRead(name, request.side, language) if name in PRINCIPLES else self._unknown(request)
+
     def _answers(
         self, asked: Sequence[Request], scores: Mapping[str, Score], left_out: str
-    ) -> list[Observation | ObservationFailure]:
-        found: list[Observation | ObservationFailure] = []
+    ) -> list[Observation | ObservationFailure | NotRead]:
+        found: list[Observation | ObservationFailure | NotRead] = []
         for request in asked:
             name = request.principle.name
             if name in scores:

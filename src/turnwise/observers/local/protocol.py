@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from turnwise.observers.local.tokens import Speech
+
 SIDES = (Side.PROMPT, Side.RESPONSE)
 """The sides of a turn in the order of the networks' outputs."""
 
@@ -59,6 +61,9 @@ class Utterance(NamedTuple):
 
 class Reader(Protocol):
     """Reads one text after what was said before. What was said before is a place, which nobody changes."""
+
+    speech: Speech
+    """Makes tokens of texts."""
 
     def start(self) -> Any:
         """Return the place at which nothing was said yet."""

@@ -37,6 +37,9 @@ KINDS = ("language", "small")
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 """The principles that the reader knows, in the order of its outputs."""
 
+LANGUAGES = ("en",)
+"""Languages that weights read whose metrics do not say."""
+
 NAMED = ("kind", "principles", "calibration", "operating_points")
 """What of the metrics is part of the weights."""
 
@@ -63,6 +66,11 @@ class Weights:
     def kind(self) -> str:
         """One of `KINDS`."""
         return str(self.metrics["kind"])
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that they read; texts in others get no score."""
+        return tuple(self.metrics.get("languages", LANGUAGES))
 
 
 def shipped(name: str) -> Path:
@@ -193,6 +201,9 @@ def _parse(path: Path) -> dict[str, Any]:
         )
     if metrics.get("kind") not in KINDS:
         raise ObserverError(f"{path}: unknown kind of network {metrics.get('kind')!r}; {_AGAIN}")
+    languages = metrics.get("languages", [*LANGUAGES])
+    if not (isinstance(languages, list) and languages and all(isinstance(one, str) and one for one in languages)):
+        raise ObserverError(f"{path}: languages is {languages!r}, not a list of codes such as en; {_AGAIN}")
     if metrics.get("principles") != list(PRINCIPLES):
         raise ObserverError(f"{path}: trained for other principles ({metrics.get('principles')}); {_AGAIN}")
     try:

@@ -26,10 +26,11 @@ class FoundNumbers:
         totals = self._files.manifest.totals
         return Newest(totals.scores, totals.failures, self._last(), self._files.when if totals.scores else None)
 
-    def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, float | None]]:
+    def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, int, float | None]]:
         """Return what could not be scored, by name of the run; findings don't say what scores cost."""
         manifest = self._files.manifest
-        return {str(manifest.run["name"]): (manifest.totals.failures, None)}
+        totals = manifest.totals
+        return {str(manifest.run["name"]): (totals.failures, sum(totals.unread.values()), None)}
 
     def count(self, after: int = 0) -> int:
         """Return how many sequences there are above a row number."""

@@ -78,7 +78,7 @@ class FindingsParts:
         self._index.ready(progress)
 
     def counts(self) -> dict[str, int]:
-        """Return how many sequences, turns, runs, evaluations and failures there are."""
+        """Return how many sequences, turns, runs, evaluations, failures and unread texts there are."""
         totals = self._files.manifest.totals
         return {
             "sequences": totals.conversations,
@@ -86,6 +86,7 @@ class FindingsParts:
             "runs": 1,
             "evaluations": totals.scores,
             "failures": self.runs.tally(self.runs.run.name).failures if totals.failures else 0,
+            "unread": sum(totals.unread.values()),
         }
 
     def close(self) -> None:

@@ -90,9 +90,11 @@ class FoundRuns:
         reasons = FailureReasons()
         failed = set()
         sequences = set()
-        if totals.failures:
+        if totals.failures or totals.unread:
             for one in self._files.failures():
-                if one.get("turn") is not None:
+                if one.get("language") is not None:
+                    sequences.add(one.get("sequence"))
+                elif one.get("turn") is not None:
                     reasons.add("scan", str(one["reason"]))
                     sequences.add(one.get("sequence"))
                     failed.add((one.get("sequence"), one["turn"], one.get("side"), one.get("principle")))
@@ -102,5 +104,6 @@ class FoundRuns:
             evaluations=totals.scores,
             failed=len(failed),
             failures=len(failed),
+            unread=dict(totals.unread),
             commonest_failure=reasons.commonest,
         )

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.findings import SCORES, TURNS
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Score, Trajectory
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Score, Trajectory, Unread
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles, refused
 from turnwise.store.findings.sequences import FoundSequences, NumberedHead
@@ -40,7 +40,7 @@ class FoundScores:
     def forget_keys(self) -> None:
         """Do nothing: no run is renamed or deleted here."""
 
-    def append(self, scored: Iterable[Evaluation | Failure]) -> NoReturn:
+    def append(self, scored: Iterable[Evaluation | Failure | Unread]) -> NoReturn:
         """Refuse to add any."""
         raise refused("add scores", "scan with another configuration into another folder")
 
@@ -73,23 +73,41 @@ class FoundScores:
         replies: bool = False,
     ) -> tuple[Failure, ...]:
         """Return what could not be scored, in the order of the inputs; what could not be read has no turn."""
+        found = []
+        for one in self._letters(run, ids, turns):
+            if one.get("language") is None:
+                name, principle = one["sequence"], str(one.get("principle"))
+                with intact(self._files.where, f"a failure of sequence {name!r}"):
+                    key = EvaluationKey(run, name, one["turn"], Side(one.get("side") or Side.PROMPT), principle)
+                    origin = self._provenances.get(principle) or next(iter(self._provenances.values()))
+                    found.append(Failure(key, _REASON, str(one["reason"]), origin, self._run.created_at))
+        return tuple(found)
+
+    def unread(
+        self, run: str, ids: Collection[str] | None = None, turns: range | None = None
+    ) -> tuple[Unread, ...]:
+        """Return what was not read, for every principle, in the order of the inputs."""
+        found = []
+        for one in self._letters(run, ids, turns):
+            language = one.get("language")
+            for principle, origin in self._provenances.items() if language is not None else ():
+                name = one["sequence"]
+                with intact(self._files.where, f"a text of sequence {name!r} that was not read"):
+                    key = EvaluationKey(run, name, one["turn"], Side(one["side"]), principle)
+                    found.append(Unread(key, str(language), origin, self._run.created_at))
+        return tuple(found)
+
+    def _letters(self, run: str, ids: Collection[str] | None, turns: range | None) -> Iterator[dict[str, Any]]:
+        """Yield the dead letters about turns."""
         self.check(run)
         known = None if ids is None else set(ids)
         if ids is not None:
             self._sequences.keys(ids)
-        found = []
         for one in self._files.failures():
             name, turn = one.get("sequence"), one.get("turn")
-            if name is None or turn is None or (known is not None and name not in known):
-                continue
-            if turns is not None and turn not in turns:
-                continue
-            principle = str(one.get("principle"))
-            with intact(self._files.where, f"a failure of sequence {name!r}"):
-                key = EvaluationKey(run, name, turn, Side(one.get("side") or Side.PROMPT), principle)
-                origin = self._provenances.get(principle) or next(iter(self._provenances.values()))
-                found.append(Failure(key, _REASON, str(one["reason"]), origin, self._run.created_at))
-        return tuple(found)
+            wanted = name is not None and turn is not None and (known is None or name in known)
+            if wanted and (turns is None or turn in turns):
+                yield one
 
     def failed(self, run: str, ids: Collection[str] | None = None) -> set[EvaluationKey]:
         """Return the keys of what could not be scored."""

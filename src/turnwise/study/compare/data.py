@@ -60,6 +60,7 @@ class RunData:
         cost_usd: what a conversation cost by id; absent where unknown.
         latency_ms: what its evaluation took; absent where unknown.
         failed: conversations of which some score was tried, failed and has not come since.
+        unread: conversations of which the observer did not read some text.
         digest: SHA-256 of all scores.
         training_sources: data sets that the observer was trained on.
     """
@@ -69,6 +70,7 @@ class RunData:
     cost_usd: Mapping[str, float] = field(default_factory=dict)
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     failed: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
     digest: str = ""
     training_sources: frozenset[str] = frozenset()
 
@@ -130,7 +132,8 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
     names = list(dict.fromkeys(runs))
     read = {name: _trajectories(store, name) for name in names}
     failed = {name: frozenset(key.sequence_id for key in store.failed(name)) for name in names}
-    tried: set[str] = set().union(*failed.values(), *(found.keys() for found in read.values()))
+    unread = {name: frozenset(one.key.sequence_id for one in store.unread(name)) for name in names}
+    tried: set[str] = set().union(*failed.values(), *unread.values(), *(found.keys() for found in read.values()))
     known: list[LabelledConversation] = []
     corrections = store.people.labels(corrected_by) if corrected_by else {}
     untried = unlabelled = corrected = disputed = 0
@@ -157,7 +160,7 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
     known.sort(key=lambda one: one.sequence_id)  # so that the order of import changes nothing
     for one in known:
         digest.update(f"{one.sequence_id}\0{hashes[one.sequence_id]}\n".encode())
-    data = tuple(_run_data(store, name, known, read[name], failed[name]) for name in names)
+    data = tuple(_run_data(store, name, known, read[name], failed[name], unread[name]) for name in names)
     return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest(), corrected, disputed)
 
 
@@ -190,6 +193,7 @@ def _run_data(
     known: Sequence[LabelledConversation],
     read: Mapping[str, Trajectory],
     failed: frozenset[str],
+    unread: frozenset[str],
 ) -> RunData:
     from turnwise.scoring import TurnScores
 
@@ -213,7 +217,7 @@ def _run_data(
     ids = {one.sequence_id for one in known}
     run = store.run(name)
     sources = training_sources(run)
-    return RunData(run, tuple(examples), cost, latency, failed & ids, digest.hexdigest(), sources)
+    return RunData(run, tuple(examples), cost, latency, failed & ids, unread & ids, digest.hexdigest(), sources)
 
 
 def training_sources(run: Run) -> frozenset[str]:

@@ -76,6 +76,7 @@ def record(study: Study) -> dict[str, Any]:
                     "observer_version": one.run.observer_version,
                     "context": one.run.context,
                     "failed": len(one.failed),
+                    "unread": len(one.unread),
                     "scores_sha256": one.digest,
                 }
                 for one in study.study_data.runs

@@ -313,12 +313,14 @@ def methods(study: Study) -> tuple[str, ...]:
     flag = "at its default flag" if settings.thresholds == "given" else "its flag chosen on the train part"
     study_data = study.study_data
     failed = sum(len(one.failed) for one in study_data.runs)
+    unread = sum(len(one.unread) for one in study_data.runs)
+    not_read = f" Conversations with a text that an observer did not read, likewise: {unread}." if unread else ""
     return (
         f"The unit is the conversation; it counts as flagged if the detector fired at any turn. {split}{level} "
         f"alpha = {settings.target_fpr:g}, seed {settings.seed}. Left out: {study_data.unlabelled} conversations "
         f"without a label, {study_data.untried} that no run has tried. Conversations with an evaluation that "
         f"failed, over all runs: {failed}; they are judged by what was evaluated, and are missing where nothing "
-        "was.",
+        f"was.{not_read}",
         f"Baselines are in every comparison: any_turn (the worst single turn), count_flags ({flag}), first_turn, "
         "last_turn, length_only, and any_turn on runs that saw a window or the whole transcript, where the store "
         "has them.",
