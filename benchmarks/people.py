@@ -39,6 +39,7 @@ from turnwise.observers.local.weights import PEOPLE_FILE, SHIPPED, read_metrics,
 from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 WHERE = "by `benchmarks/people.py`"
+BOUNDS = f"{WHERE}: what must hold"
 FIGURES = ("name", "value", "interval", "counts")
 POOL = ("arena_real_users", "mtrag_un_human", "multidogo_customers", "casino_negotiations", "wildchat_real_users")
 """Ordinary conversations that the threshold for 1 % is set on; there is no counselling among them."""
@@ -103,20 +104,22 @@ def main() -> None:
     for some in sets.values():
         cache.fill(some)
     readings, cut = read_all(asked.data), observer.info.operating_points["history"]["any_turn"]
-    print_rows(bounds(sets, readings, cut))
+    held = bounds(sets, readings, cut)
+    print_rows(held)
     found = measure(sets, readings, cut)
     rows = [row for _, group in sorted(found, key=lambda one: -one[0]) for row in group]
     print_rows(rows)
     if asked.write:
-        write(shipped(asked.observer), rows)
+        write(shipped(asked.observer), held, rows)
 
 
-def write(folder: Path, rows: Sequence[Row]) -> None:
+def write(folder: Path, held: Sequence[Row], rows: Sequence[Row]) -> None:
     """Put the figures of shipped weights beside them and into the card; what others measured of them stays."""
     path, head = folder / PEOPLE_FILE, {"weights_sha256": read_metrics(folder)["weights_sha256"]}
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else [""]
     kept = [line for line in lines if WHERE not in line] if lines[0] == json.dumps(head) else [json.dumps(head)]
-    made = [{"where": WHERE} | {key: row.as_json()[key] for key in FIGURES} for row in rows]
+    each = [(BOUNDS, row) for row in held] + [(WHERE, row) for row in rows]
+    made = [{"where": where} | {key: row.as_json()[key] for key in FIGURES} for where, row in each]
     path.write_text(
         "\n".join([*kept, *(json.dumps(one, ensure_ascii=False) for one in made)]) + "\n", encoding="utf-8"
     )

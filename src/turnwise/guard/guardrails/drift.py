@@ -266,7 +266,7 @@ class Drift(Guardrail):
     def park(self, conversation: Conversation) -> bytes | None:
         """Return where a conversation stands; None for one that is not known.
 
-        At most 2 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
+        At most 4 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
         """
         built = self._built
         known = (built.initiators.get(conversation), built.responders.get(conversation))

@@ -18,19 +18,33 @@ _SOURCES = {
     "single/train/self_reminder_jailbreaks.jsonl": ("jailbreak prompts from the wild", "MIT"),
     "single/train/giskard_injections.jsonl": ("prompt injections", "MIT"),
     "single/train/openai_moderation.jsonl": ("content moderation texts", "MIT"),
+    "single/train/multijail.jsonl": ("MultiJail, harmful requests in ten languages, by translators", "MIT"),
+    "single/train/search_arena.jsonl": ("prompts of users to a search arena", "CC-BY-4.0"),
+    "train/dices_990.jsonl": ("DICES, last replies of a chatbot that 60 to 120 people rated", "CC-BY-4.0"),
+    "train/multidogo_customers.jsonl": ("MultiDoGO, customers of six services", "CDLA-Permissive-1.0"),
+    "train/casino_negotiations.jsonl": ("CaSiNo, two people bargain", "CC-BY-4.0"),
+    "train/crosswoz_zh.jsonl": ("CrossWOZ, tourists and a guide, Chinese", "Apache-2.0"),
 }
 _OURS = {
     "corpus/judged/": ("readers' T, I and F of single turns", "Apache-2.0"),
     "corpus/twins/": ("twins; of these the train split", "Apache-2.0"),
     "corpus/human/": ("pairs by a model in the manner of people; of these the train split", "Apache-2.0"),
     "corpus/drills/": ("drills, written for training alone", "Apache-2.0"),
+    "corpus/operations/": ("the same words after two beginnings; of these the train split", "Apache-2.0"),
+    "corpus/translations/": ("turns of ours in another language; of these the train split", "Apache-2.0"),
 }
 
 _TRAINED_ON = ("train/", "single/train/", "corpus/drills/")
 """Folders of files that were trained on as a whole."""
 
-_NOT_TRAINED_ON = ("train/mtbench101.jsonl", "corpus/twins/twins-09.jsonl", "corpus/human/human-test-")
+_NOT_TRAINED_ON = (
+    "train/mtbench101.jsonl", "corpus/twins/twins-09.jsonl", "corpus/human/human-test-",
+    "corpus/operations/pairs/assemble", "corpus/operations/pairs/correct-back", "corpus/operations/pairs/translate",
+)  # fmt: skip
 """Files that ``training/conversations.py`` reads and that have no conversation in the train split."""
+
+_NAMES = {"dices_990": "dices990"}
+"""What conversations of a file have as source, where that is not the file's name."""
 
 _PROMPTS_ALONE = ("human-style attacks, shipped", "human-style counterparts, shipped")
 """Rows that docs/results.md measures with replies too."""
@@ -43,7 +57,7 @@ Written from the `metrics.json` and `people.jsonl` of the shipped weights by `be
 ## What they are
 
 `local` is the first layers of a small language model, SmolLM2-135M-Instruct, with layers tuned and heads of
-our own. It reads the conversation word by word, prompts and replies, as far back as its window of 896 tokens
+our own. It reads the conversation word by word, prompts and replies, as far back as its window of 1,536 tokens
 reaches, and gives T, I and F of `reciprocity`, `context_integrity` and `third_party_harm` for each prompt and
 each reply. `local-small` is for screening and for tiny machines: token vectors, phrases of three tokens and a
 recurrent state. Both learned from what careful readers said of single turns
@@ -56,9 +70,9 @@ language model reading blind, of the kind that also wrote part of the data. Desi
 - **I**: fitted to half the readers' own I and half the distance of F from theirs, so it rises where the
   observer tends to be wrong; raised further where a text hid words or where the vocabulary does not fit it,
   as in most languages but English.
-- A prompt keeps 128 tokens in the window and a reply 48; a longer text is read whole in pieces, up to 4,000
-  tokens, and the piece with the highest F counts. What of a longer one was left out stands in the reasoning
-  of its scores.
+- A text of up to 2,000 tokens is read as one; of one that is longer than 256 the parts are scored, each behind
+  those before it, and the part with the highest F counts. A prompt keeps 384 tokens in the window and a reply
+  128, of a longer one head and tail. What was not read of a text stands in the reasoning of its scores.
 
 ## Intended use
 
@@ -74,7 +88,7 @@ _LIMITS = """## Known limits
   has no score and is told as not read ([0024](decisions/0024-languages.md)); figures on other languages above are
   of what it made of them before. Words of two languages in turn, and ciphers, may get past that.
 - It loses the thread: the later the turn, the worse it ranks, and among turns of people's jailbreaks the number of
-  the turn ranks as well. It sees the latest 896 tokens; what was agreed long before is gone, as it is for
+  the turn ranks as well. It sees the latest 1,536 tokens; what was agreed long before is gone, as it is for
   `local-small`, whose state fades.
 - It does not know the world: whether a person is public, a game real, a law in force. People who speak of drink,
   violence or shame in good faith are flagged, and so are short prompts that sound like harm (XSTest above).
@@ -101,7 +115,7 @@ def training_sources(metrics: Mapping[str, Any]) -> tuple[str, ...]:
     """
     files = [name for name in metrics.get("data_sha256", {}) if name.endswith(".jsonl")]
     names = [PurePosixPath(name).stem for name in files if name.startswith(_TRAINED_ON)]
-    return tuple(name for name in names if name != metrics.get("operating_points_on"))
+    return tuple(_NAMES.get(name, name) for name in names if name != metrics.get("operating_points_on"))
 
 
 def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:
@@ -155,6 +169,12 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
         f"{base['package']} {base['version']} (SmolLM2-135M-Instruct, Apache-2.0), "
         f"SHA-256 `{base['sha256'][:12]}`."
     )
+    if begun := fitted.get("begun"):
+        yield (
+            f"Training went on from weights `{begun[:12]}`, those of 0.2.0, and looked for false alarms among "
+            f"ordinary talk after each round but the last: {fitted['alarms']} conversations. "
+            f"{len(fitted['doubtful'])} in which it saw an F of .5 or above were left out until somebody reads them."
+        )
     if members := fitted.get("blended"):
         each = "; ".join(
             f"`{digest[:12]}` ({one['steps']:,} steps, {one['seconds'] / 60:.0f} minutes)"

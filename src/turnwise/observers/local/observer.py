@@ -63,7 +63,7 @@ class ReaderState:
         return replace(self)
 
     def to_bytes(self) -> bytes:
-        """Return the state as bytes, at most 2 kB; `LocalObserver.restore` takes them back."""
+        """Return the state as bytes, at most 4 kB; `LocalObserver.restore` takes them back."""
         digest = bytes.fromhex(self.weights_sha256)[:16]
         head = _HEAD.pack(_MAGIC, digest, self.mode is ContextMode.HISTORY)
         return head + self.reader.pack(self.place)
