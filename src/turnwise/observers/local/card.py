@@ -39,7 +39,7 @@ _TRAINED_ON = ("train/", "single/train/", "corpus/drills/")
 
 _NOT_TRAINED_ON = (
     "train/mtbench101.jsonl", "corpus/twins/twins-09.jsonl", "corpus/human/human-test-",
-    "corpus/operations/pairs/assemble", "corpus/operations/pairs/correct-back", "corpus/operations/pairs/translate",
+    *(f"corpus/operations/pairs/{family}" for family in ("assemble", "correct-back", "translate")),
 )  # fmt: skip
 """Files that ``training/conversations.py`` reads and that have no conversation in the train split."""
 
@@ -173,7 +173,7 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
         yield (
             f"Training went on from weights `{begun[:12]}`, those of 0.2.0, and looked for false alarms among "
             f"ordinary talk after each round but the last: {fitted['alarms']} conversations. "
-            f"{len(fitted['doubtful'])} in which it saw an F of .5 or above were left out until somebody reads them."
+            f"{len(fitted['doubtful'])} others, with an F of .5 or above, were left out until somebody reads them."
         )
     if members := fitted.get("blended"):
         each = "; ".join(
