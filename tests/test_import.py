@@ -31,6 +31,7 @@ HEAVY = (
     "phonenumbers",
     "publicsuffixlist",
     "ahocorasick_rs",
+    "gcld3",
     "idna",
 )
 
