@@ -52,6 +52,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="data folder with MANIFEST.json")
     parser.add_argument("--out", type=Path, help="folder for weights and checkpoint")
     parser.add_argument("--points", type=Path, metavar="FOLDER", help="set operating points of these weights anew")
+    parser.add_argument(
+        "--languages", nargs="+", metavar="CODE", help="with --points: the languages that these weights read"
+    )
     parser.add_argument("--kind", choices=KINDS, default="language")
     parser.add_argument(
         "--blend", nargs="+", type=Path, metavar="FOLDER", help="train nothing: blend the weights in these folders"
@@ -61,13 +64,13 @@ def main() -> None:
     for one in fields(kinds[known.kind]):
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     arguments = vars(parser.parse_args())
-    data, out, kind, folders, begun, pointed = (
-        arguments.pop(name) for name in ("data", "out", "kind", "blend", "begin", "points")
+    data, out, kind, folders, begun, pointed, languages = (
+        arguments.pop(name) for name in ("data", "out", "kind", "blend", "begin", "points", "languages")
     )
     if (out is None) == (pointed is None):
         parser.error("name a folder to write to: --out, or --points for weights that there are")
     if pointed is not None:
-        point(pointed, data)
+        point(pointed, data, languages)
         return
     if (folders or begun) and kind != "language":
         parser.error("--blend and --begin are for weights of --kind language")
@@ -101,12 +104,13 @@ def main() -> None:
     say(f"wrote {out}: use it with --observer local:{out}")
 
 
-def point(folder: Path, data: Path) -> None:
+def point(folder: Path, data: Path, languages: Sequence[str] | None) -> None:
     """Set the operating points of trained weights anew.
 
     Args:
         folder: the weights.
         data: the data folder, with the service that sets operating points.
+        languages: codes of the languages that they read; None to leave that as it is.
     """
     weights = load_weights(folder)
     metrics, tokenizer = dict(weights.metrics), (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
@@ -114,6 +118,8 @@ def point(folder: Path, data: Path) -> None:
     with over_processes(metrics["kind"], weights.model, tokenizer, os.cpu_count() or 1) as spread:
         metrics["operating_points"] = operating_points(spread, calibration, service(data))
     metrics["operating_points_on"] = SERVICE
+    if languages:
+        metrics["languages"] = list(languages)
     save_weights(folder, weights.model, tokenizer, metrics)
     say(f"operating points of {folder} set on {SERVICE}")
 
