@@ -263,7 +263,9 @@ PYTHON = (
     PythonPage("scoring", "Scores", "T, I and F, evaluations, failures and trajectories.", ("scoring",)),
     PythonPage("patterns", "Patterns", "The [pattern language](../../patterns.md) as Python.", ("patterns",)),
     PythonPage("detectors", "Detectors", "They read scores turn by turn and give signals.", ("detectors",)),
-    PythonPage("sessions", "Sessions", "State that outlives a conversation, and the stores that keep it.", ("sessions",)),
+    PythonPage(
+        "sessions", "Sessions", "State that outlives a conversation, and the stores that keep it.", ("sessions",)
+    ),
     PythonPage("principles", "Principles", "What a turn is judged against.", ("principles",)),
     PythonPage("datasets", "Data sets", "Loaders of conversations.", ("datasets",)),
     PythonPage("observers", "Observers", "They score turns.", ("observers",)),
@@ -299,7 +301,9 @@ PYTHON = (
         ("plots", "rates"),
     ),
     PythonPage("serve", "Service", "The guard [over HTTP](../../serve.md). Needs the extra `serve`.", ("serve",)),
-    PythonPage("errors", "Errors", "Every error that is raised on purpose ([what they mean](../errors.md)).", ("errors",)),
+    PythonPage(
+        "errors", "Errors", "Every error that is raised on purpose ([what they mean](../errors.md)).", ("errors",)
+    ),
 )
 
 
