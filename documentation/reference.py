@@ -54,9 +54,9 @@ def errors_page() -> str:
         "",
         MADE,
         "",
-        "Every error that turnwise raises on purpose is a `turnwise.TurnwiseError`. Its message says what was",
-        "wrong, where (file, line, field), and what to do. Text of others in a message is shortened and made",
-        "visible.",
+        "Every error that turnwise raises on purpose is a `turnwise.TurnwiseError`. Its message says what is",
+        "wrong, where (file, line, field), and what to do. Other people's text in it is shortened, and",
+        "invisible characters are shown.",
         "",
         "## Exit codes of commands",
         "",
@@ -72,25 +72,25 @@ def errors_page() -> str:
         ),
         "## Exceptions",
         "",
-        "Indented below the one that also catches it.",
+        "An error is also caught by the one above that it is indented under.",
         "",
         *table(
-            ("exception", "also a", "exit code", "raised where"),
+            ("exception", "also a", "exit code", "what it means"),
             ((indented(kind), also(kind), exit_code(kind), summary(kind)) for kind in tree(errors.TurnwiseError)),
         ),
-        "`turnwise.guard.GuardrailBlocked` is no fault: integrations raise it where they were asked to, with the",
-        "verdict as `result`.",
+        "`turnwise.guard.GuardrailBlocked`, also a `TurnwiseError`, is no fault: integrations raise it where they",
+        "were asked to, with the verdict as `result`.",
         "",
         "## Why a score failed",
         "",
-        "A score that could not be made is a failure with one of these words, never a number. `turnwise runs`",
-        "counts them, `turnwise retry` tries them again. Observers of other packages may have words of their own.",
+        "A failed score has one of these words, never a number. `turnwise runs` counts failures, `turnwise",
+        "retry` tries them again. Observers of other packages may add words.",
         "",
         *table(("reason", "meaning"), ((f"`{name}`", text) for name, text in words("failures.toml").items())),
         "## Problems of the service",
         "",
-        "`turnwise serve` answers with problem details (RFC 9457), of the type `urn:turnwise:problem:` and a",
-        "word. Nothing of the request is repeated.",
+        "`turnwise serve` answers with problem details (RFC 9457) of the type `urn:turnwise:problem:` and the",
+        "word. They repeat nothing of the request.",
         "",
         *table(("status", "word", "what it says"), problems()),
     ]
@@ -219,16 +219,18 @@ def presets_page() -> str:
         "",
         MADE,
         "",
-        "Configurations of the guard that ship. `GuardrailPipeline.from_preset(NAME)` builds one, `turnwise",
-        "presets copy NAME mine.yaml` gives it to be changed. [Guardrails](../guardrails.md) has the settings of",
-        "each guardrail, [the guard](../guard.md#configuration) those around them.",
+        "Configurations of the guard that ship. `GuardrailPipeline.from_preset(NAME)` builds one; `turnwise",
+        "presets copy NAME mine.yaml` writes one to change. Settings: of [each guardrail](../guardrails.md), of",
+        "[the pipeline](../guard.md#configuration). The files below have what the table says as their",
+        "`description`.",
         "",
         *table(
             ("preset", "what it is for"), ((f"[`{one}`](#{one})", preset_summary(one)) for one in preset_names())
         ),
     ]
     for one in preset_names():
-        lines += [f"## {one}", "", "```yaml", preset_text(one).rstrip(), "```", ""]
+        yaml = [line for line in preset_text(one).rstrip().splitlines() if not line.startswith("description: ")]
+        lines += [f"## {one}", "", "```yaml", *yaml, "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -255,16 +257,18 @@ PYTHON = (
     PythonPage(
         "conversation",
         "Conversations",
-        "Turns, conversations, sequences, and other people's formats.",
+        "Turns, conversations, sequences, and their formats.",
         ("conversation",),
     ),
     PythonPage("scoring", "Scores", "T, I and F, evaluations, failures and trajectories.", ("scoring",)),
     PythonPage("patterns", "Patterns", "The [pattern language](../../patterns.md) as Python.", ("patterns",)),
-    PythonPage("detectors", "Detectors", "Folds over the scores of a conversation.", ("detectors",)),
-    PythonPage("sessions", "Sessions", "What outlives a conversation, and where it is kept.", ("sessions",)),
+    PythonPage("detectors", "Detectors", "They read scores turn by turn and give signals.", ("detectors",)),
+    PythonPage(
+        "sessions", "Sessions", "State that outlives a conversation, and the stores that keep it.", ("sessions",)
+    ),
     PythonPage("principles", "Principles", "What a turn is judged against.", ("principles",)),
     PythonPage("datasets", "Data sets", "Loaders of conversations.", ("datasets",)),
-    PythonPage("observers", "Observers", "What gives scores.", ("observers",)),
+    PythonPage("observers", "Observers", "They score turns.", ("observers",)),
     PythonPage("store", "Store", "The record.", ("store",)),
     PythonPage(
         "evaluation",
@@ -275,7 +279,7 @@ PYTHON = (
     PythonPage(
         "guard",
         "Guard",
-        "Guardrails around a live model, and what they leave behind.",
+        "Guardrails around a live model, audit and forensics.",
         ("guard", "guard.forensics"),
     ),
     PythonPage(
@@ -287,7 +291,7 @@ PYTHON = (
     PythonPage(
         "scan",
         "Scan",
-        "[Logs of any size](../../scan.md) to findings, and how common it is in them. Needs the extra `scan`.",
+        "[Logs of any size](../../scan.md) to findings, and prevalence. Needs the extra `scan`.",
         ("scan", "scan.forecast", "scan.prevalence", "scan.rates", "scan.label_sample", "scan.labels", "findings"),
     ),
     PythonPage(
@@ -297,7 +301,9 @@ PYTHON = (
         ("plots", "rates"),
     ),
     PythonPage("serve", "Service", "The guard [over HTTP](../../serve.md). Needs the extra `serve`.", ("serve",)),
-    PythonPage("errors", "Errors", "Every error that is raised on purpose.", ("errors",)),
+    PythonPage(
+        "errors", "Errors", "Every error that is raised on purpose ([what they mean](../errors.md)).", ("errors",)
+    ),
 )
 
 
@@ -319,8 +325,8 @@ def python_index() -> str:
         "",
         MADE,
         "",
-        "`import turnwise` offers what most programs need; the packages below have the rest. Importing is cheap:",
-        "what is heavy is loaded where it is used.",
+        "`import turnwise` offers what most programs need, the packages below the rest. Importing is cheap: heavy",
+        "parts load when they are used.",
         "",
         *table(("name", "what it is"), rows),
         "## Packages",
@@ -339,9 +345,9 @@ def python_page(page: PythonPage) -> str:
     for module in page.modules:
         if len(page.modules) > 1:
             lines += [f"## turnwise.{module}", ""]
-        level = 3 if len(page.modules) > 1 else 2
+        options = ["    options: {heading_level: 3}"] if len(page.modules) > 1 else []  # 2 unless said otherwise
         for name in public_names(module):
-            lines += [f"::: turnwise.{module}.{name}", f"    options: {{heading_level: {level}}}", ""]
+            lines += [f"::: turnwise.{module}.{name}", *options, ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -105,10 +105,9 @@ def pages() -> dict[str, str]:
         "",
         MADE,
         "",
-        "What users asked for, by the numbers of their documents, and what shows that it is there: tests that CI",
-        "runs, and benchmarks that measure. A test bears its numbers as `@pytest.mark.shows(...)`, a benchmark in",
-        "its docstring. What was measured stands in [results](results.md), in the [model card](model-card.md) and",
-        "on the pages of each part.",
+        "What users asked for, by the numbers of their documents, and the tests and benchmarks that show it. A",
+        "test has its numbers in `@pytest.mark.shows(...)`, a benchmark in its docstring. Figures are in",
+        "[results](results.md) and the [model card](model-card.md).",
         "",
     ]
     for title, requirements in parts():

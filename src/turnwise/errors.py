@@ -73,7 +73,7 @@ class UsageError(TurnwiseError):
 
 
 class UnknownNameError(UsageError):
-    """A name that is not registered, with the known ones and the nearest of them.
+    """A name is not registered; the message lists the known ones and suggests the nearest.
 
     Args:
         kind: what was looked for, in the singular, such as ``"detector"``.
@@ -103,7 +103,7 @@ class UnknownNameError(UsageError):
 
 
 class OtherLabelError(UsageError):
-    """A sequence that the store holds with these very turns and another label.
+    """The store holds this sequence with the same turns and another label.
 
     Args:
         sequence_id: the sequence.
@@ -130,39 +130,39 @@ class ScoreError(TurnwiseError, ValueError):
 
 
 class ConversationError(TurnwiseError, ValueError):
-    """A conversation or turn that is not valid: an unknown role or type, or no text where text is needed."""
+    """A conversation or turn is not valid: an unknown role or type, or no text where text is needed."""
 
 
 class ForgottenError(ConversationError):
-    """A conversation was forgotten, and whoever holds it still would bring its texts back."""
+    """The conversation was forgotten; going on with a copy of it would bring its texts back."""
 
 
 class LocationError(TurnwiseError):
-    """A folder, file or URL that can't be reached, read or written; the message names it."""
+    """A folder, file or URL can't be reached, read or written; the message names it."""
 
 
 class DatasetError(TurnwiseError):
-    """A data set file that can't be read."""
+    """A data set file can't be read."""
 
 
 class ObserverError(TurnwiseError):
-    """An observer that can't be built, or that can't score."""
+    """An observer can't be built, or can't score."""
 
 
 class BudgetError(ObserverError):
-    """The budget of an observer is used up: nothing more is asked until there is a larger one."""
+    """The budget of an observer is used up: it asks nothing more until the budget is larger."""
 
 
 class DetectorError(UsageError):
-    """A detector that can't be built from what was given."""
+    """A detector can't be built from its settings."""
 
 
 class GuardError(UsageError, ValueError):
-    """A guardrail or pipeline that can't be built from what was given, or that was given what it can't check."""
+    """A guardrail or pipeline can't be built from its settings, or can't check what it was given."""
 
 
 class PatternError(UsageError):
-    """A pattern that can't be read, or whose parts don't fit together.
+    """A pattern can't be read, or its parts don't fit together.
 
     Args:
         reason: what is wrong and what to do, in a line.
@@ -198,31 +198,31 @@ class PatternError(UsageError):
 
 
 class PrincipleError(TurnwiseError):
-    """A principle folder that can't be read."""
+    """A principle folder can't be read."""
 
 
 class PluginError(TurnwiseError):
-    """An installed plug-in that can't be loaded."""
+    """An installed plug-in can't be loaded."""
 
 
 class ChartError(TurnwiseError):
-    """A chart that can't be drawn; what it would have shown is not touched."""
+    """A chart can't be drawn; its data is not affected."""
 
 
 class SessionError(TurnwiseError, ValueError):
-    """Settings, a state or records of session memory that can't be."""
+    """Settings, a state or records of session memory are not valid."""
 
 
 class StateError(SessionError):
-    """A state store that can't be used, or a state in it that can't be read; never taken for an empty state."""
+    """A state store can't be used, or a state in it can't be read; never taken for an empty state."""
 
 
 class StateDownError(StateError):
-    """A state store that can't be reached, or fails itself: what stands in for it may be used meanwhile."""
+    """A state store can't be reached, or fails itself: its fallback may be used meanwhile."""
 
 
 class FindingsError(TurnwiseError):
-    """Findings of a scan that can't be read, or are not those of this scan."""
+    """Findings of a scan can't be read, or belong to another scan."""
 
 
 class StoreError(TurnwiseError):
@@ -234,7 +234,7 @@ class StoreLockedError(StoreError):
 
 
 class StoreUnreachableError(StoreError):
-    """The server that holds the store does not answer, or does not let in who asks.
+    """The server that holds the store does not answer, or refuses the login.
 
     Args:
         message: what is wrong and what to do.
@@ -247,7 +247,7 @@ class StoreUnreachableError(StoreError):
 
 
 class StoreCorruptError(StoreError):
-    """The store is damaged, or is none."""
+    """The store is damaged, or the file is no store."""
 
 
 class StoreVersionError(StoreError):
