@@ -76,7 +76,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "response": "VARCHAR",
     },
 }
-"""Columns of each table in order, with their types in DuckDB; docs/scan.md says what they hold."""
+"""Columns of each table in order, with their types in DuckDB; docs/findings.md says what they hold."""
 
 
 def part_file(table: str, number: int) -> str:
