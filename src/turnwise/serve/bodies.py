@@ -171,6 +171,7 @@ class CheckResult(BaseModel):
     warnings: list[str]
     reasons: list[str]
     failures: list[str] = Field(description="guardrails that could not check the text")
+    unread: list[str] = Field(description="guardrails whose observer does not read the language of the text")
     outcome: Outcome = Field(description="what came of it: the verdict, or why there is none")
     details: dict[str, dict[str, Any]] = Field(description="by guardrail")
     pipeline_type: Literal["input", "output", "tool_call", "tool_result"]
