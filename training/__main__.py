@@ -43,6 +43,7 @@ from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.weights import KINDS, PRINCIPLES, TOKENIZER_FILE, load_weights, save_weights
+from turnwise.observers.local.window import UNSAID
 
 
 def main() -> None:
@@ -78,7 +79,8 @@ def main() -> None:
     settings = kinds[kind](**arguments)
     base, conversations = read_base(), read_conversations(data)
     say(f"{len(conversations.examples)} judged conversations")
-    speech = Speech(Tokenizer.from_str(base.tokenizer))
+    reach = settings.reach if isinstance(settings, Settings) else UNSAID
+    speech = Speech(Tokenizer.from_str(base.tokenizer), reach)
     if folders:
         model, fitted = blended(base, folders, settings.layers, settings.frozen)
     elif isinstance(settings, Settings):
@@ -88,10 +90,11 @@ def main() -> None:
         network, fitted = small.fit_small(base.arrays["embed"], sampler, speech, settings, say)
         model = small.build_small(network)
     say("trained; calibration follows")
-    with over_processes(kind, model, base.tokenizer, os.cpu_count() or 1) as spread:
+    with over_processes(kind, model, base.tokenizer, reach, os.cpu_count() or 1) as spread:
         metrics = calibrated(spread, conversations, data)
     metrics |= {
         "kind": kind,
+        **({"reach": asdict(reach)} if reach != UNSAID else {}),
         "principles": list(PRINCIPLES),
         "base": base.source,
         "code_sha256": code_hash(),
@@ -115,7 +118,7 @@ def point(folder: Path, data: Path, languages: Sequence[str] | None) -> None:
     weights = load_weights(folder)
     metrics, tokenizer = dict(weights.metrics), (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
     calibration = Calibration.read(metrics["calibration"])
-    with over_processes(metrics["kind"], weights.model, tokenizer, os.cpu_count() or 1) as spread:
+    with over_processes(metrics["kind"], weights.model, tokenizer, weights.reach, os.cpu_count() or 1) as spread:
         metrics["operating_points"] = operating_points(spread, calibration, service(data))
     metrics["operating_points_on"] = SERVICE
     if languages:

@@ -21,6 +21,7 @@ from training.network import Reader
 from training.ordinary import ALARM, DOUBT, drawn
 from training.samples import Sample, Sampler, samples, talk
 from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.window import Reach
 
 CHECKPOINT = "checkpoint.pt"
 MINUTES = 10.0
@@ -60,6 +61,11 @@ class Settings:
         rounded_from: share of the steps from which weights are rounded as they will ship.
         average: how much of the running average of weights is kept at a step.
         pairs: weight of the ranking within pairs.
+        limit: tokens of the window, as in `Reach`, and so are the next four.
+        kept: tokens that stay when it moves.
+        prompt: tokens of a prompt that stay.
+        reply: tokens of a reply that stay.
+        part: tokens of a text that get a score of their own.
         seed: of every random choice.
         threads: threads of torch; other numbers give other weights.
     """
@@ -79,8 +85,18 @@ class Settings:
     rounded_from: float = 0.6
     average: float = 0.99
     pairs: float = 0.5
+    limit: int = 1_536
+    kept: int = 1_024
+    prompt: int = 384
+    reply: int = 128
+    part: int = 256
     seed: int = 1
     threads: int = 2
+
+    @property
+    def reach(self) -> Reach:
+        """How far the reader looks back; long texts are read as one."""
+        return Reach(self.limit, self.kept, self.prompt, self.reply, self.part)
 
 
 class Batch:

@@ -192,7 +192,7 @@ def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
     for one in told.texts:
         text = speech.encode(one.said)
         ids, side = speech.remembered(text, one.side), SIDES.index(one.side)
-        after = window.after(ids)
+        after = window.after(ids, speech.reach)
         if len(after) < len(window) + len(ids):
             if texts:
                 yield Sample(window.tokens(), tuple(texts), told.pair)
@@ -201,13 +201,14 @@ def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
         if one.target is None:
             continue
         start = len(window) - len(ids)
-        whole = speech.whole(text, one.side)
-        parts = tuple((start + a, start + b) for a, b in speech.parts(len(whole), one.side))
+        apart = speech.apart(text, one.side)
+        read = apart[0] if apart else ids
+        parts = tuple((start + a, start + b) for a, b in speech.parts(len(read), one.side))
         scored = Text(side, parts, one.target, one.pair)
-        if len(whole) == len(ids):
-            texts.append(scored)
+        if apart:
+            yield Sample([*window.tokens()[:start], *read], (scored,))
         else:
-            yield Sample([*window.tokens()[:start], *whole], (scored,))
+            texts.append(scored)
     if texts:
         yield Sample(window.tokens(), tuple(texts), told.pair)
 

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.protocol import Reader
 from turnwise.observers.local.small import SmallReader
+from turnwise.observers.local.window import Reach
 
 CHUNK = 8
 """Conversations that a process takes at a time."""
@@ -43,30 +44,32 @@ def with_reader(reader: Reader) -> Spread:
     return spread
 
 
-def reader_of(kind: str, model: bytes, tokenizer: str) -> Reader:
+def reader_of(kind: str, model: bytes, tokenizer: str, reach: Reach) -> Reader:
     """Return the reader of a trained network.
 
     Args:
         kind: ``language`` or ``small``.
         model: its graph.
         tokenizer: its tokeniser, as JSON.
+        reach: how far it looks back.
     """
     known = Tokenizer.from_str(tokenizer)
-    return SmallReader(model, known) if kind == "small" else LanguageReader(model, known)
+    return SmallReader(model, known) if kind == "small" else LanguageReader(model, known, reach)
 
 
 @contextmanager
-def over_processes(kind: str, model: bytes, tokenizer: str, jobs: int) -> Iterator[Spread]:
+def over_processes(kind: str, model: bytes, tokenizer: str, reach: Reach, jobs: int) -> Iterator[Spread]:
     """Give what does the work in processes, each with a reader of its own.
 
     Args:
-        kind: as for `reader_of`, and so are the next two.
+        kind: as for `reader_of`, and so are the next three.
         model: the graph.
         tokenizer: the tokeniser.
+        reach: how far it looks back.
         jobs: how many processes.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _begin, (kind, model, tokenizer)) as pool:
+    with ProcessPoolExecutor(jobs, context, _begin, (kind, model, tokenizer, reach)) as pool:
 
         def spread(work: Callable[[Reader, T], R], on: Sequence[T]) -> Iterator[R]:
             return pool.map(partial(_work, work), on, chunksize=CHUNK)
@@ -77,9 +80,9 @@ def over_processes(kind: str, model: bytes, tokenizer: str, jobs: int) -> Iterat
 _reader: Reader | None = None
 
 
-def _begin(kind: str, model: bytes, tokenizer: str) -> None:
+def _begin(kind: str, model: bytes, tokenizer: str, reach: Reach) -> None:
     global _reader  # noqa: PLW0603 - each process has one
-    _reader = reader_of(kind, model, tokenizer)
+    _reader = reader_of(kind, model, tokenizer, reach)
 
 
 def _work(work: Callable[[Reader, Any], R], on: Any) -> R:

@@ -51,7 +51,7 @@ SETTINGS = Settings(
 
 @pytest.fixture
 def speech() -> Speech:
-    return Speech(Tokenizer.from_str(tokenizer_text()))
+    return Speech(Tokenizer.from_str(tokenizer_text()), SETTINGS.reach)
 
 
 def network(seed: int = 1) -> Reader:
@@ -164,7 +164,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
     assert figures["loss"] < 0.3
     assert list(figures["doubtful"]) == ["doubtful"]
 
-    runtime = Runtime(build(whole.to_arrays(), SHAPE), Tokenizer.from_str(tokenizer_text()))
+    runtime = Runtime(build(whole.to_arrays(), SHAPE), Tokenizer.from_str(tokenizer_text()), SETTINGS.reach)
     rows = rows_of(with_reader(runtime), marked, "history")
     calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
@@ -200,7 +200,7 @@ def test_what_is_fixed_in_indeterminacy_is_taken_into_account() -> None:
 
 def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
     model = build(network().to_arrays(), SHAPE)
-    runtime = Runtime(model, Tokenizer.from_str(tokenizer_text()))
+    runtime = Runtime(model, Tokenizer.from_str(tokenizer_text()), SETTINGS.reach)
     rows = rows_of(with_reader(runtime), [example("one", 3)], "history")
     calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     chats = [
@@ -217,7 +217,7 @@ def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
     without = operating_points(with_reader(runtime), calibration, plain)["history"]["any_turn"]
     assert both["threshold"] >= without["threshold"]
     assert both["false_positives"] <= 1
-    with over_processes("language", model, tokenizer_text(), 2) as spread:
+    with over_processes("language", model, tokenizer_text(), SETTINGS.reach, 2) as spread:
         assert operating_points(spread, calibration, chats)["history"]["any_turn"] == both
 
 

@@ -13,7 +13,7 @@ from training.samples import Sample, Sampler, samples, talk
 
 from turnwise.conversation import Side
 from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.window import LIMIT, Window
+from turnwise.observers.local.window import Reach, Window
 
 LOW: Triples = ((0.9, 0.1, 0.05),) * 3
 HIGH: Triples = ((0.1, 0.2, 0.9),) * 3
@@ -21,7 +21,7 @@ HIGH: Triples = ((0.1, 0.2, 0.9),) * 3
 
 @pytest.fixture(scope="module")
 def speech() -> Speech:
-    return Speech(Tokenizer.from_str(tokenizer_text()))
+    return Speech(Tokenizer.from_str(tokenizer_text()), Reach())
 
 
 def example(name: str, turns: int, *, replies: bool = False, **given: object) -> Example:
@@ -48,7 +48,7 @@ def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_make
     assert sum(len(sample.texts) for sample in found) == 30
     window, seen = Window(), []
     for prompt, _ in one.turns:
-        window = window.after(remembered(speech, prompt, Side.PROMPT))
+        window = window.after(remembered(speech, prompt, Side.PROMPT), speech.reach)
         seen.append(window.tokens())
     learned = [
         (sample.tokens[: text.parts[-1][1] + speech.tail - 1], text.parts)
@@ -56,7 +56,7 @@ def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_make
         for text in sample.texts
     ]
     assert [tokens for tokens, _ in learned] == seen
-    assert all(len(sample.tokens) <= LIMIT for sample in found)
+    assert all(len(sample.tokens) <= speech.reach.limit for sample in found)
 
 
 def test_places_are_those_of_the_text_and_the_mark_of_its_end(speech: Speech) -> None:

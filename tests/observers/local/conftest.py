@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ from training.graph import Shape, build
 
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES, save_weights
+from turnwise.observers.local.window import UNSAID, Reach
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
 OUTPUTS = 10
+REACH = Reach()
 
 
 def tokenizer_text() -> str:
@@ -56,7 +59,7 @@ def random_arrays(shape: Shape, tokens: int, seed: int = 1) -> dict[str, np.ndar
     return arrays
 
 
-def write_weights(folder: Path, seed: int = 1) -> Path:
+def write_weights(folder: Path, seed: int = 1, reach: Reach = REACH) -> Path:
     """Write a weights folder."""
     text = tokenizer_text()
     model = build(random_arrays(SHAPE, Tokenizer.from_str(text).get_vocab_size(), seed), SHAPE)
@@ -68,6 +71,7 @@ def write_weights(folder: Path, seed: int = 1) -> Path:
     metrics = {
         "kind": "language",
         "principles": list(PRINCIPLES),
+        **({"reach": asdict(reach)} if reach != UNSAID else {}),
         "code_sha256": "0" * 64,
         "calibration": calibration,
         "operating_points": {"history": {"any_turn": {"threshold": 0.5}}, "turn": {}},

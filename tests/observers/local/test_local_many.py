@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.observers.local.conftest import write_weights
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
@@ -20,6 +21,7 @@ from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import Utterance
 from turnwise.observers.local.weights import load_weights
+from turnwise.observers.local.window import UNSAID
 from turnwise.principles import load_principle
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
@@ -75,6 +77,11 @@ def test_conversations_beside_each_other_do_not_matter(observer: LocalObserver, 
     assert_same(observer, [*HARD.values(), *reversed(HARD.values())], context)
 
 
+def test_weights_that_read_long_texts_in_pieces_too(tmp_path: Path) -> None:
+    observer = LocalObserver(str(write_weights(tmp_path, reach=UNSAID)))
+    assert_same(observer, [*HARD.values(), *reversed(HARD.values())], "history")
+
+
 @pytest.mark.parametrize("spec", ["local", "local-small"])
 def test_the_shipped_weights_too(spec: str) -> None:
     shipped = build_observer(spec)
@@ -107,7 +114,7 @@ def test_the_order_of_conversations_changes_no_score(observer: LocalObserver) ->
 
 def passes_of(folder: Path) -> Passes:
     weights = load_weights(folder)
-    reader = LanguageReader(weights.model, weights.tokenizer)
+    reader = LanguageReader(weights.model, weights.tokenizer, weights.reach)
     return Passes(reader.speech, reader._network)
 
 

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.observers.local.window import KEPT, LIMIT, Window
+from turnwise.observers.local.window import Reach, Window
 
+REACH = Reach()
 LENGTHS = st.lists(st.integers(1, 400), max_size=60)
 
 
 def window_of(lengths: list[int]) -> Window:
     window = Window()
     for number, length in enumerate(lengths):
-        window = window.after([number] * length)
+        window = window.after([number] * length, REACH)
     return window
 
 
@@ -23,7 +24,7 @@ def test_it_holds_the_latest_texts_whole_and_never_more_than_its_limit(lengths: 
     window = window_of(lengths)
     kept = window.to_lengths()
     assert list(kept) == lengths[len(lengths) - len(kept) :]
-    assert len(window) == sum(kept) <= LIMIT
+    assert len(window) == sum(kept) <= REACH.limit
     first = len(lengths) - len(kept)
     assert window.tokens() == [n for n in range(first, len(lengths)) for _ in range(lengths[n])]
 
@@ -31,18 +32,18 @@ def test_it_holds_the_latest_texts_whole_and_never_more_than_its_limit(lengths: 
 @given(LENGTHS.filter(bool))
 def test_it_moves_only_when_the_next_text_does_not_fit_and_then_far(lengths: list[int]) -> None:
     before, after = window_of(lengths[:-1]), window_of(lengths)
-    if len(before) + lengths[-1] <= LIMIT:
+    if len(before) + lengths[-1] <= REACH.limit:
         assert after.ids.startswith(before.ids)
     else:
-        assert len(after) <= KEPT
+        assert len(after) <= REACH.kept
         dropped = len(before.to_lengths()) + 1 - len(after.to_lengths())
-        assert len(after) + before.to_lengths()[dropped - 1] > KEPT  # no text went that could have stayed
+        assert len(after) + before.to_lengths()[dropped - 1] > REACH.kept  # no text went that could have stayed
 
 
 @given(LENGTHS)
 def test_it_is_the_same_from_its_ids_and_lengths(lengths: list[int]) -> None:
     window = window_of(lengths)
-    assert Window.of(window.ids, window.to_lengths()) == window
+    assert Window.of(window.ids, window.to_lengths(), REACH) == window
 
 
 def test_a_beginning_and_a_rest_make_the_whole() -> None:
@@ -53,8 +54,9 @@ def test_a_beginning_and_a_rest_make_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "lengths"), [(b"\0", ()), (b"\0\0", ()), (b"\0\0", (2,)), (bytes(2 * LIMIT + 2), (LIMIT + 1,))]
+    ("ids", "lengths"),
+    [(b"\0", ()), (b"\0\0", ()), (b"\0\0", (2,)), (bytes(2 * REACH.limit + 2), (REACH.limit + 1,))],
 )
 def test_what_can_be_no_window_is_refused(ids: bytes, lengths: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="don't fit"):
-        Window.of(ids, lengths)
+        Window.of(ids, lengths, REACH)

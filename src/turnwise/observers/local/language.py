@@ -16,7 +16,7 @@ from turnwise.observers.local.network import Cache, Caches, Network, beginning, 
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, unread
 from turnwise.observers.local.tokens import Speech, Text
-from turnwise.observers.local.window import Window
+from turnwise.observers.local.window import UNSAID, Reach, Window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class LanguageReader:
     Args:
         model: the network's graph.
         tokenizer: the tokeniser.
+        reach: how far it looks back.
         cache_bytes: what the caches may take together.
         device: where the network is run.
 
@@ -47,8 +48,16 @@ class LanguageReader:
         ObserverError: the graph can't be run.
     """
 
-    def __init__(self, model: bytes, tokenizer: Tokenizer, cache_bytes: int = BOUND, device: str = "cpu") -> None:
-        self.speech = Speech(tokenizer)
+    def __init__(
+        self,
+        model: bytes,
+        tokenizer: Tokenizer,
+        reach: Reach = UNSAID,
+        cache_bytes: int = BOUND,
+        device: str = "cpu",
+    ) -> None:
+        self.speech = Speech(tokenizer, reach)
+        self._reach = reach
         self.caches = Caches(cache_bytes)
         self._network = Network(model, device)
         self._recent: OrderedDict[tuple[Side, bytes, tuple[int, ...], bytes], _Recent] = OrderedDict()
@@ -61,8 +70,8 @@ class LanguageReader:
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
         """Return what the network makes of a text; of the window only what its cache lacks is read again.
 
-        A text that is longer than what is remembered of it is read whole here, and as it is remembered with the
-        text that follows it.
+        Where long texts are read as one, such a text is read whole here, and in the form that stays of it with
+        the text that follows.
 
         Args:
             place: the window before the text.
@@ -71,7 +80,7 @@ class LanguageReader:
             lasts: whether anything may be read after it, so that the cache is worth keeping.
         """
         text = self.speech.encode(said)
-        after = place.after(self.speech.remembered(text, side))
+        after = place.after(self.speech.remembered(text, side), self._reach)
         # What stands between the ends of a long text is in no window.
         key = (side, after.ids, after.ends, array("H", text.ids).tobytes())
         with self._lock:
@@ -96,13 +105,18 @@ class LanguageReader:
         found = self.caches.find(after.until(end) for end in reversed(after.ends[:-1]))
         before = beginning(*found) if found else None
         behind = before.length if before else 0
-        ids = self.speech.whole(text, side)
-        tokens = after.tokens(behind)[: start - behind] + ids
+        apart = self.speech.apart(text, side)
+        whole = apart.pop() if apart and self._reach.as_one else None
+        ids = after.tokens(start) if whole is None else whole
         spans = spans_of(self.speech.parts(len(ids), side), start - behind)
-        logits, cache = self._network.run(tokens, spans, before)
-        if len(after) - start != len(ids):
-            cache = beginning(cache, start)  # of what was read whole another form is remembered
-        return logits[:, SIDES.index(side)], cache
+        logits, cache = self._network.run(after.tokens(behind)[: start - behind] + ids, spans, before)
+        context = beginning(cache, start) if start else None
+        rows = [logits]
+        for piece in apart:
+            rows.append(self._network.run(piece, spans_of(self.speech.parts(len(piece), side), 0), context)[0])
+        if whole is not None:
+            cache = beginning(cache, start)  # of what was read whole another form stays
+        return np.concatenate(rows)[:, SIDES.index(side)], cache
 
     def after(self, place: Window, said: str, side: Side) -> Window:
         """Return the window behind a text.
@@ -112,7 +126,7 @@ class LanguageReader:
             said: the text; not blank.
             side: who says it.
         """
-        return place.after(self.speech.remembered(self.speech.encode(said), side))
+        return place.after(self.speech.remembered(self.speech.encode(said), side), self._reach)
 
     def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
         """Return what `read` makes of each text; one pass reads what a window holds before it moves.
@@ -140,4 +154,4 @@ class LanguageReader:
             lengths = struct.unpack_from(f"<{count}H", data, 2)
         except struct.error as error:
             raise ValueError("it is cut off") from error
-        return Window.of(data[2 * (count + 1) :], lengths)
+        return Window.of(data[2 * (count + 1) :], lengths, self._reach)

@@ -106,7 +106,7 @@ class LocalObserver:
         if weights.kind == "small":
             self._reader = SmallReader(weights.model, weights.tokenizer, device)
         else:
-            self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes, device)
+            self._reader = LanguageReader(weights.model, weights.tokenizer, weights.reach, cache_bytes, device)
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256

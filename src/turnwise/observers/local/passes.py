@@ -27,19 +27,19 @@ class Pass(NamedTuple):
     Args:
         window: the window.
         sides: who says each of its texts.
-        long: of each scored text that is longer than what is remembered of it: where it begins in the window,
-            who says it, and all its ids.
+        apart: of each scored text of which not all stays: where it begins in the window, who says it, and the ids
+            of what is read apart.
     """
 
     window: Window
     sides: tuple[Side, ...]
-    long: tuple[tuple[int, Side, bytes], ...]
+    apart: tuple[tuple[int, Side, tuple[bytes, ...]], ...]
 
 
 class _Place(NamedTuple):
     """Where the rows of a scored text are found once all passes are over."""
 
-    text: bytes
+    rows: tuple[bytes, ...]
     side: Side
     hidden: bool
     unread: float
@@ -83,31 +83,32 @@ class Passes:
         """Add the passes of a conversation; return where its rows will be."""
         window, sides = Window(), tuple[Side, ...]()
         latest: Pass | None = None
-        long: list[tuple[int, Side, bytes]] = []
+        apart: list[tuple[int, Side, tuple[bytes, ...]]] = []
         places: list[_Place | None] = []
         for side, words, is_scored in said:
             text = self._speech.encode(words)
             remembered = self._speech.remembered(text, side)
-            after = window.after(remembered)
+            after = window.after(remembered, self._speech.reach)
             start = len(after) - len(remembered)
             if start != len(window):  # it moved
                 passes += [latest] if latest else []
-                latest, long = None, []
+                latest, apart = None, []
             window, sides = after, (*sides, side)[-len(after.ends) :]
             if not is_scored:
                 places.append(None)
                 continue
-            ids = self._speech.whole(text, side)
-            key = _key(window.ids)
-            if len(ids) == len(remembered):
-                latest = Pass(window, sides, tuple(long))
+            keys: list[bytes] = []
+            latest = Pass(window, sides, tuple(apart))
+            if texts := tuple(array(_TYPE, ids).tobytes() for ids in self._speech.apart(text, side)):
+                apart.append((start, side, texts))
+                keys = [_key(window.until(start), texts)]
+                latest = Pass(window, sides, tuple(apart))
+            if texts and self._speech.reach.as_one:
+                latest = Pass(Window(window.until(start), window.ends[:-1]), sides[:-1], tuple(apart))
             else:
-                whole = array(_TYPE, ids).tobytes()
-                long.append((start, side, whole))
-                key = _key(window.until(start), whole)
-                latest = Pass(Window(window.until(start), window.ends[:-1]), sides[:-1], tuple(long))
+                keys.insert(0, _key(window.ids))
             fit = unread(text.bytes_per_token, len(text.ids))
-            places.append(_Place(key, side, text.hidden, fit, text.left_out))
+            places.append(_Place(tuple(keys), side, text.hidden, fit, text.left_out))
         passes += [latest] if latest else []
         return places
 
@@ -134,24 +135,26 @@ class Passes:
             cuts = np.cumsum([len(some) for some in parts])[:-1]
             self._rows |= zip(keys[known:], np.split(logits, cuts), strict=True)
             before = window.ids
-        for start, side, whole in one.long:
-            key = _key(window.until(start), whole)
+        for start, side, texts in one.apart:
+            key = _key(window.until(start), texts)
             if key not in self._rows:
                 context = beginning(cache, start) if cache and start else None
-                ids = array(_TYPE, whole).tolist()
-                spans = spans_of(self._speech.parts(len(ids), side), 0)
-                self._rows[key] = self._network.run(ids, spans, context)[0]
-                self.tokens_read += len(ids)
+                self._rows[key] = np.concatenate([self._read_apart(ids, side, context) for ids in texts])
         return before, cache
 
+    def _read_apart(self, text: bytes, side: Side, context: Cache | None) -> NDArray[np.float32]:
+        ids = array(_TYPE, text).tolist()
+        self.tokens_read += len(ids)
+        return self._network.run(ids, spans_of(self._speech.parts(len(ids), side), 0), context)[0]
+
     def _reading(self, place: _Place) -> Reading:
-        outputs = self._rows[place.text][:, SIDES.index(place.side)]
+        outputs = np.concatenate([self._rows[key] for key in place.rows])[:, SIDES.index(place.side)]
         return Reading(place.side, outputs, place.hidden, place.unread, place.left_out)
 
 
-def _key(ids: bytes, whole: bytes = b"") -> bytes:
-    """Return what stands for a beginning, or for a text that is read whole behind one."""
+def _key(ids: bytes, apart: Sequence[bytes] = ()) -> bytes:
+    """Return what stands for a beginning, or for what is read apart behind one."""
     found = blake2b(ids, digest_size=16)
-    if whole:
-        found.update(len(whole).to_bytes(4, "little") + whole)
+    for text in apart:
+        found.update(len(text).to_bytes(4, "little") + text)
     return found.digest()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnwise.conversation import Side
 from turnwise.observers.local.normalise import normalise
+from turnwise.observers.local.window import UNSAID, Reach
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -16,21 +17,11 @@ if TYPE_CHECKING:
 # A text at a time needs no threads of the library's own, which would warn of every process that is forked.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-PART = 256
-"""Tokens of a text that get a score of their own: a longer text is read as one and scored in parts, the highest F
-of which counts, so that what is long does not thin out what is short in it."""
-
-REMEMBERED = {Side.PROMPT: 384, Side.RESPONSE: 128}
-"""Tokens of a text that stay in the window for later turns: of a longer one its head and its tail."""
-
 HEAD_SHARE = 5 / 8
 """Share of the head in what is kept of a long text."""
 
-WHOLE = 2_000
-"""Tokens of a text that are read at all; of a longer one its head and its tail."""
-
 HEAD_BYTES, TAIL_BYTES = 8_000, 4_800
-"""Bytes of UTF-8 at both ends of a longer text that are tokenised: enough for `WHOLE` in any language."""
+"""Bytes of UTF-8 at both ends of a longer text that are tokenised: enough for all that is read in any language."""
 
 RECENT = 32
 """Texts whose tokens are kept, since several checks may ask for the same."""
@@ -49,7 +40,7 @@ class Text(NamedTuple):
     """A text as tokens.
 
     Args:
-        ids: ids of all that is read of it, at most `WHOLE`.
+        ids: ids of all that is read of it.
         hidden: whether the text hid words.
         bytes_per_token: length of the text in bytes of UTF-8 by the number of its tokens: low where the vocabulary
             does not fit, as in other languages, ciphers and gibberish.
@@ -69,13 +60,16 @@ class Speech:
 
     Args:
         tokenizer: the byte-level tokeniser of the weights; its added tokens are not looked for in texts.
+        reach: how much of texts is read, and stays.
 
     Raises:
         KeyError: the tokeniser lacks one of the marks.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, reach: Reach = UNSAID) -> None:
         self._tokenizer = tokenizer
+        self.reach = reach
+        self._stays = {Side.PROMPT: reach.prompt, Side.RESPONSE: reach.reply}
         self._recent = lru_cache(RECENT)(self._encode)
         vocabulary = tokenizer.get_vocab()
         self._begin = {side: [vocabulary[_BEGIN], *self._ids(said)] for side, said in _SPEAKERS.items()}
@@ -116,9 +110,10 @@ class Speech:
         size = len(plain.encode("utf-8"))
         left_out = ""
         bytes_per_token = size / max(len(ids), 1)
-        if len(ids) > WHOLE:
-            left_out = f"read the first and the last tokens of the text, {WHOLE:,} together"
-            ids = self._ends(ids, WHOLE)
+        most = self.reach.most
+        if len(ids) > most:
+            left_out = f"read the first and the last tokens of the text, {most:,} together"
+            ids = self._ends(ids, most)
         return Text(ids, bool(evasions), bytes_per_token, left_out)
 
     def remembered(self, text: Text, side: Side) -> list[int]:
@@ -128,16 +123,27 @@ class Speech:
             text: the text.
             side: who says it.
         """
-        return self._marked(self.ends(text, REMEMBERED[side]), side)
+        return self._marked(self.ends(text, self._stays[side]), side)
 
-    def whole(self, text: Text, side: Side) -> list[int]:
-        """Return the ids of all that is read of a text, with the marks of its speaker.
+    def apart(self, text: Text, side: Side) -> list[list[int]]:
+        """Return what is read of a text that is longer than what stays of it: none of a shorter one.
 
         Args:
             text: the text.
             side: who says it.
+
+        Returns:
+            Ids with the marks of the speaker: of the whole text where it is read as one; else, to be read beside
+            what stays of it, of a prompt what lies between head and tail, and of a reply all, part by part.
         """
-        return self._marked(text.ids, side)
+        size = self._stays[side]
+        if len(text.ids) <= size:
+            return []
+        if self.reach.as_one:
+            return [self._marked(text.ids, side)]
+        head, tail = self._kept(size) if side is Side.PROMPT else (0, 0)
+        between = text.ids[head : len(text.ids) - tail]
+        return [self._marked(ids, side) for ids in _stretches(between, self.reach.part)]
 
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
         """Return where the parts of a text begin and end among its ids with their marks: one of a short text.
@@ -150,7 +156,7 @@ class Speech:
         """
         head = self.head(side)
         size = length - head - self.tail
-        count = max(1, -(-size // PART))
+        count = max(1, -(-size // self.reach.part))
         cuts = [head + size * number // count for number in range(count)]
         return list(pairwise([*cuts, length - self.tail + 1]))
 

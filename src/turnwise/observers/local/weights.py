@@ -13,11 +13,12 @@ import json
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import ObserverError
+from turnwise.observers.local.window import UNSAID, Reach
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -42,6 +43,9 @@ LANGUAGES = ("en",)
 
 NAMED = ("kind", "principles", "calibration", "operating_points")
 """What of the metrics is part of the weights."""
+
+LEAST, POSITIONS = 16, 4_096
+"""Tokens of each size of a reader's reach at least, and positions that a network has at most."""
 
 _AGAIN = "copy the folder again, or use the shipped weights"
 
@@ -71,6 +75,30 @@ class Weights:
     def languages(self) -> tuple[str, ...]:
         """Codes of the languages that they read; texts in others get no score."""
         return tuple(self.metrics.get("languages", LANGUAGES))
+
+    @property
+    def reach(self) -> Reach:
+        """How far the reader looks back."""
+        return reach_of(self.metrics)
+
+
+def reach_of(metrics: Mapping[str, Any]) -> Reach:
+    """Return how far a reader with these metrics looks back; it is part of what its scores depend on.
+
+    Raises:
+        ValueError: the sizes are no whole numbers, or don't fit one another.
+    """
+    if "reach" not in metrics:
+        return UNSAID
+    try:
+        reach = Reach(**metrics["reach"])
+        sizes = [size for name, size in asdict(reach).items() if name != "as_one"]
+        fits = max(reach.prompt, reach.reply) < reach.kept <= reach.limit and min(sizes) >= LEAST
+    except TypeError as error:
+        raise ValueError(f"reach is {metrics['reach']!r}: {error}") from error
+    if not fits or max(sizes) > POSITIONS or any(type(size) is not int for size in sizes):
+        raise ValueError(f"reach is {metrics['reach']!r}: these sizes don't fit one another")
+    return reach
 
 
 def shipped(name: str) -> Path:
@@ -115,7 +143,8 @@ def weights_hash(model: bytes, tokenizer: bytes, metrics: Mapping[str, Any]) -> 
         metrics: the metrics, with `NAMED` among them.
     """
     digest = hashlib.sha256()
-    named = json.dumps([metrics[name] for name in NAMED], sort_keys=True).encode()
+    names = [*NAMED, *(["reach"] if "reach" in metrics else [])]
+    named = json.dumps([metrics[name] for name in names], sort_keys=True).encode()
     for part in (model, tokenizer, named):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
@@ -204,6 +233,10 @@ def _parse(path: Path) -> dict[str, Any]:
     languages = metrics.get("languages", [*LANGUAGES])
     if not (isinstance(languages, list) and languages and all(isinstance(one, str) and one for one in languages)):
         raise ObserverError(f"{path}: languages is {languages!r}, not a list of codes such as en; {_AGAIN}")
+    try:
+        reach_of(metrics)
+    except ValueError as error:
+        raise ObserverError(f"{path}: {error}; {_AGAIN}") from error
     if metrics.get("principles") != list(PRINCIPLES):
         raise ObserverError(f"{path}: trained for other principles ({metrics.get('principles')}); {_AGAIN}")
     try:
