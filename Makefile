@@ -5,7 +5,7 @@ VENV ?= $(or $(VIRTUAL_ENV),.venv)
 BIN := $(VENV)/bin
 WHAT ?= tests
 
-.PHONY: setup test coverage integration check lint types imports format cli-docs dist sizes clean
+.PHONY: setup test coverage integration check lint types imports format cli-docs dist sizes after-weights clean
 
 setup: $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
@@ -51,6 +51,15 @@ dist:
 
 sizes:
 	$(BIN)/python benchmarks/sizes.py
+
+# What hangs on the weights of `local`, once new ones lie in their place; docs and tests that show figures come after.
+# DATA is the data folder, CACHE one that keeps scores, LOOKS how often the test split was looked at, this time included.
+after-weights:
+	$(BIN)/python benchmarks/guard_models.py --data $(DATA) --calibrate --write
+	$(BIN)/python -m training.orders --data $(DATA)
+	$(BIN)/python benchmarks/screen.py --data $(DATA) --cache $(CACHE) --rates src/turnwise/scan/detector_rates.json
+	$(BIN)/python benchmarks/people.py --data $(DATA) --write
+	$(BIN)/python benchmarks/observer.py --data $(DATA) --write --looks $(LOOKS)
 
 clean:
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
