@@ -208,8 +208,8 @@ def operations(chats: Iterable[Chat], readings: Readings) -> list[Row]:
         found = []
         for turn in range(int(attack.given.metadata["same_from"]), len(attack.turns) + 1):
             told = [readings.get(one.given.sequence_id, {}).get(turn, np.nan) for one in (attack, benign)]
-            if told[0] >= FLAG > told[1]:
-                ours = [one.f["history"][f"prompt {turn}"] for one in (attack, benign)]
+            ours = [one.f["history"].get(f"prompt {turn}") for one in (attack, benign)]
+            if told[0] >= FLAG > told[1] and None not in ours:  # a turn in another language is not read
                 found.append([ours[0] > ours[1], ours[0], ours[1]])
         if found:
             each.setdefault(str(attack.given.metadata["family"]), []).append(np.array(found, float))

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.integration
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "people.py"
 MULTI = (
     *("annomi", "wildchat_real_users", "arena_real_users", "mtrag_un_human", "multidogo_customers"),
-    *("casino_negotiations", "crosswoz_zh", "mhj", "dices_350", "mentalmanip"),
+    *("casino_negotiations", "crosswoz_zh", "mhj", "dices_350", "mentalmanip", "safemt_attack600"),
 )
-SINGLE = ("search_arena", "wildchat_ru", "tensor_trust", "multijail", "toxic_chat")
+SINGLE = ("xstest", "search_arena", "wildchat_ru", "tensor_trust", "multijail", "toxic_chat")
 LANGUAGES = ("en", "zh", "it", "ko")
 BOTH = ("attack", "benign")
 TEXTS = (
@@ -27,7 +27,7 @@ TEXTS = (
 
 
 def write_sets(data: Path) -> None:
-    for folder in ("dev", "single/dev", "judged"):
+    for folder in ("dev", "single/dev", "judged", "train"):
         (data / folder).mkdir(parents=True)
     for name in (*MULTI, *SINGLE):
         rows: list[dict[str, Any]] = []
@@ -51,6 +51,9 @@ def write_sets(data: Path) -> None:
                 rows.append(row | {"turns": [{"role": role, "content": text} for role, text in turns]})
         path = data / ("single/dev" if name in SINGLE else "dev") / f"{name}.jsonl"
         path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (data / "train" / "wildchat_real_users.jsonl").write_bytes(
+        (data / "dev" / "wildchat_real_users.jsonl").read_bytes()
+    )
     readings = [
         {"sequence_id": f"mhj-{number}", "turn": turn, "principle": "reciprocity", "T": 0, "I": 0, "F": number % 2}
         for number in range(6)
@@ -79,7 +82,7 @@ def test_it_tells_rates_beside_what_understands_nothing_and_goes_on_from_its_cac
     for said in ("counselling between people (AnnoMI): flagged", "… number of turns", "… length in words"):
         assert said in rows
     assert any(row.startswith("… AUROC of 12 turns of 6, read by a language model") for row in rows)
-    (counselling,) = (line for line in first.stdout.splitlines() if "(AnnoMI): flagged" in line)
+    (counselling,) = (line for line in first.stdout.splitlines() if "people (AnnoMI): flagged" in line)
     assert counselling.endswith(" of 8")
     wrong = subprocess.run([*command, "--sample", "3", "--write"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, "--write is for the whole sets" in wrong.stderr) == (2, True)
