@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from observer import FLAG, area, area_row, rate_row, write_card
 from observer_rows import Row, print_rows
-from people_bounds import NUMBERS, bounds, read_all, rows_of, test_pairs, within
+from people_bounds import NUMBERS, POOL, bounds, read_all, rows_of, test_pairs, within
 from people_chats import SIDES, Cache, Chat, load
 from scipy.stats import spearmanr
 
@@ -41,9 +41,6 @@ from turnwise.study.stats.thresholds import needed_benign, threshold_for
 WHERE = "by `benchmarks/people.py`"
 BOUNDS = f"{WHERE}: what must hold"
 FIGURES = ("name", "value", "interval", "counts")
-POOL = ("arena_real_users", "mtrag_un_human", "multidogo_customers", "casino_negotiations", "wildchat_real_users")
-"""Ordinary conversations that the threshold for 1 % is set on; there is no counselling among them."""
-
 LANGUAGES = {
     **{"en": "English", "zh": "Chinese", "it": "Italian", "ar": "Arabic", "bn": "Bengali", "jv": "Javanese"},
     **{"ko": "Korean", "sw": "Swahili", "th": "Thai", "vi": "Vietnamese"},

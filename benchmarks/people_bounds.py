@@ -210,13 +210,13 @@ def operations(chats: Iterable[Chat], readings: Readings) -> list[Row]:
             told = [readings.get(one.given.sequence_id, {}).get(turn, np.nan) for one in (attack, benign)]
             ours = [one.f["history"].get(f"prompt {turn}") for one in (attack, benign)]
             if told[0] >= FLAG > told[1] and None not in ours:  # a turn in another language is not read
-                found.append([ours[0] > ours[1], ours[0], ours[1]])
+                found.append(ours)
         if found:
             each.setdefault(str(attack.given.metadata["family"]), []).append(np.array(found, float))
     every = [one for some in each.values() for one in some]
 
     def order(rows: Values) -> float:
-        return float(((rows[:, 1] > rows[:, 2]) + 0.5 * (rows[:, 1] == rows[:, 2])).mean())
+        return float(((rows[:, 0] > rows[:, 1]) + 0.5 * (rows[:, 0] == rows[:, 1])).mean())
 
     turns = sum(map(len, every))
     return [

@@ -6,7 +6,7 @@ import string
 import threading
 import unicodedata
 from collections.abc import Container, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from turnwise.linear_regex import LinearRegex
@@ -35,6 +35,9 @@ PASSAGES = ((LETTERS, 0.5, 2, 0.5), (LETTERS, 0.8, 3, 0.0), (12, 0.5, 1, 0.9))
 """What makes 5 words in a row a passage that is read: letters, the share of its longer words in the vocabulary,
 how many of those it has at least, and the probability of a language that is read. All of this was set on the train
 splits of `benchmarks/languages.py`."""
+
+RECENT = 32
+"""Texts whose language is kept, since several guardrails ask about the same."""
 
 _LONGER = 4
 """Letters of a word that says something."""
@@ -113,6 +116,7 @@ class Languages:
         latin = self._read - {name for users in _SCRIPTS.values() for name in users.split()}
         self._latin = bool(latin)
         letters = "".join(rf"\p{{{script}}}" for script in (*own, *(["Latin"] if latin else [])))
+        self._recent = lru_cache(RECENT)(self._other)  # of short texts and ends, so what is kept is bounded
         self._word = LinearRegex(rf"([{letters}][{letters}\pM'’]*)|[^{letters}\PL]+")
 
     def unread(self, text: str) -> str | None:
@@ -125,9 +129,8 @@ class Languages:
             A code as in BCP 47, ``und`` where nobody can tell.
         """
         if len(text) > 2 * END:
-            ends = f"{text[:END]}\n{text[-END:]}"
-            return self._other(ends) and self._other(text)
-        return self._other(text)
+            return self._recent(f"{text[:END]}\n{text[-END:]}") and self._other(text)
+        return self._recent(text)
 
     def _other(self, text: str) -> str | None:
         # What the observer reads is looked at: at most 16,000 characters, with what hides words undone.

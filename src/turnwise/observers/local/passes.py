@@ -97,18 +97,19 @@ class Passes:
             if not is_scored:
                 places.append(None)
                 continue
-            keys: list[bytes] = []
-            latest = Pass(window, sides, tuple(apart))
-            if texts := tuple(array(_TYPE, ids).tobytes() for ids in self._speech.apart(text, side)):
-                apart.append((start, side, texts))
-                keys = [_key(window.until(start), texts)]
-                latest = Pass(window, sides, tuple(apart))
+            texts = tuple(array(_TYPE, ids).tobytes() for ids in self._speech.apart(text, side))
+            keys: tuple[bytes, ...] = ()
+            read = window
             if texts and self._speech.reach.as_one:
-                latest = Pass(Window(window.until(start), window.ends[:-1]), sides[:-1], tuple(apart))
+                read = Window(window.until(start), window.ends[:-1])
             else:
-                keys.insert(0, _key(window.ids))
+                keys = (_key(window.ids),)
+            if texts:
+                apart.append((start, side, texts))
+                keys = (*keys, _key(window.until(start), texts))
+            latest = Pass(read, sides[: len(read.ends)], tuple(apart))
             fit = unread(text.bytes_per_token, len(text.ids))
-            places.append(_Place(tuple(keys), side, text.hidden, fit, text.left_out))
+            places.append(_Place(keys, side, text.hidden, fit, text.left_out))
         passes += [latest] if latest else []
         return places
 
