@@ -38,7 +38,8 @@ def main() -> None:
     arguments = parser.parse_args()
     pairs = list(load_twins(CORPUS / "drills" / "pairs"))
     single = list(singles(CORPUS / "drills" / "single"))
-    chats = [*(half.sequence for pair in pairs for half in (pair.attack, pair.benign)), *single]
+    replies = list(singles(CORPUS / "drills" / "replies"))
+    chats = [*(half.sequence for pair in pairs for half in (pair.attack, pair.benign)), *single, *replies]
     wrong = [
         *shape(pairs, chats),
         *held_out(pairs),
@@ -49,7 +50,10 @@ def main() -> None:
         print(f"BAD  {line}")
     alone = [pair for pair in pairs if len(prompts(pair.attack.sequence)) == 1]
     turns = Counter(len(prompts(pair.attack.sequence)) for pair in pairs)
-    print(f"{len(pairs)} pairs, {len(alone)} of them single prompts; {len(single)} conversations in good faith")
+    print(
+        f"{len(pairs)} pairs, {len(alone)} of them single prompts; {len(single)} without a counterpart, "
+        f"{len(replies)} with judged replies"
+    )
     print("turns of an attack:", ", ".join(f"{length}: {count}" for length, count in sorted(turns.items())))
     for name, some in (
         ("conversations", [pair for pair in pairs if pair not in alone]),
@@ -120,6 +124,8 @@ def test_texts(data: Path | None) -> Iterable[str]:
     for path in sorted((data or CORPUS / "none").glob("dev/*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield from (turn["content"] for turn in json.loads(line)["turns"])
+    for path in sorted((data or CORPUS / "none").glob("single/dev/*.jsonl")):
+        yield from (json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def overlaps(chats: Iterable[Sequence], others: Iterable[str]) -> Iterable[str]:

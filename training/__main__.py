@@ -160,6 +160,8 @@ def train_language(
     made_of["data"] = dict(conversations.hashes)
     torch.manual_seed(settings.seed)  # heads that are new begin at random
     network = Network(arrays, shape, settings.frozen)
+    for layer in network.layers:
+        layer.compile(dynamic=True)  # halves a step; asks for a C++ compiler
     ordinary = list(read_ordinary(data, conversations.examples))
     say(f"{len(ordinary)} ordinary conversations that nobody read")
 

@@ -102,10 +102,12 @@ def read_conversations(data: Path) -> Conversations:
         for path in sorted(folder.glob("*.jsonl")):
             hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
         examples += _pairs(folder, judgements, splits)
-    for path in sorted((CORPUS / "drills" / "single").glob("*.jsonl")):
-        hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
-        sequences = list(_sequences(path))
-        examples += _examples(sequences, judgements, dict.fromkeys((one.sequence_id for one in sequences), TRAIN))
+    for path, sequences in _unpaired():
+        split = dict.fromkeys((one.sequence_id for one in sequences), TRAIN)
+        found = list(_examples(sequences, judgements, split))
+        if found:
+            hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
+            examples += found
     for path in sorted((CORPUS / "translations").glob("*.jsonl")):
         hashes[f"corpus/translations/{path.name}"] = _hash(path)
         examples += translated(path, examples)
@@ -113,6 +115,26 @@ def read_conversations(data: Path) -> Conversations:
     hashes["corpus/judged/chains.json"] = _hash(recipe)
     examples += _chains(json.loads(recipe.read_text(encoding="utf-8")), examples, judgements)
     return Conversations(tuple(examples), hashes)
+
+
+def _unpaired() -> Iterator[tuple[Path, list[Given]]]:
+    """Yield the files of the corpus whose conversations are no halves of pairs, and these."""
+    for name, read in (("drills/single", _sequences), ("drills/replies", _sequences), ("orders", read_orders)):
+        for path in sorted((CORPUS / name).glob("*.jsonl")):
+            yield path, list(read(path))
+
+
+def read_orders(path: Path) -> Iterator[Given]:
+    """Yield the orders to a model, and the mentions of them, of a file of ``corpus/orders`` as single prompts.
+
+    Args:
+        path: lines with ``text`` and ``use``, whether it is an order.
+    """
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        record = json.loads(line)
+        said = Conversation.from_messages([{"role": "user", "content": record["text"]}])
+        label = Label.ATTACK if record["use"] else Label.BENIGN
+        yield Given(f"order-{path.stem}-{number}", label, "turnwise_orders", said)
 
 
 def _pairs(folder: Path, judgements: Mapping[str, ByConversation], splits: Mapping[str, str]) -> Iterator[Example]:

@@ -16,7 +16,7 @@ from turnwise.observers.local.window import Window
 ALONE = 0.5
 """Share of the turns that were judged alone, in an epoch."""
 
-HARDEST = re.compile(r"^operation-|-rated$|^good-")
+HARDEST = re.compile(r"^(operation|good|prompt|reply|order|self_reminder|giskard)-|-rated$")
 """Ids of conversations that every epoch sees."""
 
 BEHIND = 0.08
@@ -133,6 +133,8 @@ class Sampler:
         return found
 
     def _with_replies(self, one: Example) -> bool:
+        if one.judged.keys() == {"replies"}:
+            return True
         share = JUDGED_REPLIES if "replies" in one.judged else REPLIES
         return self._rng.random() < share and any(reply for _, reply in one.turns)
 
