@@ -279,6 +279,9 @@ class Supervisor:
             file.unlink(missing_ok=True)
 
     def _end_all(self, grace_seconds: float) -> None:
+        from turnwise.serve.ending import turn_away
+
+        turn_away(self._given[3])
         self._given[3].close()  # the last worker that listens accepts who has connected by then
         for worker in self._workers:
             worker.terminate()
