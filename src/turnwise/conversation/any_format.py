@@ -18,7 +18,7 @@ ACCEPTED = (
 
 
 def from_any(data: object) -> Conversation:
-    """Return the conversation that parsed JSON holds, whichever known form it has.
+    """Return the conversation that parsed JSON holds, in whichever known form.
 
     Args:
         data: a list of OpenAI messages, or an object with such a list as ``messages``; a ShareGPT item, or its

@@ -42,9 +42,9 @@ _TIMES = ("timestamp", "response_timestamp")
 class Conversation(ToolHistory):
     """Participants and an ordered list of turns, numbered from 1.
 
-    Turns are added, and completed by their response, but never removed or moved. Adding, completing, counting
-    and looking up a turn take constant time; what returns turns takes time in proportion to what it returns.
-    All methods are safe under threads.
+    Turns are added, and completed by their response, but never removed or moved. Adding, completing, counting and
+    looking up a turn take constant time; what returns turns takes time in proportion to what it returns. All
+    methods are safe under threads.
 
     Args:
         initiator: name of the side that prompts; ``"unknown"`` where it is left out.
@@ -52,8 +52,8 @@ class Conversation(ToolHistory):
         initiator_type: ``human``, ``bot``, ``agent``, ``ai_model`` or ``unknown``.
         responder_type: the same for the responder.
         conversation_id: unique name; a random one where it is left out.
-        participants: the first four arguments as one mapping, with any further keys. A field may come either
-            way; both ways only with the same value.
+        participants: the first four arguments as one mapping, with any further keys. A field may be given
+            both ways, but only with the same value.
         model_info: what is known of the model: ``model_id``, ``model_version``, ``provider`` and any other
             key; JSON values.
         metadata: anything else that is known of the conversation; JSON values.
@@ -109,7 +109,7 @@ class Conversation(ToolHistory):
 
     @classmethod
     def human_ai(cls, user: str, model: str, **kwargs: Unpack[ConversationOptions]) -> Self:
-        """Return a conversation of a person with a model; the model's name is its ``model_id``.
+        """Return a conversation of a person with a model; the model's name is also its ``model_id``.
 
         Args:
             user: name of the person.
@@ -152,8 +152,8 @@ class Conversation(ToolHistory):
 
         Args:
             turns: turns numbered 1, 2, 3 ..., or pairs of prompt and response (None where there is none).
-            copy: whether turns are copied; else the conversation keeps and completes the given ones, which belong
-                to nobody else.
+            copy: whether to copy the turns; else the conversation keeps and completes the given ones, which nobody
+                else may use.
             kwargs: as for the constructor.
 
         Raises:
@@ -210,7 +210,7 @@ class Conversation(ToolHistory):
 
     @property
     def created_at(self) -> datetime | None:
-        """When the conversation began, in UTC; None for turns that happened at a time nobody knows."""
+        """When the conversation began, in UTC; None where its turns happened at an unknown time."""
         if self._created_at is not None:
             return self._created_at
         with self._lock:
@@ -224,7 +224,7 @@ class Conversation(ToolHistory):
 
     @property
     def participants(self) -> dict[str, Any]:
-        """Names and types of both sides and what else is known, as the constructor's `participants` takes them."""
+        """Names and types of both sides and what else is known, in the form that the constructor takes."""
         return self._participants.to_dict()
 
     # Adding turns
@@ -248,7 +248,7 @@ class Conversation(ToolHistory):
             response_timestamp: the same for the response; by default the time of the prompt.
 
         Raises:
-            ConversationError: a text that is no text, a time without zone, metadata that is not JSON.
+            ConversationError: a text that is no text, a time without a zone, metadata that is not JSON.
         """
         with self._lock:
             stamp, arrival = self._arrival(timestamp)
@@ -282,7 +282,7 @@ class Conversation(ToolHistory):
         timestamp: datetime | None = None,
         response_timestamp: datetime | None = None,
     ) -> Turn:
-        """Add a turn that has its response, and return it; arguments and errors as for `add_turn`."""
+        """Add a turn with its response, and return it; arguments and errors as for `add_turn`."""
         if response is None:
             raise ConversationError("an exchange needs a response; use add_prompt until there is one")
         return self.add_turn(
@@ -298,7 +298,7 @@ class Conversation(ToolHistory):
     def try_add_prompt(
         self, prompt: str, metadata: Mapping[str, Any] | None = None, *, timestamp: datetime | None = None
     ) -> Turn | None:
-        """Add a prompt unless the rate limit is exceeded, in one step that no other thread can split.
+        """Add a prompt unless the rate limit is exceeded, in one step that no other thread can interrupt.
 
         Args:
             prompt: what the initiator said.
@@ -326,7 +326,7 @@ class Conversation(ToolHistory):
 
         Args:
             response: what the responder answered.
-            metadata: joins the metadata of the turn; JSON values.
+            metadata: is added to the metadata of the turn; JSON values.
             turn_number: the turn that it answers; by default the oldest open one.
             timestamp: when the response came, aware; by default what the clock says.
 
@@ -348,7 +348,7 @@ class Conversation(ToolHistory):
 
         Args:
             response: what the responder said.
-            metadata: joins the metadata of the turn; JSON values.
+            metadata: is added to the metadata of the turn; JSON values.
             turn_number: the turn that it answers; by default the oldest open one.
 
         Raises:
@@ -362,12 +362,12 @@ class Conversation(ToolHistory):
             return self.add_response(response, metadata, turn_number=turn_number)
 
     def rephrase(self, turn_number: int, response: str, metadata: Mapping[str, Any] | None = None) -> Turn:
-        """Put the whole of a response in the place of what a turn has of it, and return the turn; its time is now.
+        """Replace what a turn has of its response with the whole of it, as of now, and return the turn.
 
         Args:
             turn_number: the turn, which has a response.
-            response: what the responder answered.
-            metadata: joins the metadata of the turn; JSON values.
+            response: the whole of what the responder answered.
+            metadata: is added to the metadata of the turn; JSON values.
 
         Raises:
             ConversationError: the turn does not exist or has no response, or as for `add_turn`.
@@ -377,11 +377,11 @@ class Conversation(ToolHistory):
             return self._log.rephrase(turn_number, response, self._time(None), extra)
 
     def note(self, key: str, change: Callable[[Any], Any]) -> None:
-        """Set a key of the conversation's metadata in one step that no other thread can split.
+        """Set a key of the conversation's metadata in one step that no other thread can interrupt.
 
         Args:
             key: the key.
-            change: is given what stands there, or None, and returns what is to stand there; JSON values.
+            change: is given the old value, or None, and returns the new one; JSON values.
         """
         with self._lock:
             self.metadata[key] = change(self.metadata.get(key))
@@ -392,8 +392,8 @@ class Conversation(ToolHistory):
         """Return the conversation as OpenAI chat messages, without what a guard blocked or still checks.
 
         Args:
-            blocked: whether that is among them as well; see `messages.to_messages`.
-            until: the last turn that is among them; None for all.
+            blocked: whether to include that too; see `messages.to_messages`.
+            until: the last turn to include; None for all.
         """
         from turnwise.conversation.messages import write_messages
 
@@ -404,7 +404,7 @@ class Conversation(ToolHistory):
         """Return the conversation as JSON values; `from_dict` gives back one with the same values.
 
         Args:
-            turns: whether the turns are among them.
+            turns: whether to include the turns.
         """
         with self._lock:
             values: dict[str, Any] = {
@@ -433,7 +433,7 @@ class Conversation(ToolHistory):
             clock: gives the present time, aware.
 
         Raises:
-            ConversationError: an unknown or missing key, or a value that can't be.
+            ConversationError: an unknown or missing key, or a value that does not fit.
         """
         check_keys(data, "a conversation", KEYS, needed=("turns",) if turns is None else ())
         if turns is None:
@@ -462,7 +462,7 @@ class Conversation(ToolHistory):
 
     @property
     def outline(self) -> Outline:
-        """What is to be known of the turns without reading them, for `take_over`."""
+        """What is known of the turns without reading them, for `take_over`."""
         with self._lock:
             return self._log.outline
 
@@ -482,7 +482,7 @@ class Conversation(ToolHistory):
         Args:
             outline: the turns as they are there.
             changed: turns that were added or changed there, by number.
-            load: returns the turns of the numbers that it is given, in order.
+            load: returns the turns with the numbers that it is given, in order.
             own_after: number after which turns are not known there.
             counts_after: number after which prompts count against the rate limit.
         """
@@ -512,7 +512,7 @@ class Conversation(ToolHistory):
             self._recount()
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the turns as a table of pandas.
+        """Return the turns as a pandas table.
 
         Columns: ``turn``, ``prompt``, ``response``, ``timestamp``, ``response_timestamp``.
 

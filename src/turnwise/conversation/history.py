@@ -29,7 +29,7 @@ _LONGEST: Final = max(WINDOWS.values())
 
 
 class History:
-    """The turns of a conversation, to be read. Counts and look-ups take constant time at any length.
+    """The turns of a conversation; counts and look-ups take constant time at any length.
 
     >>> history = History()
     >>> history.get_turn_count(), history.last_turn, history.get_duration()
@@ -47,11 +47,10 @@ class History:
         return self._log.snapshot
 
     def __iter__(self) -> Iterator[Turn]:
-        """Yield the turns that there are at this moment, in order."""
         return iter(self.turns)
 
     def turn(self, number: int) -> Turn:
-        """Return the turn of a number.
+        """Return the turn with a number.
 
         Raises:
             ConversationError: no turn has that number.
@@ -65,7 +64,7 @@ class History:
         return turns[-1] if turns else None
 
     def get_history(self, limit: int | None = None) -> list[Turn]:
-        """Return the last turns, in order, in time that grows with `limit` alone.
+        """Return the last turns, in order; this takes time in proportion to `limit`, not to the conversation.
 
         Args:
             limit: how many, at least 0; None for all of them.
@@ -99,9 +98,9 @@ class History:
             return self._log.complete_count
 
     def get_duration(self) -> float:
-        """Return the seconds from the earliest time stamp to the latest, prompts and responses alike.
+        """Return the seconds from the earliest time stamp to the latest; 0.0 for fewer than two.
 
-        0.0 where there are fewer than two time stamps.
+        The stamps of prompts and of responses count.
         """
         with self._lock:
             return self._log.duration
@@ -109,7 +108,7 @@ class History:
     # What a guard does to turns
 
     def withdraw(self, number: int) -> Turn:
-        """Let a turn wait for its response no longer, as one whose prompt was blocked, and return it.
+        """Let a turn wait for its response no longer, as when its prompt was blocked, and return it.
 
         A response that names the turn is still taken.
 
@@ -120,18 +119,18 @@ class History:
             return self._log.withdraw(number)
 
     def replace_text(self, number: int, side: Side, text: str) -> Turn:
-        """Put another text, such as a redacted one, in the place of a prompt or response; return the turn.
+        """Put another text, such as a redacted one, in the place of a prompt or response, and return the turn.
 
-        The messages that the turn came from hold the old text, so they are dropped from its metadata; of a turn
-        with tools the messages of that side alone are replaced.
+        The messages that the turn came from hold the old text, so they are dropped from its metadata; in a turn
+        with tools only the messages of that side are replaced.
 
         Args:
             number: the turn.
             side: the half of it; it must have spoken.
-            text: what is to stand there.
+            text: the new text.
 
         Raises:
-            ConversationError: no turn has that number, that side has not spoken, or a text that is no text.
+            ConversationError: no turn has that number, that side has not spoken, or `text` is no text.
         """
         with self._lock:
             turn = self._log.turn(number)
@@ -151,7 +150,7 @@ class History:
             return turn
 
     def _with_text(self, turn: Turn, side: Side, text: str) -> list[Any] | None:
-        """Return the messages of a turn with tools with another text; None of one without tools."""
+        """The messages of a turn with tools, with another text on one side; here no turn has tools."""
         return None
 
     def annotate(
@@ -162,15 +161,15 @@ class History:
         *,
         release: Side | tuple[str, str] | None = None,
     ) -> Turn:
-        """Set a key of a turn's metadata in one step that no other thread can split, and return the turn.
+        """Set a key of a turn's metadata in one step that no other thread can interrupt, and return the turn.
 
         Args:
             number: the turn.
             key: the key.
-            change: is given what stands there, or None, and returns what is to stand there: a JSON value, or a
-                mapping that reads like one.
-            release: what readers may have from now on, as its check has ended: a side, or what a part is and its
-                id, as `Turn.withheld_tools` has them; None for nothing.
+            change: is given the old value, or None, and returns the new one: a JSON value, or a mapping that reads
+                like one.
+            release: what readers may have from now on, as its check has ended: a side, or section and id as in
+                `Turn.withheld_tools`; None for nothing.
 
         Raises:
             ConversationError: no turn has that number.
@@ -192,14 +191,12 @@ class History:
             return turn
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickle keeps: everything but the lock."""
         with self._lock:
             state = dict(self.__dict__)
         del state["_lock"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state from pickle, with a lock of its own."""
         self.__dict__.update(state)
         self._lock = RLock()
 
@@ -207,16 +204,9 @@ class History:
 class LimitedHistory(History):
     """The turns of a conversation, counted against a rate limit where one is set.
 
-    What counts is how long ago a prompt arrived by a `Timeline`, so a clock that is set while the conversation
-    goes on neither lifts the limit nor keeps it exceeded. Of turns that are stored there are time stamps only: one
-    ahead of the clock counts as now.
-
-    Args:
-        rate_limit: as for `set_rate_limit`.
-        clock: gives the present time, aware.
-
-    Raises:
-        ConversationError: as for `set_rate_limit`.
+    What counts is how long ago a prompt arrived by a `Timeline`, so setting the clock while the conversation goes
+    on neither lifts the limit nor keeps it exceeded. Stored turns have time stamps only: one ahead of the clock
+    counts as now.
 
     >>> from turnwise.clock import utc_now
     >>> LimitedHistory({"turns_per_minute": 3}, utc_now).check_rate_limit()
@@ -241,14 +231,14 @@ class LimitedHistory(History):
     def set_rate_limit(self, limits: Mapping[str, int] | None) -> None:
         """Set the rate limit, in place of the one before.
 
-        Prompts that arrived before count as well, save those that `reset_rate_limit` forgot.
+        Earlier prompts count as well, except those that `reset_rate_limit` forgot.
 
         Args:
             limits: any of ``turns_per_minute``, ``turns_per_hour``, ``turns_per_day``, each at least 1; None
                 for no limit.
 
         Raises:
-            ConversationError: an unknown key, or a value that is no positive whole number.
+            ConversationError: no key, an unknown one, or a value that is no positive whole number.
         """
         given = None if limits is None else read_limits(limits, "rate_limit", TURNS_PER)
         if given == {}:
@@ -265,7 +255,7 @@ class LimitedHistory(History):
 
     @property
     def rate_limit_turns(self) -> list[datetime]:
-        """When the prompts arrived that count against the limit now, oldest first; empty without a limit."""
+        """When the prompts that count against the limit now arrived, oldest first; empty without a limit."""
         with self._lock:
             if self._rate_limit is None:
                 return []
@@ -274,7 +264,7 @@ class LimitedHistory(History):
             return [now - age for age in self._rate_limit.ages(present)]
 
     def rate_limit_wait(self) -> float:
-        """Return the seconds until the limit lets a prompt through; 0.0 where it does now."""
+        """Return the seconds until the limit lets a prompt through; 0.0 where it does so now."""
         with self._lock:
             arrival = self._arrival(None)[1]
             if self._rate_limit is None or arrival is None:
@@ -289,11 +279,7 @@ class LimitedHistory(History):
                 self._rate_limit.reset()
 
     def use_clock(self, clock: Clock) -> None:
-        """Go by another clock from now on, where the conversation goes by the system's.
-
-        Args:
-            clock: gives the present time, aware.
-        """
+        """Go by another clock (of aware times) from now on, unless the conversation has one of its own."""
         with self._lock:
             if self._clock is utc_now and clock is not utc_now:
                 self._clock = clock
@@ -304,10 +290,9 @@ class LimitedHistory(History):
         return as_utc(self._clock() if given is None else given, "the time")
 
     def _arrival(self, given: datetime | None) -> tuple[datetime, datetime | None]:
-        """Return the time stamp of a prompt that arrives, and where it lies on the timeline if that is counted.
+        """The time stamp of a prompt (by default now), and its place on the timeline if it is counted.
 
-        Args:
-            given: the time stamp, aware; one ahead of the clock takes the present along. None for the present.
+        A stamp ahead of the clock takes the present along.
         """
         if self._rate_limit is None:
             stamp = self._clock() if given is None else given
@@ -332,7 +317,7 @@ class LimitedHistory(History):
                 self._rate_limit.record(present - min(max(now - stamp, _ZERO), _LONGEST))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state from pickle, and count by time stamps: another process has another timeline."""
+        """Count anew by time stamps, since another process has another timeline."""
         super().__setstate__(state)
         self._timeline = Timeline(self._clock)
         self._recount()

@@ -17,15 +17,7 @@ _AS_THEY_ARE = frozenset((str, bool, int))
 
 
 def json_copy(value: object, where: str, depth: int = 0) -> Any:
-    """Return a deep copy of a value as JSON gives it back: dicts with text keys, lists, text, numbers.
-
-    Args:
-        value: the value; a tuple becomes a list, as JSON would make it.
-        where: what the value belongs to, for messages.
-        depth: levels of nesting above the value.
-
-    Raises:
-        ConversationError: JSON has no such value, or it is nested deeper than `MAX_DEPTH`.
+    """A deep copy of a value as JSON gives it back; `where` names it in messages, `depth` is the levels above it.
 
     >>> json_copy({"tags": ("a", "b")}, "metadata")
     {'tags': ['a', 'b']}
@@ -46,16 +38,7 @@ def json_copy(value: object, where: str, depth: int = 0) -> Any:
 
 
 def json_object(value: object, where: str, depth: int = 0) -> dict[str, Any]:
-    """Return a deep copy of a mapping with text keys and JSON values.
-
-    Args:
-        value: the mapping; None stands for an empty one.
-        where: what the mapping belongs to, for messages.
-        depth: levels of nesting above the mapping.
-
-    Raises:
-        ConversationError: no mapping, a key that is no text, or a value that JSON does not have.
-    """
+    """A deep copy of a mapping with text keys and JSON values, empty for None; arguments as for `json_copy`."""
     if value is None:
         return {}
     if not isinstance(value, (dict, Mapping)):
@@ -69,17 +52,7 @@ def json_object(value: object, where: str, depth: int = 0) -> dict[str, Any]:
 
 
 def check_keys(data: object, what: str, known: Iterable[str], needed: Iterable[str]) -> None:
-    """Refuse an object whose keys are not those that it should have, rather than drop some in silence.
-
-    Args:
-        data: what should be an object.
-        what: what it should be, for messages.
-        known: the keys that it may have.
-        needed: the keys that it must have.
-
-    Raises:
-        ConversationError: no mapping, or a key that is unknown or missing.
-    """
+    """Refuse an object with unknown or missing keys, rather than drop some in silence; `what` is for messages."""
     if not isinstance(data, Mapping):
         raise ConversationError(f"{what} must be an object with keys, not {type(data).__name__}")
     for key in data:
@@ -91,14 +64,7 @@ def check_keys(data: object, what: str, known: Iterable[str], needed: Iterable[s
 
 
 def as_utc(stamp: object, where: str) -> datetime:
-    """Return a time in UTC.
-
-    Args:
-        stamp: an aware datetime of any zone.
-        where: what the time belongs to, for messages.
-
-    Raises:
-        ConversationError: no datetime, one without a zone, or one that UTC can't hold.
+    """A time of any zone in UTC; one without a zone, or that UTC can't hold, is refused.
 
     >>> from datetime import timedelta, timezone
     >>> as_utc(datetime(2025, 1, 1, tzinfo=timezone(timedelta(hours=1))), "turn 1").isoformat()
@@ -117,14 +83,7 @@ def as_utc(stamp: object, where: str) -> datetime:
 
 
 def read_utc(text: object, where: str) -> datetime | None:
-    """Return the time that a JSON value tells; None for null.
-
-    Args:
-        text: ISO 8601 with a time zone, or None.
-        where: what the time belongs to, for messages.
-
-    Raises:
-        ConversationError: the value tells no time, or one without a zone.
+    """The time that ISO 8601 text with a time zone tells; None for None.
 
     >>> read_utc("2025-01-31T12:00:00Z", "turn 1")
     datetime.datetime(2025, 1, 31, 12, 0, tzinfo=datetime.timezone.utc)

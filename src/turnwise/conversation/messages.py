@@ -1,11 +1,8 @@
 """Lists of messages to a conversation and back, without loss: what all formats share, and OpenAI's chat messages.
 
-A turn takes its user message and all that follows up to the next one. Where that slice is just one user text
-and one assistant text, the turn says it all. Any other slice (tool calls, parts, extra keys) is kept as it
-came in the turn's metadata, under the key of its format, and is what the way back gives. What comes before
-the first turn is kept in the metadata of the conversation.
-
-OpenAI's format is that of the ``messages`` of its chat completions: objects with ``role`` and ``content``.
+A turn is a user message and all that follows up to the next one. Where that is more than a user text and an
+assistant text (tool calls, parts, extra keys), the messages are kept as they came in the turn's metadata, under
+the key of their format, for the way back; those before the first turn are kept in the conversation's metadata.
 """
 
 from __future__ import annotations
@@ -51,13 +48,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message.
-
-    Args:
-        role: who it is from.
-        text: what it says; None where it has no words, such as a mere tool call.
-        raw: a copy of the message as it came.
-    """
+    """One message, with a copy as it came; `text` is None where it has no words, such as a mere tool call."""
 
     role: Role
     text: str | None
@@ -66,12 +57,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of message lists.
+    """A format of message lists; `key` is the metadata key under which it keeps what turns can't say.
 
-    Args:
-        key: the metadata key under which it keeps what turns can't say.
-        read: reads one message; raises ConversationError without saying which message it was.
-        write: gives the message of a role and a text.
+    `read` raises ConversationError without saying which message it was: `entries` adds the place.
     """
 
     key: str
@@ -79,11 +67,7 @@ class Format:
     write: Callable[[Role, str], Any]
 
     def entries(self, raws: object) -> list[Entry]:
-        """Read a list of messages.
-
-        Raises:
-            ConversationError: no list, an empty one, or a message that can't be read, with its place from 1.
-        """
+        """Read a list of messages; errors name the place of a message, from 1."""
         if not isinstance(raws, list | tuple):
             raise ConversationError(f"expected a list of message objects, not {type(raws).__name__}")
         if not raws:
@@ -97,7 +81,7 @@ class Format:
         return entries
 
     def turns(self, entries: Iterable[Entry]) -> tuple[list[Any], list[Turn]]:
-        """Return the messages before the first turn as they came, and the turns, without time stamps."""
+        """The messages before the first turn as they came, and the turns, without time stamps."""
         lead, slices = _cut(entries)
         return [entry.raw for entry in lead], [
             self._turn(number, entries) for number, entries in enumerate(slices, start=1)
@@ -106,14 +90,10 @@ class Format:
     def messages(
         self, conversation: Conversation, others: Items[Format], *, blocked: bool = True, until: int | None = None
     ) -> list[Any]:
-        """Return a conversation as messages of this format.
+        """A conversation as messages of this format, up to the turn `until`; it may come from one of the `others`.
 
-        Args:
-            conversation: the conversation.
-            others: further formats that it may come from; of their messages, the texts are kept.
-            blocked: whether what a guard blocked or still checks is among them. Without a prompt its turn is
-                left out whole.
-            until: the last turn; None for all.
+        Unless `blocked`, what a guard blocked or still checks is left out; where that is the prompt, the whole
+        turn.
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
@@ -126,7 +106,7 @@ class Format:
         return messages
 
     def _sendable(self, turn: Turn, sources: Items[Format], gone: set[str]) -> list[Any]:
-        """Return the messages of a turn of which a guard withholds not the prompt, without what it does."""
+        """The messages of a turn whose prompt is not withheld, without the parts that are."""
         mute = turn.withheld(Side.RESPONSE)
         if not any(source.key in turn.own_metadata for source in sources):
             return self._plain(turn.prompt, None if mute else turn.response)
@@ -163,7 +143,7 @@ class Format:
         return plain
 
     def _slice(self, turn: Turn, sources: Items[Format], *, whole: bool = True) -> list[Any]:
-        """Return the messages of a turn; unless `whole`, without a response that does not stand among them."""
+        """The messages of a turn; unless `whole`, without a response that does not stand among them."""
         response = turn.response
         for source in sources:
             lead, slices = _cut(source._kept(turn.own_metadata.get(source.key)))
@@ -190,7 +170,7 @@ class Format:
         return []
 
     def _kept(self, raws: object) -> list[Entry]:
-        """Read what metadata holds under this format's key; nothing where it is not ours."""
+        """What metadata holds under this format's key; nothing where it is not ours."""
         if raws is None:
             return []
         try:
@@ -199,7 +179,7 @@ class Format:
             return []
 
     def _from(self, entries: Iterable[Entry], source: Format) -> list[Any]:
-        """Return entries as messages of this format; of another one texts, and for a model also calls."""
+        """Entries as messages of this format: its own as they came, of others the texts, for OpenAI calls too."""
         if source is self:
             return [entry.raw for entry in entries]
         log = ToolLog([])
@@ -218,7 +198,7 @@ class Format:
 
 
 def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
-    """Part messages into those before the first turn and one list a turn."""
+    """Split messages into those before the first turn and one list for each turn."""
     lead: list[Entry] = []
     slices: list[list[Entry]] = []
     for entry in entries:
@@ -233,7 +213,7 @@ def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
 
 
 def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, str | None]:
-    """Return the prompt and the response that the messages of one turn tell, all of it or what follows tools."""
+    """Prompt and response in a turn's messages; with `after_tools`, only what was said after the last tool."""
     first = entries[0]
     prompt = first.text if first.role is Role.USER and first.text is not None else ""
     spoken = entries[_last_step(entries) + 1 :] if after_tools else entries
@@ -242,7 +222,7 @@ def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, st
 
 
 def _last_step(entries: Items[Entry]) -> int:
-    """Return the index of the last message with a call or a result; -1 without one."""
+    """Index of the last message with a call or a result; -1 without one."""
     for at in reversed(range(len(entries))):
         if has_calls(entries[at].raw) or has_results(entries[at].raw):
             return at
@@ -250,7 +230,7 @@ def _last_step(entries: Items[Entry]) -> int:
 
 
 def first_calls(messages: list[Any]) -> dict[int, str]:
-    """Return by index of a message the id of the first call in it, under which its text is known."""
+    """The id of the first call in each message that has one, by index; the text beside calls goes by that id."""
     found: dict[int, str] = {}
     for call in ToolLog(messages).calls.values():
         found.setdefault(call.place.message, call.call_id)
@@ -290,10 +270,10 @@ _KIND = 30
 def from_messages(messages: object, **kwargs: Unpack[ConversationArguments]) -> Conversation:
     """Return the conversation of a list of OpenAI chat messages, without time stamps.
 
-    Each user message begins a turn; all assistant texts up to the next one are its response, joined by
-    newlines. An assistant that speaks first has a turn with an empty prompt. Calls and results of tools are parts
-    of the turn (`Turn.tool_calls`, `Turn.tool_results`); of Anthropic's shape as well, where results stand in a
-    user message that begins no turn. What turns can't say (system messages, images) is kept in metadata, so that
+    Each user message begins a turn; all assistant texts up to the next one are its response, joined by newlines.
+    An assistant that speaks first has a turn with an empty prompt. Calls and results of tools are parts of the
+    turn (`Turn.tool_calls`, `Turn.tool_results`); those in Anthropic's form too, where results stand in a user
+    message, which then begins no turn. What turns can't say (system messages, images) is kept in metadata, so that
     `to_messages` gives the same list back.
 
     Args:
@@ -302,7 +282,7 @@ def from_messages(messages: object, **kwargs: Unpack[ConversationArguments]) -> 
         kwargs: as for the constructor of `Conversation`.
 
     Raises:
-        ConversationError: an empty list, or a message that is none; the error names its place, from 1.
+        ConversationError: an empty list, or an item that is no such message; the error names its place, from 1.
 
     >>> chat = from_messages([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
     >>> chat.turn(1).prompt, chat.metadata
@@ -323,8 +303,8 @@ def to_messages(conversation: Conversation, *, blocked: bool = False) -> list[di
 
     Args:
         conversation: the conversation.
-        blocked: whether what a guard blocked, or still checks, is among them. A model should not see it. Else a
-            call is left out with its result, and in place of a result alone stands ``[tool result withheld]``,
+        blocked: whether to include what a guard blocked or still checks, which a model should not see. Without it
+            such a call is left out with its result, and such a result alone becomes ``[tool result withheld]``,
             since providers refuse a call without a result as they do a result without its call.
 
     >>> from turnwise.conversation import Conversation
@@ -336,15 +316,7 @@ def to_messages(conversation: Conversation, *, blocked: bool = False) -> list[di
 
 
 def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[str, Any]]:
-    """Return the turns of a list of messages, and the metadata of their conversation.
-
-    Args:
-        messages: as for `from_messages`.
-        metadata: what else is known of the conversation.
-
-    Raises:
-        ConversationError: as for `from_messages`, or the metadata already has the key that is needed.
-    """
+    """The turns of a list of messages, and the metadata of their conversation; errors as for `from_messages`."""
     lead, turns = OPENAI.turns(OPENAI.entries(messages))
     known = json_object(metadata, "metadata")
     if lead:
@@ -358,7 +330,7 @@ def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[
 
 
 def write_messages(conversation: Conversation, *, blocked: bool, until: int | None) -> list[dict[str, Any]]:
-    """Return a conversation as messages, while nobody changes it; see `Conversation.to_messages`."""
+    """A conversation as messages, see `Conversation.to_messages`; the caller holds the conversation's lock."""
     from turnwise.conversation.sharegpt import SHAREGPT
 
     return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked, until=until)
@@ -403,10 +375,7 @@ def _part(place: int, part: object) -> str | None:
 
 
 def unread(message: Mapping[str, Any]) -> list[str]:
-    """Return what a valid message holds beside the text that is read of it, each by its place.
-
-    Args:
-        message: the message.
+    """What a valid message holds beside the text that is read of it, each by its place.
 
     >>> picture = {"type": "image_url", "image_url": {"url": "data:,"}}
     >>> unread({"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]})
@@ -442,12 +411,7 @@ OPENAI: Final = Format(key=OPENAI_KEY, read=_read, write=_write)
 
 
 def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
-    """Return the messages of one turn as OpenAI has them; none of an empty prompt.
-
-    Args:
-        turn: the turn.
-        whole: whether its response is among them also where it stands in the turn alone.
-    """
+    """The messages of a turn in OpenAI's form, none of a mere empty prompt; `whole` as for `Format._slice`."""
     from turnwise.conversation.sharegpt import SHAREGPT
 
     messages = OPENAI._slice(turn, (OPENAI, SHAREGPT), whole=whole)
@@ -455,25 +419,22 @@ def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
 
 
 def has_response(messages: list[Any], response: str) -> bool:
-    """Return whether a response stands among the messages of a turn: at the end, or as all that was said in it."""
+    """Whether a turn's messages hold a response: what was said after the last tool, or all that was said."""
     entries = OPENAI._kept(messages or None)
     return bool(entries) and response in (_texts(entries)[1], _texts(entries, after_tools=True)[1])
 
 
 def only_beside_calls(messages: list[Any], response: str) -> bool:
-    """Return whether all that the assistant said in a turn stands beside calls, and is the turn's response."""
+    """Whether the response is all that was said in the turn, and none of it came after the last tool."""
     entries = OPENAI._kept(messages or None)
     return bool(entries) and _texts(entries)[1] == response and _texts(entries, after_tools=True)[1] is None
 
 
 def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
-    """Return the messages of a turn with tools with another text on one side; None of a turn without tools.
+    """The messages of a turn with another text on one side; None for a turn without tools.
 
-    Args:
-        turn: the turn.
-        side: prompt or response. Where the response is all that the assistant said in the turn, all of it gives
-            way.
-        text: the text.
+    A new response replaces all that the assistant said in the turn, where all of that was the response; else only
+    what it said after the last tool.
     """
     messages = messages_of_turn(turn)
     if not ToolLog(messages):

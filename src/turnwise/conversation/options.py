@@ -1,4 +1,4 @@
-"""What the constructor of a conversation takes, for those who pass it on."""
+"""The arguments that the constructor of a conversation takes, for functions that pass them on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnwise.conversation.participants import ParticipantType
 
 
 class ConversationOptions(TypedDict, total=False):
-    """What may be said of a conversation beside who takes part; see `Conversation`."""
+    """What can be said of a conversation beside who takes part; see `Conversation`."""
 
     conversation_id: str | None
     participants: Mapping[str, Any] | None

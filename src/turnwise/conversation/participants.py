@@ -26,15 +26,7 @@ class ParticipantType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """The two sides of a conversation.
-
-    Args:
-        initiator: name of the side that prompts.
-        responder: name of the side that answers.
-        initiator_type: what the initiator is.
-        responder_type: what the responder is.
-        further: what else is known of them, such as ``{"initiator_role": "customer"}``; JSON values.
-    """
+    """The two sides of a conversation; `further` is what else is known of them, as JSON values."""
 
     initiator: str
     responder: str
@@ -44,15 +36,7 @@ class Participants:
 
     @classmethod
     def read(cls, given: Mapping[str, object | None], mapping: Mapping[str, object] | None) -> Participants:
-        """Join values that were given one by one with those of a ``participants`` mapping.
-
-        Args:
-            given: values by field name; None where a value was not given.
-            mapping: the same fields in one mapping, and any further keys; None where there is none.
-
-        Raises:
-            ConversationError: a key that is a misspelt field, an unknown type, a name that is no text or empty, or
-                one field given twice with different values.
+        """Join fields given one by one (None: not given) with a ``participants`` mapping and its further keys.
 
         >>> Participants.read({"initiator": "user_123"}, {"initiator_type": "human"}).initiator_type
         <ParticipantType.HUMAN: 'human'>
@@ -74,7 +58,7 @@ class Participants:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the four fields as text, as a ``participants`` mapping has them, and what else is known."""
+        """The four fields as text, and what else is known, as a ``participants`` mapping has them."""
         return {
             **json_object(self.further, "participants"),
             "initiator": self.initiator,
@@ -92,7 +76,7 @@ _NEAR = 0.85
 
 
 def _checked(mapping: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, Any]]:
-    """Return the fields of a mapping, and what else it has."""
+    """The fields of a mapping, and what else it has; a key that looks like a misspelt field is refused."""
     if mapping is None:
         return {}, {}
     if not isinstance(mapping, Mapping):

@@ -1,4 +1,4 @@
-"""Rate limits: sliding windows over the arrival times of prompts, and the time by which they are measured."""
+"""Rate limits: sliding windows over the arrival times of prompts, and the timeline on which they are measured."""
 
 from __future__ import annotations
 
@@ -32,15 +32,7 @@ _LATE: Final = timedelta(seconds=1)
 
 
 def read_limits(limits: object, what: str, prefix: str = "") -> dict[str, int]:
-    """Return limits by window, where they come in from outside.
-
-    Args:
-        limits: what should be a mapping from windows to whole numbers of prompts, 1 to `MAX_LIMIT`.
-        what: what the limits are called, for messages.
-        prefix: what stands before the name of each window.
-
-    Raises:
-        ConversationError: no mapping, an unknown window, or a number out of range.
+    """Limits from outside, by window and checked (1 to `MAX_LIMIT`); `prefix` stands before each window's name.
 
     >>> read_limits({"turns_per_hour": 20}, "rate_limit", TURNS_PER)
     {'hour': 20}
@@ -60,13 +52,10 @@ def read_limits(limits: object, what: str, prefix: str = "") -> dict[str, int]:
 class RateLimit:
     """Counts prompts in sliding windows.
 
-    A limit of N a window lets N prompts pass in any stretch of that length; the next one has to wait until
-    the oldest of the last N has left the window. Arrival times are kept for at most the largest limit, so
-    memory is bounded however long the conversation runs. Not safe under threads by itself: the conversation
-    that owns it holds its lock.
-
-    Args:
-        limits: prompts by window, as `read_limits` gives them; at least one.
+    A limit of N per window lets N prompts pass in any stretch of that length; the next one has to wait until the
+    oldest of the last N has left the window. At most as many arrival times as the largest limit are kept, so
+    memory is bounded however long the conversation runs. Not safe under threads by itself: the conversation that
+    owns it holds its lock.
 
     >>> from datetime import UTC
     >>> limit = RateLimit({"minute": 1})
@@ -87,7 +76,7 @@ class RateLimit:
 
     @property
     def limits(self) -> dict[str, int]:
-        """The limits, as they were given."""
+        """A copy of the limits."""
         return dict(self._limits)
 
     @property
@@ -101,20 +90,11 @@ class RateLimit:
         return len(self._arrivals)
 
     def ages(self, now: datetime) -> list[timedelta]:
-        """Return how long ago the prompts arrived that count, the oldest first.
-
-        Args:
-            now: the present time, aware.
-        """
+        """How long ago the prompts that count arrived, the oldest first."""
         return [now - arrival for arrival in self._arrivals if now - arrival < self._longest]
 
     def exceeded(self, now: datetime, limits: Mapping[str, int] | None = None) -> bool:
-        """Whether a prompt that arrives now is one too many.
-
-        Args:
-            now: the present time, aware.
-            limits: what counts in place of the limits that were given; none of them may be larger.
-        """
+        """Whether a prompt that arrives now is one too many, by its own limits or others, none of them larger."""
         return any(
             # Arrivals are sorted: the limit is reached when the Nth latest has not left the window yet.
             len(self._arrivals) >= limit and now - self._arrivals[-limit] < WINDOWS[name]
@@ -122,11 +102,7 @@ class RateLimit:
         )
 
     def wait(self, now: datetime, limits: Mapping[str, int] | None = None) -> float:
-        """Return the seconds until a prompt is not one too many; 0.0 where it is none now.
-
-        Args:
-            now: as for `exceeded`.
-            limits: as for `exceeded`.
+        """Seconds until a prompt is not one too many; 0.0 where it is none now. Arguments as for `exceeded`.
 
         >>> from datetime import UTC
         >>> limit, noon = RateLimit({"minute": 1}), datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -142,16 +118,12 @@ class RateLimit:
         return max(0.0, max(waits, default=0.0))
 
     def take_over(self, before: RateLimit) -> None:
-        """Count the prompts as well that another limit counted, measured on the same timeline."""
+        """Also count the prompts that another limit counted on the same timeline."""
         for arrival in before._arrivals:
             self.record(arrival)
 
     def record(self, arrival: datetime) -> None:
-        """Count a prompt.
-
-        Args:
-            arrival: when it arrived, aware; it may lie before times that were recorded earlier.
-        """
+        """Count a prompt, which may have arrived before others that are recorded."""
         arrivals = self._arrivals
         if not arrivals or arrival >= arrivals[-1]:
             arrivals.append(arrival)
@@ -164,19 +136,16 @@ class RateLimit:
             arrivals.popleft()
 
     def reset(self) -> None:
-        """Forget every prompt that was counted; the limits stay."""
+        """Forget all prompts that were counted; the limits stay."""
         self._arrivals.clear()
 
 
 class Timeline:
     """Turns readings of a clock into times that never run back; only differences between them mean anything.
 
-    Where the readings are the system's, the monotonic clock says how much time went by between two of them.
-    Those of any other clock are believed as long as they go ahead; where one was set back, no time went by. Not
-    safe under threads by itself: the owner holds its lock.
-
-    Args:
-        clock: the clock that is read; None for one that is not known.
+    Where the readings are the system's, the monotonic clock tells how much time went by between two of them. Any
+    other clock, also an unknown one (None), is believed as long as it goes ahead; where it was set back, no time
+    went by. Not safe under threads by itself: the owner holds its lock.
 
     >>> from datetime import UTC
     >>> timeline, noon, hour = Timeline(), datetime(2025, 1, 1, 12, tzinfo=UTC), timedelta(hours=1)
@@ -193,12 +162,7 @@ class Timeline:
         self._latest: datetime | None = None
 
     def at(self, now: datetime, ahead: timedelta = _ZERO) -> datetime:
-        """Return the present.
-
-        Args:
-            now: what the clock says, aware.
-            ahead: how much later than that it is known to be, at least 0.
-        """
+        """The present by a reading; `ahead` is how much later than the reading it is known to be, at least 0."""
         moment = (monotonic_now() if self._monotonic else now) + ahead + self._lag
         if self._latest is not None and moment < self._latest:
             if self._latest - moment > _LATE:

@@ -36,7 +36,7 @@ class Sequence:
         source: the data set that it comes from.
         conversation: the turns.
         metadata: what else the data set says of it, such as goal or tactic; JSON values only.
-        line: where it stood in the file that it was read from, from 1; no part of what it is.
+        line: its line, from 1, in the file that it was read from; not compared.
 
     Raises:
         ConversationError: an empty id, or a conversation without turns.
@@ -71,9 +71,9 @@ class Sequence:
         return html_table(title, ("turn", "prompt", "response"), rows, self.conversation.get_turn_count())
 
     def content_hash(self) -> str:
-        """Return the SHA-256 of what makes a sequence that sequence: label, source, metadata and turns.
+        """Return the SHA-256 of label, source, metadata and turns, and of the conversation's metadata.
 
-        The metadata of the conversation counts too: that is where a system message is kept.
+        That metadata counts because system messages are kept there.
         """
         turns = ((turn.prompt, turn.response, turn.metadata) for turn in self.conversation)
         return content_hash(self.label, self.source, self.metadata, self.conversation.metadata, turns)
@@ -86,7 +86,7 @@ def content_hash(
     said: Mapping[str, Any],
     turns: Iterable[tuple[str, str | None, Mapping[str, Any]]],
 ) -> str:
-    """Return `Sequence.content_hash` of its parts; `said` is the metadata of the conversation."""
+    """`Sequence.content_hash` of its parts; `said` is the metadata of the conversation."""
     content = [label, source, dict(metadata), said, *map(list, turns)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -94,11 +94,7 @@ def content_hash(
 def group_of(metadata: Mapping[str, Any], sequence_id: str) -> str:
     """Return the group of a sequence: what its metadata say it shares with others, else its id.
 
-    Sequences of one group never stand on two sides of a split.
-
-    Args:
-        metadata: what the data set says of the sequence.
-        sequence_id: its id.
+    Sequences of one group are never on two sides of a split.
 
     >>> group_of({"goal": "open the lock", "kind": "test"}, "a-1"), group_of({}, "a-1")
     ('open the lock', 'a-1')

@@ -55,8 +55,8 @@ PLAIN: Final = "plain"
 def from_sharegpt(item: object, **kwargs: Unpack[ConversationArguments]) -> Conversation:
     """Return the conversation of a ShareGPT item, without time stamps.
 
-    Turns form as in `from_messages`. The item's ``id`` becomes the conversation's id where it is text and no
-    other is given. Everything else about the item is kept in metadata, so `to_sharegpt` gives it back.
+    Turns form as in `from_messages`. The item's ``id`` becomes the conversation's id where it is text and no other
+    is given. Everything else about the item is kept in metadata, so `to_sharegpt` gives it back.
 
     Args:
         item: an object with a list ``conversations`` of objects with ``from`` and ``value``, or of plain texts
@@ -66,7 +66,7 @@ def from_sharegpt(item: object, **kwargs: Unpack[ConversationArguments]) -> Conv
         kwargs: as for the constructor of `Conversation`.
 
     Raises:
-        ConversationError: no such item, an empty one, or an entry that is none; the error names its place,
+        ConversationError: no such item, an empty list, or an entry that can't be read; the error names its place,
             from 1.
 
     >>> chat = from_sharegpt({"id": "a7", "conversations": ["Hi", "Hello", "Bye"]})
@@ -95,8 +95,8 @@ def from_sharegpt(item: object, **kwargs: Unpack[ConversationArguments]) -> Conv
 def to_sharegpt(conversation: Conversation) -> dict[str, Any]:
     """Return a conversation as a ShareGPT item; see `from_sharegpt`.
 
-    One that did not come from ShareGPT has its id beside the entries. Of one that came from OpenAI messages,
-    the texts of system and tool messages are kept.
+    One that did not come from ShareGPT has its id beside the entries. Of one that came from OpenAI messages, the
+    texts of system and tool messages are kept.
 
     >>> to_sharegpt(Conversation.from_turns([("Hi", None)], conversation_id="a7"))
     {'id': 'a7', 'conversations': [{'from': 'human', 'value': 'Hi'}]}
@@ -115,10 +115,10 @@ def sharegpt_messages(entries: object) -> list[dict[str, Any]]:
     """Return the list of a ShareGPT item as OpenAI messages, as data set loaders take them.
 
     Args:
-        entries: as under ``conversations`` of an item.
+        entries: what an item has under ``conversations``.
 
     Raises:
-        ConversationError: as for `from_sharegpt`, or the words of anybody but an assistant are missing.
+        ConversationError: as for `from_sharegpt`, or an entry of anybody but the assistant has no words.
 
     >>> sharegpt_messages([{"from": "human", "value": "Hi"}])
     [{'role': 'user', 'content': 'Hi'}]
@@ -139,7 +139,7 @@ def sharegpt_messages(entries: object) -> list[dict[str, Any]]:
 
 
 def _entries(raws: object) -> tuple[list[Entry], bool]:
-    """Return the entries of a list, and whether it is one of plain texts."""
+    """The entries of a list, and whether it is one of plain texts."""
     plain = isinstance(raws, list | tuple) and any(isinstance(raw, str) for raw in raws)
     return SHAREGPT.entries(_alternating(raws) if plain else raws), plain  # type: ignore[arg-type]
 

@@ -50,12 +50,12 @@ class ToolHistory(LimitedHistory):
         """Add the call of a tool to the turn that it belongs to, and return it.
 
         That turn is the oldest that waits for its response, else the last one; where its prompt is blocked, or
-        there is none, a turn with an empty prompt. What the responder said in that turn so far then stands beside
-        the call as a text, and the turn waits for its response again.
+        there is none, a new turn with an empty prompt. What the responder said in that turn so far then counts as
+        a text beside the call, and the turn waits for its response again.
 
         Args:
             name: name of the tool.
-            arguments: the arguments: JSON text as the model gave it, or a mapping.
+            arguments: JSON text as the model gave it, or a mapping.
             call_id: its id; by default one is made up. One that the turn has already gets a number behind it.
             turn_number: the turn, where it is another one.
 
@@ -83,8 +83,8 @@ class ToolHistory(LimitedHistory):
     ) -> ToolResult:
         """Add what a tool gave back to the turn of its call, and return it.
 
-        Without a call that waits for it, one with empty arguments stands in, since providers refuse a result that
-        comes alone.
+        Where no call waits for it, one with empty arguments is added, since providers refuse a result that comes
+        alone.
 
         Args:
             content: its text.
@@ -114,7 +114,7 @@ class ToolHistory(LimitedHistory):
 
         Args:
             name: name of the tool.
-            arguments: the arguments.
+            arguments: as for `add_tool_call`.
             call_id: its id.
             turn_number: the turn.
             checking: whether readers must wait until `annotate` releases it.
@@ -185,7 +185,7 @@ class ToolHistory(LimitedHistory):
             number: the turn.
             section: ``tool_calls`` or ``tool_results``.
             identity: the id of the call.
-            text: what is to stand there.
+            text: the new text.
 
         Raises:
             ConversationError: no turn has that number, or it has no such call or result.
@@ -223,7 +223,7 @@ class ToolHistory(LimitedHistory):
         return self._turn_of_call(None)
 
     def _tool_log(self, turn: Turn, *, keep: bool = True) -> ToolLog:
-        """Return the calls and results of a turn, and keep its messages with it where that is asked for."""
+        """The calls and results of a turn; with `keep`, its messages stay in its metadata in OpenAI's form."""
         kept = turn.own_metadata.get(OPENAI_KEY)
         log = self._tools.get(turn.number)
         if log is None or log.messages is not kept or log.read != len(log.messages):
@@ -238,7 +238,7 @@ class ToolHistory(LimitedHistory):
         return log
 
     def _spoken(self, turn: Turn, log: ToolLog) -> bool:
-        """Return whether the turn has a response that turns out to be a text beside calls; it becomes one."""
+        """Whether the turn has a response; it turns out to be a text beside calls and joins the messages."""
         if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
             return False
         if not has_response(log.messages, turn.response):
@@ -264,7 +264,7 @@ class ToolHistory(LimitedHistory):
         return turn
 
     def _settle(self, turn: Turn) -> None:
-        """Keep a response with the messages of its turn where it says again what stands beside calls."""
+        """Put a response behind the messages of its turn where it repeats what was said beside calls."""
         kept = turn.own_metadata.get(OPENAI_KEY)
         # Most agents say nothing beside their calls, so that most turns are spared the reading.
         if isinstance(kept, list) and any(map(_speaks, kept)):
@@ -273,7 +273,7 @@ class ToolHistory(LimitedHistory):
                 turn.own_metadata[OPENAI_KEY] = [*log.messages, {"role": "assistant", "content": turn.response}]
 
     def _continued(self) -> None:
-        """Let the last turn wait where all that was said in it stands beside calls that came with its messages."""
+        """Let the last turn wait again where all that was said in it stands beside calls of its messages."""
         turn = self.last_turn
         if turn is not None and turn.response is not None and OPENAI_KEY in turn.own_metadata:
             log = self._tool_log(turn, keep=False)
@@ -289,7 +289,7 @@ def _speaks(message: object) -> bool:
 
 
 def _checked(turn: Turn, section: str, identity: str) -> bool:
-    """Return whether a guard looked at a call or result of a turn, or does so now."""
+    """Whether a guard looked at a call or result of a turn, or does so now."""
     if [section, identity] in turn.own_metadata.get(CHECKING_TOOLS, ()):
         return True
     checks = turn.checks

@@ -1,4 +1,4 @@
-"""Calls and results of tools in one message, in whichever shape providers and data sets have them."""
+"""Calls and results of tools in one message, in all the shapes of providers and data sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RawStep(NamedTuple):
 
 
 def read_calls(message: object) -> Iterator[RawStep]:
-    """Yield the calls of one message that can be read."""
+    """The calls of one message that can be read."""
     if not isinstance(message, Mapping):
         return
     if message.get("from") in _SHAREGPT_CALLS and isinstance(message.get("value"), str):
@@ -49,7 +49,7 @@ def read_calls(message: object) -> Iterator[RawStep]:
 
 
 def read_results(message: object) -> Iterator[RawStep]:
-    """Yield the results of one message that can be read."""
+    """The results of one message that can be read."""
     if not isinstance(message, Mapping):
         return
     if message.get("from") in _SHAREGPT_RESULTS and isinstance(message.get("value"), str):
@@ -67,17 +67,17 @@ def read_results(message: object) -> Iterator[RawStep]:
 
 
 def has_results(message: object) -> bool:
-    """Return whether a message holds a result of a tool."""
+    """Whether a message holds a result of a tool."""
     return next(read_results(message), None) is not None
 
 
 def has_calls(message: object) -> bool:
-    """Return whether a message holds a call of a tool."""
+    """Whether a message holds a call of a tool."""
     return next(read_calls(message), None) is not None
 
 
 def unread_calls(message: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a message under which there are calls that can't be read."""
+    """The keys of a message that hold calls that can't be read."""
     found = []
     listed = message.get("tool_calls")
     if listed and not (isinstance(listed, list) and all(_function(raw) is not None for raw in listed)):
@@ -88,7 +88,7 @@ def unread_calls(message: Mapping[str, Any]) -> list[str]:
 
 
 def unread_part(part: Mapping[str, Any], role: object) -> str | None:
-    """Return the type of a content part that is no text, and what in it nobody reads; None where all is read."""
+    """What nobody reads of a content part that is no text, by its type; None where all of it is read."""
     kind: str = part["type"]
     if kind == "tool_use" and role == "assistant" and _named(part, "input") is not None:
         return None
@@ -117,7 +117,7 @@ def _function(raw: object) -> tuple[str, str] | None:
 
 
 def _named(raw: object, key: str) -> tuple[str, str] | None:
-    """Return the name and the arguments of a call; None where it has none that can be read."""
+    """Name and arguments of a call; None where they can't be read."""
     if not isinstance(raw, Mapping) or not _identity(raw.get("name")):
         return None
     arguments = raw.get(key)
@@ -127,7 +127,7 @@ def _named(raw: object, key: str) -> tuple[str, str] | None:
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as JSON text, which UTF-8 has: halves of surrogate pairs are escaped."""
+    """Arguments as JSON text that UTF-8 can hold: halves of surrogate pairs are escaped."""
     text = json.dumps(arguments, ensure_ascii=False)
     try:
         text.encode("utf-8")
@@ -137,7 +137,7 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
 
 
 def _told_call(text: str) -> tuple[str, str]:
-    """Return name and arguments of a call that is one text, such as ``{"name": ..., "arguments": ...}``."""
+    """Name and arguments of a call that is one text, such as ``{"name": ..., "arguments": ...}``."""
     from turnwise.bounded import read_json
 
     try:

@@ -1,8 +1,8 @@
-"""Tool calls and tool results of a turn: read from its messages, added to them, and left out where they must be.
+"""Tool calls and results of a turn: read from its messages, added to them, and left out where they must be.
 
-A turn with tools keeps its messages in its metadata, in OpenAI's shape: the prompt, then rounds of an assistant's
-message with calls (and perhaps text beside them) and of results. Read as the same are the older ``function_call``
-and ``function``, Anthropic's parts ``tool_use`` and ``tool_result``, and ShareGPT's calls and observations.
+A turn with tools keeps its messages in OpenAI's form: the prompt, then rounds of an assistant's message with calls
+(and perhaps text beside them) and of results. The older ``function_call`` and ``function``, Anthropic's parts
+``tool_use`` and ``tool_result``, and ShareGPT's calls and observations are read as well.
 """
 
 from __future__ import annotations
@@ -30,13 +30,7 @@ _JOINABLE: Final = frozenset({"role", "content", "tool_calls"})
 
 
 class Place(NamedTuple):
-    """Where a call or result stands.
-
-    Args:
-        message: index of its message among those of the turn.
-        key: key of the message that holds it.
-        at: index in what stands there; None where that is the call or result itself.
-    """
+    """Where a call or result stands: index of its message in the turn, key there, and index in a list there."""
 
     message: int
     key: str
@@ -50,7 +44,7 @@ class ToolCall:
     Args:
         call_id: its id, unique in its turn: the one that came with it, or one made up, such as ``call_1``.
         name: name of the tool.
-        arguments: the arguments as text, which as a rule is JSON.
+        arguments: the arguments as text, usually JSON.
         place: where it stands among the messages of its turn.
     """
 
@@ -83,10 +77,9 @@ Step: TypeAlias = ToolCall | ToolResult
 
 
 class ToolLog:
-    """The calls and results among the messages of one turn, by id; the next message takes constant time.
+    """The calls and results among the messages of one turn, by id; adding a message takes constant time.
 
-    Args:
-        messages: the messages of the turn. The list belongs to the turn; `add_call` and `add_result` add to it.
+    The list of messages belongs to the turn; `add_call` and `add_result` add to it.
 
     >>> log = ToolLog([{"role": "user", "content": "Is it cold?"}])
     >>> call = log.add_call("weather", "{}")
@@ -132,7 +125,7 @@ class ToolLog:
         self.read = len(self.messages)
 
     def add_call(self, name: str, arguments: str, call_id: str | None = None) -> ToolCall:
-        """Add a call: to the assistant's message that came last, or in a message of its own. Return it."""
+        """Add a call to the assistant's message that came last, or in a message of its own, and return it."""
         last = self.messages[-1] if self.messages else None
         identity = _free(call_id or f"call_{len(self.calls) + 1}", self.calls)
         raw = {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -146,7 +139,7 @@ class ToolLog:
         return self._take_call(place, RawStep("tool_calls", place.at, identity, name, arguments))
 
     def add_result(self, content: str, call_id: str | None = None, name: str | None = None) -> ToolResult:
-        """Add a result, and return it. Without a call that waits for it, one stands in: no result comes alone."""
+        """Add a result, and return it. Where no call waits for it, one is added: no result comes alone."""
         call = self.waiting(call_id, name)
         if call is None:
             call = self.add_call(name or UNKNOWN_TOOL, "{}", call_id)
@@ -158,7 +151,7 @@ class ToolLog:
         return self._answer(call, Place(self.read - 1, "content"), content)
 
     def waiting(self, call_id: str | None, name: str | None = None) -> ToolCall | None:
-        """Return the call that waits for a result: by id the latest, else the first of that name, or of all."""
+        """The call that waits for a result: the latest of an id, the first of a name, or the first of all."""
         if call_id:
             given = self._waiting.get(call_id)
             return given or self._first(self._by_id.get(call_id, []), last=True)
@@ -185,7 +178,7 @@ class ToolLog:
         return None
 
     def _raw_id(self, call: ToolCall) -> str:
-        """Return the id that a call has among the messages; it has one from here on."""
+        """The id that a call has in its message; one without gets its own."""
         raw = _held(self.messages[call.place.message], call.place)
         if not isinstance(raw, dict):
             return call.call_id
@@ -223,7 +216,7 @@ def _order(place: Place) -> tuple[int, int]:
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name, or with a number behind it where it is taken."""
+    """A name, with a number behind it where it is taken."""
     if name not in taken:
         return name
     number = 2
@@ -277,16 +270,14 @@ def sendable(
     silent: Collection[int],
     gone: set[str],
 ) -> list[dict[str, Any]]:
-    """Return the messages of a turn as a model may be sent them; they are changed in place.
+    """The messages of a turn as a model may be sent them; the messages themselves are changed.
 
-    A call that is withheld is left out with its result. A result that is withheld is `WITHHELD_RESULT`, since a
-    call must have one. A message of which nothing is left is left out.
+    A withheld call is left out with its result. A withheld result becomes `WITHHELD_RESULT`, since a call must
+    have one. A message of which nothing is left is left out.
 
-    Args:
-        messages: the messages of the turn.
-        withheld: what must not go on: pairs of `CALLS` or `RESULTS` and an id.
-        silent: indices of messages of the assistant of which the text must not go on.
-        gone: ids of calls that were left out so far; those of this turn are added.
+    `withheld` has pairs of `CALLS` or `RESULTS` and an id, `silent` the indices of the assistant's messages whose
+    text must not go on, and `gone` the ids of calls that were left out so far, to which those of this turn are
+    added.
     """
     log = ToolLog(list(messages))
     emptied: dict[int, set[Place]] = {}
@@ -327,7 +318,7 @@ def _without(message: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]
 
 
 def without_text(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message without its words; calls stay."""
+    """A message without its words; calls stay."""
     content = message.get("content")
     if isinstance(content, list):
         calls = [part for part in content if isinstance(part, Mapping) and part.get("type") == "tool_use"]
@@ -336,6 +327,6 @@ def without_text(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def says_anything(message: Mapping[str, Any]) -> bool:
-    """Return whether a message holds words, parts or calls."""
+    """Whether a message holds words, parts or calls."""
     keys = ("content", "tool_calls", "function_call", "call", "value")
     return any(message.get(key) for key in keys)

@@ -51,7 +51,7 @@ CHECKING_TOOLS: Final = "guardrail_checking_tools"
 
 
 class _Metadata:
-    """Where a turn keeps its metadata: what a guard said apart, which takes much more memory as JSON values."""
+    """A turn's metadata; what a guard said is kept apart, since it takes much more memory as JSON values."""
 
     __slots__ = ("_record", "_shown", "own_metadata")
 
@@ -73,13 +73,13 @@ class _Metadata:
         """Return a copy of the metadata as JSON values.
 
         Raises:
-            ConversationError: JSON does not have some value.
+            ConversationError: a value that JSON does not have.
         """
         copied = json_object(self.own_metadata, where)
         return copied if self._record is None else {**copied, GUARD_KEY: _plain(self._record)}
 
     def _get(self) -> dict[str, Any]:
-        """Return the metadata; what a guard said becomes JSON values once somebody looks, and stays that."""
+        """The metadata; what a guard said becomes JSON values once somebody looks, and stays that."""
         record = self._record
         if record is not self._shown:
             self.own_metadata[GUARD_KEY] = _plain(record)
@@ -109,8 +109,8 @@ class Turn(_Metadata):
         timestamp: when the prompt arrived, aware, kept in UTC; None where a data set does not say.
         response_timestamp: the same for the response.
         metadata: anything else that is known of the turn; JSON values only. What a guard said of it is there too,
-            under ``guardrail_results``, and is as it was when `metadata` was last asked for.
-        participants: who takes part in its conversation, which says so; None for a turn by itself.
+            under ``guardrail_results``, as it was when `metadata` was last asked for.
+        participants: who takes part in its conversation; None for a turn by itself.
 
     Raises:
         ConversationError: a text that is no text, a number below 1, a time without a zone, or a time of a
@@ -215,7 +215,7 @@ class Turn(_Metadata):
         return []
 
     def withheld_tools(self) -> set[tuple[str, str]]:
-        """Return which calls, results and texts beside calls must not go on: what each is, and its id."""
+        """Return the calls, results and texts beside calls that must not go on, as pairs of section and id."""
         checking = self.own_metadata.get(CHECKING_TOOLS)
         found = {(str(one[0]), str(one[1])) for one in checking} if isinstance(checking, list) else set()
         checks = self.checks
@@ -267,7 +267,7 @@ class Turn(_Metadata):
             data: ``turn`` and ``prompt`` are needed, the other keys may be missing.
 
         Raises:
-            ConversationError: a key that is missing or unknown, or a value that can't be.
+            ConversationError: a missing or unknown key, or a value that does not fit.
         """
         check_keys(data, "a turn", KEYS, needed=("turn", "prompt"))
         where = f"turn {data['turn']}"
@@ -304,7 +304,7 @@ class Seen(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeenDigest:
-    """Digests of a conversation up to a turn, one for each way of reading; plain text, so that it may be stored.
+    """Digests of a conversation up to a turn, one for each way of reading it, as text that can be stored.
 
     Each is 16 hexadecimal digits of a SHA-256 over the digest of the turn before and the message in UTF-8.
 
@@ -318,7 +318,7 @@ class SeenDigest:
     both: str = ""
 
     def after(self, turn: Turn) -> SeenDigest:
-        """Return the digests with the next turn taken in."""
+        """Return the digests after the next turn."""
         so_far = _digest(self.both, turn.prompt)
         return SeenDigest(
             prompt=_digest("", turn.prompt),

@@ -1,4 +1,4 @@
-"""The ordered turns of a conversation: the list that grows, with its counts, and read-only looks at it."""
+"""The ordered turns of a conversation: the growing list with its counts, and read-only views of it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ _AT_ONCE: Final = 64
 
 
 class Turns(Sequence[Turn]):
-    """The turns of a conversation at one moment.
+    """The turns of a conversation at one moment: the first `count` of a list that only grows.
 
-    Turns are only ever added, so the first `count` of them never change place: the snapshot needs no copy and
-    no lock. A turn that was open when the snapshot was taken shows its response once it has one.
-
-    Args:
-        turns: the list of the conversation, which only grows.
-        count: how many of them belong to the snapshot.
+    They never change place, so the snapshot needs no copy and no lock. A turn that was open when the snapshot was
+    taken shows its response once it has one.
 
     >>> turns = [Turn(1, "a"), Turn(2, "b")]
     >>> snapshot = Turns(turns, 2)
@@ -67,12 +63,7 @@ class Turns(Sequence[Turn]):
 
 
 class StoredTurns(list[Turn]):
-    """The turns of a stored conversation; the early ones are read when somebody asks for them.
-
-    Args:
-        count: how many there are.
-        known: those that are known already, by number.
-        load: returns the turns of the numbers that it is given, in order.
+    """The turns of a stored conversation; `load` reads early ones, in order, when somebody asks for them.
 
     >>> turns = StoredTurns(2, {2: Turn(2, "b")}, lambda numbers: [Turn(number, "a") for number in numbers])
     >>> turns.missing, turns[-1].prompt, turns[0].prompt, turns.missing
@@ -102,7 +93,7 @@ class StoredTurns(list[Turn]):
         return super().__iter__()
 
     def is_known(self, number: int) -> bool:
-        """Return whether the turn of a number was read already."""
+        """Whether the turn with a number was read already."""
         return super().__getitem__(number - 1) is not None
 
     def _read(self, places: Sequence[int]) -> None:
@@ -117,14 +108,9 @@ class StoredTurns(list[Turn]):
 
 
 class Outline(NamedTuple):
-    """What is to be known of the turns of a conversation without reading them.
+    """What is known of a conversation's turns without reading them.
 
-    Args:
-        turns: how many there are.
-        complete: how many have their response.
-        waiting: first and last number of each run of turns that wait for their response.
-        earliest: the earliest time stamp, or None.
-        latest: the latest.
+    `waiting` has the first and last number of each run of turns that wait for their response.
     """
 
     turns: int
@@ -138,9 +124,6 @@ class TurnLog:
     """Turns in order; adding, completing, counting and looking one up take constant time.
 
     Not safe under threads by itself: the conversation that owns it holds its lock.
-
-    Args:
-        turns: turns to begin with, numbered 1, 2, 3 ...
 
     >>> log = TurnLog([Turn(1, "hello")])
     >>> log.complete(None, "hi", None, {}).response, log.complete_count
@@ -164,13 +147,7 @@ class TurnLog:
     def resumed(
         cls, outline: Outline, known: Mapping[int, Turn], load: Callable[[range], Iterable[Turn]]
     ) -> TurnLog:
-        """Return the log of a stored conversation, without reading its early turns.
-
-        Args:
-            outline: what `outline` gave.
-            known: turns that are read already, by number.
-            load: returns the turns of the numbers that it is given, in order.
-        """
+        """The log of a stored conversation, whose early turns are not read yet; arguments as for `StoredTurns`."""
         log = cls()
         log._turns = StoredTurns(outline.turns, known, load)
         log.settle(outline)
@@ -178,7 +155,7 @@ class TurnLog:
 
     @property
     def outline(self) -> Outline:
-        """What is to be known of the turns without reading them."""
+        """What is known of the turns without reading them."""
         runs: list[tuple[int, int]] = []
         for number in self._open:
             if runs and runs[-1][1] == number - 1:
@@ -188,13 +165,13 @@ class TurnLog:
         return Outline(len(self), self._complete, tuple(runs), self._earliest, self._latest)
 
     def settle(self, outline: Outline) -> None:
-        """Take what is known of the turns from their outline, after some were changed elsewhere."""
+        """Take over what an outline tells of the turns, after some were changed elsewhere."""
         numbers = (number for first, last in outline.waiting for number in range(first, last + 1))
         self._open = OrderedDict.fromkeys(numbers)
         self._complete, self._earliest, self._latest = outline.complete, outline.earliest, outline.latest
 
     def refresh(self, turn: Turn) -> None:
-        """Put a turn as it was changed elsewhere in its place; the object stays. `settle` comes after."""
+        """Take over a turn that was added or changed elsewhere; the object stays. `settle` has to follow."""
         if turn.number > len(self._turns):
             self._turns.append(turn)
         elif not isinstance(self._turns, StoredTurns) or self._turns.is_known(turn.number):
@@ -204,11 +181,7 @@ class TurnLog:
             kept.metadata = turn.metadata
 
     def retract(self, number: int) -> Turn:
-        """Take the last turn away again, as though it had not been said, and return it.
-
-        Raises:
-            ConversationError: it is not the last turn.
-        """
+        """Take the last turn away again, and return it; the earliest and latest time stamps stay."""
         if number != len(self._turns):
             raise ConversationError(f"turn {number} can't be taken back: there are {len(self._turns)} turns")
         # Another list, since a snapshot that somebody holds keeps the turns that it had.
@@ -268,21 +241,13 @@ class TurnLog:
         return (self._latest - self._earliest).total_seconds()
 
     def turn(self, number: int) -> Turn:
-        """Return the turn of a number.
-
-        Raises:
-            ConversationError: no turn has that number.
-        """
+        """The turn with a number."""
         if not 1 <= number <= len(self._turns):
             raise ConversationError(f"there is no turn {number}: the conversation has {len(self._turns)}")
         return self._turns[number - 1]
 
     def append(self, turn: Turn) -> Turn:
-        """Add a turn at the end, and return it.
-
-        Raises:
-            ConversationError: its number is not the next one.
-        """
+        """Add a turn, which must have the next number, and return it."""
         expected = len(self._turns) + 1
         if turn.number != expected:
             raise ConversationError(f"expected turn {expected}, not turn {turn.number}: turns are counted from 1")
@@ -298,17 +263,7 @@ class TurnLog:
     def complete(
         self, number: int | None, response: str, timestamp: datetime | None, metadata: Mapping[str, Any]
     ) -> Turn:
-        """Give a turn its response, and return it.
-
-        Args:
-            number: the turn; None for the oldest that waits for its response.
-            response: what the responder answered.
-            timestamp: when, aware; None where it is not known.
-            metadata: joins the metadata of the turn.
-
-        Raises:
-            ConversationError: no such turn, it has its response, or no turn is open.
-        """
+        """Give a turn (by default the oldest that waits) its response and more metadata, and return it."""
         turn = self._oldest_open() if number is None else self.turn(number)
         if turn.complete:
             raise ConversationError(f"turn {turn.number} already has a response; choose a turn without one")
@@ -331,11 +286,7 @@ class TurnLog:
     def rephrase(
         self, number: int, response: str, timestamp: datetime | None, metadata: Mapping[str, Any]
     ) -> Turn:
-        """Give a turn another response in place of its own, and return it; arguments as for `complete`.
-
-        Raises:
-            ConversationError: no such turn, or it has no response.
-        """
+        """Give a turn another response in place of its own, and return it; arguments as for `complete`."""
         turn = self.turn(number)
         if not turn.complete:
             raise ConversationError(f"turn {number} has no response yet")
@@ -345,11 +296,7 @@ class TurnLog:
         return turn
 
     def withdraw(self, number: int) -> Turn:
-        """Let a turn wait for its response no longer, and return it; it may be given one by its number.
-
-        Raises:
-            ConversationError: no turn has that number.
-        """
+        """Let a turn wait for its response no longer, and return it; it may still be given one by its number."""
         turn = self.turn(number)
         self._open.pop(number, None)
         return turn

@@ -1,4 +1,4 @@
-"""Data sets: files of conversations by many hands, read as sequences, a loader a file format."""
+"""Data sets: files of conversations in many formats, read as sequences; each format has its loader."""
 
 from turnwise.datasets.labels import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 from turnwise.datasets.loader_kit import check_loader

@@ -22,7 +22,7 @@ _KINDS: dict[type, str] = {
 
 
 def kind(value: object) -> str:
-    """Name the kind of a parsed value in words.
+    """The kind of a parsed value in words.
 
     >>> kind([]), kind(None)
     ('a list', 'null')
@@ -31,26 +31,14 @@ def kind(value: object) -> str:
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return a record that must be a JSON object.
-
-    Raises:
-        RecordError: it is something else.
-    """
+    """Return a record that must be a JSON object, else raise RecordError."""
     if not isinstance(value, dict):
         raise RecordError(f"the record is {kind(value)}, not an object with fields")
     return value
 
 
 def field(record: Mapping[str, Any], name: str, expected: type[Value]) -> Value:
-    """Return a field that must be there and of a kind.
-
-    Args:
-        record: a JSON object.
-        name: the field.
-        expected: ``str``, ``list``, ``dict`` or ``int``.
-
-    Raises:
-        RecordError: it is missing or of another kind; the message says what is there.
+    """Return a field that must be there and of a type; the RecordError says what is there instead.
 
     >>> field({"turns": ["a"]}, "turns", list)
     ['a']
@@ -65,29 +53,17 @@ def field(record: Mapping[str, Any], name: str, expected: type[Value]) -> Value:
 
 
 def optional_object(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a field that is an object where it is there; an empty one where it is missing or null.
-
-    Raises:
-        RecordError: it is something else.
-    """
+    """Return a field that must be an object; an empty one where it is missing or null."""
     return {} if record.get(name) is None else field(record, name, dict)
 
 
 def optional_text(record: Mapping[str, Any], name: str) -> str | None:
-    """Return a field that is text where it is there; None where it is missing or null.
-
-    Raises:
-        RecordError: it is something else.
-    """
+    """Return a field that must be text; None where it is missing or null."""
     return None if record.get(name) is None else field(record, name, str)
 
 
 def text_list(record: Mapping[str, Any], name: str) -> list[str]:
-    """Return a field that must be a list of texts with at least one in it.
-
-    Raises:
-        RecordError: it is missing, empty, or holds something else.
-    """
+    """Return a field that must be a list of texts, at least one."""
     texts = field(record, name, list)
     if not texts:
         raise RecordError(f"field {name!r} is empty: a conversation without turns")
@@ -98,12 +74,7 @@ def text_list(record: Mapping[str, Any], name: str) -> list[str]:
 
 
 def pick(record: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, Any]:
-    """Return the fields that a record has among those named, as metadata.
-
-    Args:
-        record: a JSON object.
-        names: fields that keep their name.
-        renamed: fields by the name that they get.
+    """Return those of the named fields that a record has and that aren't null; ``new="old"`` renames one.
 
     >>> pick({"task": "GR", "actor_name": "x"}, "task", "id", actor="actor_name")
     {'task': 'GR', 'actor': 'x'}
@@ -113,15 +84,9 @@ def pick(record: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, An
 
 
 def checked_messages(messages: list[Any]) -> list[Any]:
-    """Return OpenAI messages after checking that what a person or a system prompt says is text.
+    """Check that OpenAI messages have text, save an assistant's, which may be a mere tool call.
 
-    An assistant may have no text: a mere tool call. The rest is checked where the conversation is built.
-
-    Args:
-        messages: the list that stands in the record.
-
-    Raises:
-        RecordError: the list is empty, or a text is missing; the message counts from 1.
+    The rest is checked where the conversation is built.
     """
     if not messages:
         raise RecordError("the conversation is empty: a list without messages")
@@ -134,10 +99,7 @@ def checked_messages(messages: list[Any]) -> list[Any]:
 
 
 def message_list(record: Mapping[str, Any], column: str) -> list[Any]:
-    """Return the messages of a column: a list, or the JSON of one, as a table has it.
-
-    Raises:
-        RecordError: the column is missing, or holds neither.
+    """Return the messages in a column: a list, or the JSON of one, as tables have it.
 
     >>> message_list({"chat": '["Hi", "Hello"]'}, "chat")
     ['Hi', 'Hello']
@@ -152,9 +114,5 @@ def message_list(record: Mapping[str, Any], column: str) -> list[Any]:
 
 
 def roles_and_texts(messages: list[Any]) -> list[Any]:
-    """Return messages with nothing but role and content, where a data set hangs other things on each of them.
-
-    Raises:
-        RecordError: as for `checked_messages`.
-    """
+    """Return checked messages with only role and content, where a data set adds other things to each."""
     return [{key: message.get(key) for key in ("role", "content")} for message in checked_messages(messages)]

@@ -50,7 +50,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def is_zip(path: str) -> bool:
-    """Return whether a file is there and begins as a zip archive does."""
+    """Whether a file exists and begins as a zip archive does."""
     try:
         with to_path(path).open("rb") as file:
             return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
@@ -60,17 +60,10 @@ def is_zip(path: str) -> bool:
 
 @contextmanager
 def open_binary(path: str, encoding: str | None = None) -> Iterator[BufferedReader]:
-    """Open a file for reading from its first byte of content.
+    """Open a file or URL for reading, unpacked and in UTF-8, without its byte order mark.
 
-    What is packed with gzip, bzip2 or zstd is unpacked on the way, whatever the name of the file; text of another
-    encoding becomes UTF-8, and a byte order mark is skipped.
-
-    Args:
-        path: the file, or its URL.
-        encoding: what `parse_encoding` gave; None for UTF-8. Parquet stays as it is.
-
-    Raises:
-        DatasetError: there is no such file, it is a folder, may not be read, is damaged, or packed in another way.
+    gzip, bzip2 and zstd are told by the content, whatever the name of the file. ``encoding`` is what
+    `parse_encoding` gave, None for UTF-8; Parquet stays as it is.
     """
     with _open(path) as raw:
         yield _content(raw, path, encoding)
@@ -84,7 +77,7 @@ def open_counted(path: str, encoding: str | None = None) -> Iterator[tuple[Buffe
 
 
 def is_stream(path: str) -> bool:
-    """Return whether a path is something that can be read once only, such as a pipe or ``/dev/fd/63``."""
+    """Whether a path can be read only once, such as a pipe or ``/dev/fd/63``."""
     try:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -93,41 +86,28 @@ def is_stream(path: str) -> bool:
 
 
 def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | None = None) -> BufferedReader:
-    """Open what `is_stream` for reading, as `open_binary` does a file; it is closed with what is returned.
+    """Open a pipe or device as `open_binary` does a file; it is closed with what is returned.
 
-    Args:
-        path: the pipe or device.
-        wait_seconds: how long to wait where nobody has it open for writing.
-        encoding: as for `open_binary`.
-
-    Raises:
-        DatasetError: as `open_binary`, or nobody writes to it.
+    Waits up to ``wait_seconds`` for a writer, then raises DatasetError.
     """
     return _content(BufferedReader(_Pipe(path, wait_seconds)), path, encoding)
 
 
 class Blanks:
-    """Counts blank lines that follow each other: some kilobytes can be packed so that they stand for billions."""
+    """Counts blank lines that follow each other: a few packed kilobytes can stand for billions of them."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def pass_by(self, line: str | bytes) -> None:
-        """Take notice of the next line; OSError where more than `MOST_BLANK` were blank."""
+        """Count a line; OSError after more than `MOST_BLANK` blank ones in a row."""
         self._count = self._count + 1 if line.isspace() else 0
         if self._count > MOST_BLANK:
             raise OSError(f"more than {MOST_BLANK:,} blank lines follow each other")
 
 
 def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
-    """Yield the lines of a stream; None for one of more than `MAX_LINE` bytes, which is passed over.
-
-    Args:
-        stream: what `open_binary` gave.
-
-    Raises:
-        OSError: it breaks off, or has too many blank lines.
-    """
+    """Yield the lines of a stream; None for one of more than `MAX_LINE` bytes, which is skipped."""
     blanks = Blanks()
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
@@ -140,9 +120,9 @@ def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
 
 
 class _Pipe(RawIOBase):
-    """The bytes of a pipe or device. Opened without waiting for a writer, whom reading waits for a while.
+    """A pipe or device, opened without waiting for a writer; the first read waits for one for a while.
 
-    Every read but the last fills what it is given, so that the first bytes tell how the content is packed.
+    Every read but the last fills its buffer, so that the first bytes tell how the content is packed.
     """
 
     def __init__(self, path: str, wait_seconds: float) -> None:
@@ -198,10 +178,7 @@ class _Pipe(RawIOBase):
 
 
 def parse_encoding(name: str | None) -> str | None:
-    """Return the name of an encoding of texts as Python has it; None for UTF-8, which needs none.
-
-    Raises:
-        UsageError: there is no such encoding.
+    """Return Python's name of a text encoding; None for UTF-8, which needs none.
 
     >>> parse_encoding("Windows-1252"), parse_encoding("UTF8")
     ('cp1252', None)
@@ -217,14 +194,9 @@ def parse_encoding(name: str | None) -> str | None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse one JSON text, with NaN and Infinity read as null: pandas writes them where a value is missing.
+    """Parse one JSON text, with NaN and Infinity as null: pandas writes them where a value is missing.
 
-    Args:
-        text: the JSON; bytes are UTF-8.
-
-    Raises:
-        RecordError: it is not UTF-8 or not JSON, and the message says where; or it goes past a bound of
-            `turnwise.bounded`.
+    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise.bounded` it breaks.
 
     >>> parse_json('{"score": NaN}')
     {'score': None}
@@ -242,12 +214,8 @@ def parse_json(text: str | bytes) -> Any:
 def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
     """Yield values of a JSON text as they are read, so that memory holds one at a time.
 
-    Args:
-        stream: the JSON, in UTF-8.
-        prefix: ``"item"`` for the items of an array, ``""`` for whole values that follow each other.
-
-    Raises:
-        RecordError: the JSON breaks, or is nested too deep; what follows can't be read.
+    ``prefix`` is ``"item"`` for the items of an array, ``""`` for whole values that follow each other. After a
+    RecordError nothing more can be read.
     """
     import ijson  # type: ignore[import-untyped]
 
@@ -258,7 +226,7 @@ def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
 
 
 def read_parquet(path: str, limit: int | None = None) -> Iterator[Any]:
-    """Yield the rows of a Parquet file as JSON objects, in order; see `parquet_lines`."""
+    """Yield the rows of a Parquet file as parsed JSON objects, in order."""
     for row in parquet_lines(path, (0, limit) if limit else None):
         yield parse_json(row)
 
@@ -266,17 +234,9 @@ def read_parquet(path: str, limit: int | None = None) -> Iterator[Any]:
 def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[str]:
     """Yield the rows of a Parquet file as JSON texts, in order.
 
-    Each row crosses over as JSON, so that dates, decimals and nested structures arrive as JSON values and no
-    further package is needed to convert them. The file is streamed: memory depends on the size of its row
-    groups, not on its length.
-
-    Args:
-        path: the file, or its URL.
-        rows: the first row, from 0, and the first that is no longer wanted; None for all. Only row groups with
-            wanted rows are read.
-
-    Raises:
-        DatasetError: the file is damaged, or no Parquet file.
+    As JSON, dates, decimals and nested structures need no further package to convert them. The file is streamed:
+    memory depends on the size of its row groups, not on its length. ``rows`` is the first row, from 0, and the
+    first no longer wanted; only row groups with wanted rows are read.
     """
     wanted = ("", ()) if rows is None else (" WHERE file_row_number >= ? AND file_row_number < ?", rows)
     query = (
@@ -290,14 +250,7 @@ def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[st
 
 
 def parquet_groups(path: str) -> list[tuple[int, int]]:
-    """Return rows and bytes (unpacked) of each row group of a Parquet file, in order.
-
-    Args:
-        path: the file, or its URL.
-
-    Raises:
-        DatasetError: as for `parquet_lines`.
-    """
+    """Return rows and unpacked bytes of each row group of a Parquet file, in order."""
     query = (
         "SELECT any_value(row_group_num_rows), any_value(row_group_bytes) FROM parquet_metadata(?) "
         "GROUP BY row_group_id ORDER BY row_group_id"
@@ -306,7 +259,7 @@ def parquet_groups(path: str) -> list[tuple[int, int]]:
 
 
 def _ask_parquet(path: str, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query about a Parquet file, whose path is the first parameter."""
+    """Yield the rows of a query whose first parameter is the path of the Parquet file."""
     import duckdb
 
     # One thread: more of them read ahead, and hold a row group each.
@@ -350,16 +303,11 @@ def _content(raw: BufferedReader, path: str, encoding: str | None) -> BufferedRe
 
 
 class _WrongEncodingError(OSError):
-    """A text that is not of the encoding that was named; who reads it says where it breaks off."""
+    """A text isn't of the encoding that was named; the reader says where it breaks off."""
 
 
 class _Recoded(RawIOBase):
-    """A text of another encoding, as UTF-8.
-
-    Args:
-        raw: the text.
-        encoding: how it is encoded.
-    """
+    """A text of another encoding, read as UTF-8."""
 
     def __init__(self, raw: BufferedReader, encoding: str) -> None:
         self._raw = raw

@@ -1,4 +1,4 @@
-"""Messages of inspect_ai as OpenAI's, for logs, attack sources and scorers."""
+"""Messages of inspect_ai in OpenAI's shape, for logs, attack sources and scorers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 def openai_messages(messages: str | Iterable[ChatMessage]) -> list[dict[str, Any]]:
-    """Return messages of inspect_ai in the shape of OpenAI's: texts, calls of tools, and what tools gave back.
-
-    Args:
-        messages: the messages, or one text of the user. Images, audio and reasoning are left out.
+    """Convert messages of inspect_ai, or one text of the user; images, audio and reasoning are left out.
 
     >>> openai_messages("Hi")
     [{'role': 'user', 'content': 'Hi'}]

@@ -30,18 +30,10 @@ SECOND = "-second"
 class Judgement:
     """What one reader said of one turn.
 
-    Args:
-        sequence_id: the conversation, by the id that its data set gives it.
-        turn: number of the turn, from 1.
-        side: the half of the turn that was scored.
-        seen: what the reader had before them.
-        digest: digest of just that (`turnwise.conversation.SeenDigest`).
-        scores: T, I and F by principle.
-        reading: name of the reading, the key of ``readings.json``.
-        round: in which round of the reading the turn was shown, from 1.
-        span: where the phrase stands that decided the scores, as start and end in characters of the scored text;
-            None where nothing decided them, or the reading did not ask.
-        leans_on: number of the earlier turn without which the phrase would be harmless; None for none.
+    ``turn`` and ``round`` count from 1. ``digest`` is that of just what the reader saw (`SeenDigest`). ``reading``
+    is a key of ``readings.json``. ``span`` is the phrase that decided the scores, as start and end in characters
+    of the scored text; None where nothing decided them or the reading did not ask. ``leans_on`` is the number of
+    the earlier turn without which the phrase would be harmless.
     """
 
     sequence_id: str
@@ -61,7 +53,7 @@ class Judgement:
         return max(score.F for score in self.scores.values())
 
     def to_line(self) -> str:
-        """Return the line of a file of judgements, which `replay` reads too."""
+        """The line of a file of judgements, which `replay` reads too."""
         record: dict[str, Any] = {
             "sequence_id": self.sequence_id,
             "turn": self.turn,
@@ -80,14 +72,7 @@ class Judgement:
 
 
 def judgement_files(folder: str | Path) -> dict[str, Path]:
-    """Return the files of judgements in a folder by name, such as ``history`` or ``turn-second``.
-
-    Args:
-        folder: a folder such as ``corpus/judged``.
-
-    Raises:
-        DatasetError: there is none in it.
-    """
+    """Return the files of judgements in a folder by name, such as ``history`` or ``turn-second``."""
     names = [f"{mode}{which}" for mode in MODES for which in ("", SECOND)]
     found = {name: path for name in names if (path := Path(folder) / f"{name}.jsonl").is_file()}
     if not found:
@@ -98,14 +83,7 @@ def judgement_files(folder: str | Path) -> dict[str, Path]:
 
 
 def read_judgements(path: str | Path) -> Iterator[Judgement]:
-    """Yield the judgements of a file, in its order.
-
-    Args:
-        path: a JSONL file such as ``corpus/judged/history.jsonl``.
-
-    Raises:
-        DatasetError: no such file, or a line that is no judgement; the message names file and line.
-    """
+    """Yield the judgements of a JSONL file in order; a DatasetError names file and line."""
     try:
         lines = to_path(path).read_bytes().splitlines()
     except OSError as error:
@@ -149,7 +127,7 @@ def _span(value: object) -> tuple[int, int] | None:
 
 
 def peaks_of(judgements: Iterable[Judgement]) -> dict[str, float]:
-    """Return the highest F of each conversation, over the turns that were judged, by its id."""
+    """The highest F of each conversation over its judged turns, by id."""
     peaks: dict[str, float] = {}
     for one in judgements:
         peaks[one.sequence_id] = max(one.peak_f, peaks.get(one.sequence_id, 0.0))
@@ -157,7 +135,7 @@ def peaks_of(judgements: Iterable[Judgement]) -> dict[str, float]:
 
 
 def by_conversation(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
-    """Return judgements by the id of their conversation, in their order."""
+    """Group judgements by the id of their conversation, in their order."""
     found: dict[str, list[Judgement]] = {}
     for one in judgements:
         found.setdefault(one.sequence_id, []).append(one)
@@ -165,7 +143,7 @@ def by_conversation(judgements: Iterable[Judgement]) -> dict[str, list[Judgement
 
 
 def digests(conversation: Conversation, seen: Seen) -> dict[int, str]:
-    """Return the digest of what a reader has seen at each turn, by turn number."""
+    """The digest of what a reader has seen at each turn, by turn number."""
     running = SeenDigest()
     found = {}
     for turn in conversation:
@@ -176,12 +154,9 @@ def digests(conversation: Conversation, seen: Seen) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A conversation with its judgements.
+    """A conversation with the judgements made of this very text, in turn order.
 
-    Args:
-        sequence: the conversation.
-        judgements: those that were made of this very text, in turn order.
-        void: how many were made of another text, and left out.
+    ``void`` counts those that were made of another text, and left out.
     """
 
     sequence: Sequence
@@ -190,12 +165,7 @@ class Judged:
 
 
 def join_judgements(sequences: Iterable[Sequence], judgements: Iterable[Judgement]) -> Iterator[Judged]:
-    """Yield the sequences that were judged, each with the judgements that hold for its text.
-
-    Args:
-        sequences: conversations, from any loader.
-        judgements: from one or several files of judgements.
-    """
+    """Yield the sequences that were judged, each with the judgements that hold for its text."""
     by_id = by_conversation(judgements)
     for sequence in sequences:
         if sequence.sequence_id not in by_id:
@@ -207,12 +177,7 @@ def join_judgements(sequences: Iterable[Sequence], judgements: Iterable[Judgemen
 
 
 def example_judgements(mode: str, second: bool = False) -> Path:
-    """Return the file of judgements of the conversations that ship (`turnwise.datasets.examples`).
-
-    Args:
-        mode: ``history`` or ``turn``.
-        second: those of the second reader.
-    """
+    """The file of judgements of the shipped conversations, for mode ``history`` or ``turn``."""
     return Path(
         str(resources.files("turnwise.datasets") / "examples_judged" / f"{mode}{SECOND if second else ''}.jsonl")
     )

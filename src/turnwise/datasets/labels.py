@@ -1,4 +1,4 @@
-"""Ground truth in the words of others: what is said of a file on the command line, and what its labels mean."""
+"""Labels in the words of others: what they mean here, and the options that say so on the command line."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ UNKNOWN_LABEL: Final = "unknown_label"
 
 
 class UnknownLabelError(ValueError):
-    """A label that neither the user's map nor `USUAL_LABELS` has."""
+    """A label that is neither in the user's map nor in `USUAL_LABELS`."""
 
 
 def label_word(value: object) -> str:
-    """Return a label of a file as it is looked up: small letters, spaces between words, ``1`` for ``1.0``.
+    """Write a label of a file as it is looked up: small letters, spaces between words, ``1`` for ``1.0``.
 
     >>> label_word("Prompt_Injection"), label_word(1.0), label_word(True), label_word("1.0")
     ('prompt injection', '1', 'true', '1')
@@ -64,14 +64,7 @@ def label_word(value: object) -> str:
 
 
 def read_label(value: object, label_map: Mapping[str, Label] | None = None) -> Label | None:
-    """Return what the label of a record means here, or None where it carries none.
-
-    Args:
-        value: what stands in its label field, any JSON value; None where there is no such field.
-        label_map: what `parse_label_map` made of the user's own words.
-
-    Raises:
-        UnknownLabelError: it is not known.
+    """Return what the label of a record means here, or None where it has none.
 
     >>> read_label("jailbreak"), read_label(0), read_label(None), read_label("rude", {"rude": Label.ATTACK})
     (<Label.ATTACK: 'attack'>, <Label.BENIGN: 'benign'>, None, <Label.ATTACK: 'attack'>)
@@ -98,14 +91,9 @@ def unknown_label(sequence: Sequence) -> str | None:
 
 
 def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
-    """Return what labels of a file mean, by `label_word`.
+    """Return what labels of a file mean, by `label_word`; ``*`` stands for every other label.
 
-    Args:
-        given: ``"malicious=attack,fine=benign"``; or a YAML or JSON file of ``malicious: attack``; or a mapping.
-            ``*`` stands for every other label.
-
-    Raises:
-        UsageError: it is not of that form, the file can't be read, or a meaning is no label of turnwise.
+    Takes ``"malicious=attack,fine=benign"``, a YAML or JSON file of ``malicious: attack``, or a mapping.
 
     >>> parse_label_map("Rude=attack, *=benign")
     {'rude': <Label.ATTACK: 'attack'>, '*': <Label.BENIGN: 'benign'>}
@@ -119,10 +107,7 @@ def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
 
 
 def parse_columns(given: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Return names of columns by what they hold, of ``"messages=chat,id=uid"`` or a mapping.
-
-    Raises:
-        UsageError: a part that is not of that form, or a name that stands there twice.
+    """Return names of columns by what they hold.
 
     >>> parse_columns("messages=chat, id=uid")
     {'messages': 'chat', 'id': 'uid'}
@@ -131,27 +116,14 @@ def parse_columns(given: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def parse_label(given: str | None) -> Label | None:
-    """Return the label of that name; None for None.
-
-    Raises:
-        UnknownNameError: no label has that name.
-    """
+    """Return the label of that name; None for None."""
     if given is not None and given not in tuple(Label):
         raise UnknownNameError("label", given, map(str, Label))
     return None if given is None else Label(given)
 
 
 def parse_pairs(what: str, given: str | Mapping[str, str], example: str) -> dict[str, str]:
-    """Return pairs that are given as a mapping, or as text with commas between.
-
-    Args:
-        what: name of the option, for messages.
-        given: the pairs.
-        example: one such pair, for messages.
-
-    Raises:
-        UsageError: a part that is not of that form, or a name that stands there twice.
-    """
+    """Return pairs given as a mapping or with commas between; ``what`` and ``example`` go into messages."""
     if isinstance(given, Mapping):
         return dict(given)
     found: dict[str, str] = {}
@@ -166,16 +138,7 @@ def parse_pairs(what: str, given: str | Mapping[str, str], example: str) -> dict
 
 
 def parse_meanings(what: str, given: str | Mapping[Any, str] | None, example: str) -> Mapping[Any, str]:
-    """Return what words of a file mean: pairs as for `parse_pairs`, or those of a YAML or JSON file.
-
-    Args:
-        what: name of the option, for messages.
-        given: the pairs, or the path of the file; None for none.
-        example: one such pair, for messages.
-
-    Raises:
-        UsageError: neither pairs nor a file that holds such.
-    """
+    """Return what words of a file mean: pairs as for `parse_pairs`, or those in a YAML or JSON file."""
     if given is None:
         return {}
     if isinstance(given, Mapping) or "=" in given:

@@ -1,4 +1,4 @@
-"""The conformance kit of loaders: what every one of them has to keep, whoever wrote it."""
+"""The conformance kit of loaders: what every loader has to keep, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def check_loader(loader: Loader | Callable[[], Loader], example: str | Path) -> 
     """Check that a loader keeps the contract of `turnwise.datasets.Loader`.
 
     A package that brings a loader calls this in its tests, with a small file of its format in which every record
-    is good. The kit reads it twice, with and without options, damaged and cut off.
+    is good. The kit reads the file twice, with and without options, damaged and cut off.
 
     Args:
         loader: the loader, or what makes one without arguments, such as its class.
-        example: the file, or a folder where `DatasetInfo.directory` says that one is read.
+        example: the file, or a folder where `DatasetInfo.directory` says that the loader reads folders.
 
     Raises:
         AssertionError: the loader breaks the contract; the message says how.
@@ -108,7 +108,7 @@ def _check_sequences(read: Ordered[Sequence | BadRecord]) -> None:
 
 
 def _check_options(loader: Loader, path: Path, read: Ordered[Sequence | BadRecord]) -> None:
-    """Check that what the user says fills in: a label where a record has none, and the name of the data set."""
+    """What the user says only fills in: a label where a record has none, and the name of the data set."""
     for label in (Label.ATTACK, Label.BENIGN):
         told = list(loader.load(str(path), LoadOptions(label=label, source="kit")))
         _demand(len(told) == len(read), "options", "a label and a source make records good or bad")
@@ -124,7 +124,7 @@ def _check_options(loader: Loader, path: Path, read: Ordered[Sequence | BadRecor
 
 
 def _check_round_trip(read: Ordered[Sequence | BadRecord]) -> None:
-    """Check that what was read can be written as turnwise JSONL and read back."""
+    """What was read can be written as turnwise JSONL and read back."""
     lines = [to_line(item) for item in read if isinstance(item, Sequence)]
     with TemporaryDirectory() as folder:
         copy = Path(folder, "copy.jsonl")
@@ -134,7 +134,7 @@ def _check_round_trip(read: Ordered[Sequence | BadRecord]) -> None:
 
 
 def _check_damage(loader: Loader, path: Path) -> None:
-    """Check that a damaged file gives bad records or a DatasetError, and nothing else."""
+    """A damaged file gives bad records or a DatasetError, and nothing else."""
     if path.is_dir():
         return
     content = path.read_bytes()
@@ -169,7 +169,7 @@ def _load(loader: Loader, path: Path) -> list[Sequence | BadRecord]:
 
 
 def _plain(read: Ordered[Sequence | BadRecord]) -> list[object]:
-    """Return what was read as values that can be compared."""
+    """What was read, as values that can be compared."""
     return [item if isinstance(item, BadRecord) else (item.line, to_line(item)) for item in read]
 
 

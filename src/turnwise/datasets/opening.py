@@ -1,4 +1,4 @@
-"""The one way in: the formats by name, and a path or a name on the hub to sequences."""
+"""The one way to open a data set: the formats by name, and a path or a name on the hub read as sequences."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def open_dataset(
 ) -> Iterator[Sequence | BadRecord]:
     """Yield the sequences of a data set in order, and a `BadRecord` for every part that can't be read.
 
-    Files are streamed; gzip and bzip2 are unpacked on the way. Each sequence id is given once. A line may have
-    64 MiB at most.
+    Files are streamed; gzip, bzip2 and zstd are unpacked on the way. Each sequence id is given once. A line may
+    have 64 MiB at most.
 
     Args:
         path_or_hf_name: a file; a pipe, such as ``/dev/fd/63`` that a shell makes of ``<(command)``; a folder,
@@ -191,7 +191,7 @@ def load_options(
     source: str | None,
     encoding: str | None,
 ) -> LoadOptions:
-    """Return what a user says about a file, read; arguments and errors as for `open_dataset`."""
+    """Parse what a user says about a file; arguments as for `open_dataset`."""
     return LoadOptions(
         parse_columns(columns),
         parse_label(label),
@@ -203,14 +203,9 @@ def load_options(
 
 
 def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
-    """Return the loader of the one format that a file is certainly of.
+    """Return the loader of the one format that a file is certainly of; a DatasetError lists the choice.
 
-    Args:
-        head: the beginning of the file.
-        options: what the user said; columns that were named count under their usual names as well.
-
-    Raises:
-        DatasetError: no format is certain, or several are possible; the message lists the choice.
+    Columns that the user named count under their usual names as well.
     """
     options = options or LoadOptions()
     named = options.columns
@@ -244,7 +239,7 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
 
 
 def _in_usual_words(record: Any, options: LoadOptions) -> Any:
-    """Return a record with the columns that the user named under what they hold, and its role as it is mapped."""
+    """Put the columns that the user named under their usual names, and the role as it is mapped."""
     if not isinstance(record, dict):
         return record
     named = options.columns
@@ -257,7 +252,7 @@ def _in_usual_words(record: Any, options: LoadOptions) -> Any:
 
 
 def _unknown_role(head: Head) -> str | None:
-    """Return the role for which rows that have all else are not read as messages; None where it is not that."""
+    """The role that alone keeps rows from being read as messages; None where it is not that."""
     for row in head.records:
         columns = [find_column(row, what) if isinstance(row, dict) else None for what in ("id", "role", "text")]
         if None not in columns and isinstance(role := row[columns[1]], str) and usual_role(role, {}) is None:
@@ -266,11 +261,7 @@ def _unknown_role(head: Head) -> str | None:
 
 
 def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
-    """Check that a format takes the columns that the user named, and roles in other words where there are some.
-
-    Raises:
-        UsageError: it does not; the message lists those that it takes.
-    """
+    """Raise UsageError unless the format takes the columns, and the roles in other words, that the user named."""
     if options.role_map and not info.roles:
         taking = [name for name in DATASETS.names() if get_loader(name).info.roles]
         raise UsageError(f"role map: the format {info.name} has fixed roles or none; {', '.join(taking)} take one")
@@ -290,16 +281,9 @@ def _seen(head: Head) -> str:
 
 
 def _open_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-    """Yield the sequences of a data set on the hub; see `open_dataset`.
+    """Yield the sequences of a data set on the hub.
 
-    Args:
-        name: ``org/name``, or a local folder of data files; then ``?split=...&config=...`` where wanted.
-        format: the format of the rows; None to tell it from their columns.
-        options: what the user says about it.
-
-    Raises:
-        DatasetError: the datasets package is missing, the data set can't be opened, or has several splits.
-        UsageError: a part of the name that is neither split nor config.
+    ``name`` is ``org/name`` or a local folder of data files, then ``?split=...&config=...`` where wanted.
     """
     path, config, split = _parts(name)
     rows = _stream(path, config, split)

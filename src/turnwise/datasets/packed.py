@@ -1,4 +1,4 @@
-"""Packed data: gzip, bzip2 and zstd are unpacked on the way, within a bound; what else is packed is refused."""
+"""Packed data: gzip, bzip2 and zstd are unpacked on the way, within a bound; other packed files are refused."""
 
 from __future__ import annotations
 
@@ -28,15 +28,7 @@ _PACKED = {
 
 
 def unpacked(raw: BufferedReader, path: str) -> BufferedReader:
-    """Return what a stream holds, unpacked where it is packed.
-
-    Args:
-        raw: the stream, at its beginning.
-        path: where it comes from, for messages.
-
-    Raises:
-        DatasetError: it is packed in another way, or the package that unpacks it is not installed.
-    """
+    """Return what a stream at its beginning holds, unpacked where it is packed; ``path`` is for messages."""
     start = raw.peek(8)
     for magic, unpacker in _UNPACKERS.items():
         if start.startswith(magic):
@@ -48,12 +40,7 @@ def unpacked(raw: BufferedReader, path: str) -> BufferedReader:
 
 
 class _Bounded(RawIOBase):
-    """Unpacked content, up to where it is so much more than its packed bytes that nobody can have meant it.
-
-    Args:
-        content: the unpacked content.
-        packed: what it is unpacked from.
-    """
+    """Unpacked content, up to where it is so much more than its packed bytes that nobody can have meant it."""
 
     def __init__(self, content: BufferedIOBase | RawIOBase, packed: BufferedReader) -> None:
         self._content = content
@@ -80,15 +67,7 @@ class _Bounded(RawIOBase):
 
 
 class _Zstd(RawIOBase):
-    """What a stream that is packed with zstd holds, frame after frame.
-
-    Args:
-        raw: the packed stream.
-        path: where it comes from, for messages.
-
-    Raises:
-        DatasetError: the package that unpacks it is not installed.
-    """
+    """What a stream packed with zstd holds, frame after frame."""
 
     def __init__(self, raw: BufferedReader, path: str) -> None:
         try:

@@ -31,10 +31,10 @@ class DatasetInfo:
         gated: whether the source wants an account or an agreement first.
         columns: what `LoadOptions.columns` may name for it; empty where the format is fixed.
         directory: whether the loader also reads a folder of files.
-        generic: whether the format is anybody's. Sequences are then named after the file, and a file that is
-            also of the format of one data set is taken for that.
-        roles: whether roles may be in words that `LoadOptions.role_map` explains; else they are fixed, or there
-            are none.
+        generic: whether anybody may write this format. Sequences are then named after the file, and a file that
+            also fits the format of one data set is taken for that.
+        roles: whether `LoadOptions.role_map` may explain roles in other words; else they are fixed, or there are
+            none.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Loader(Protocol):
     def sniff(self, head: Head, /) -> bool:
         """Return whether the file is certainly of this format.
 
-        Only a safe answer is a yes: taking one data set for another would give its conversations a wrong label.
+        Say yes only where it is safe: taking one data set for another would give its conversations a wrong label.
 
         Args:
             head: the beginning of the file.

@@ -1,4 +1,4 @@
-"""A loader for files that are a list of records, each of them one conversation: most of them."""
+"""A loader for files that are a list of records, each of them one conversation, as most files are."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class SequenceFields(TypedDict, total=False):
     """What a record says beside its texts.
 
     ``default`` is the label where neither record nor user gives one, ``given`` what stands in the label field of
-    the record, in its own words. ``key`` is the record's own id, text or number, which the source's name goes
-    before where it is a mere number; ``name`` is an id that is kept exactly; without either, the record's number
-    serves. ``metadata`` is the rest; a ``goal`` in it is also the ``group``, for splits by goal.
+    the record, in its own words. ``key`` is the record's own id, text or number; the source's name goes before a
+    mere number. ``name`` is an id that is kept exactly; without either, the record's number serves. ``metadata``
+    is the rest; a ``goal`` in it is also the ``group``, for splits by goal.
     """
 
     default: Required[Label]
@@ -76,11 +76,11 @@ class SequenceBuilder:
         return data_stem(self.path)
 
     def column(self, what: str) -> str:
-        """Return the name of the column that holds something: that same name, unless the user said another."""
+        """Return the name of the column for something: the one that the user named, else the name itself."""
         return self.options.columns.get(what, what)
 
     def find_column(self, record: Mapping[str, Any], what: str) -> str | None:
-        """Return the column of a record that holds something: the one that the user named, else a usual one.
+        """Return the column of a record for something: the one that the user named, else a usual one.
 
         Args:
             record: a JSON object, or the row of a table.
@@ -112,7 +112,7 @@ class SequenceBuilder:
         return self._sequence(name, Conversation.from_turns(pairs, conversation_id=name), fields)
 
     def prompts(self, texts: Iterable[str], **fields: Unpack[SequenceFields]) -> Sequence:
-        """Return the sequence of user texts that the data set has no replies to; errors as for `chat`.
+        """Return the sequence of user texts to which the data set has no replies; errors as for `chat`.
 
         Its metadata say so: ``user_only``.
         """
@@ -120,7 +120,7 @@ class SequenceBuilder:
         return self.turns(((text, None) for text in texts), **fields)
 
     def free_fields(self, record: Mapping[str, Any], *texts: str, id_column: str = "id") -> SequenceFields:
-        """Return what a record of a format that is anybody's says beside its texts: id, label, and the rest.
+        """Return what a record of a generic format says beside its texts: id, label, and the rest.
 
         Args:
             record: the record.
@@ -182,21 +182,13 @@ def find_column(record: Mapping[str, Any], what: str) -> str | None:
 
 
 class UniqueIds:
-    """Lets each sequence id pass once.
-
-    Remembers every id with the number of its record, about 200 bytes each.
-    """
+    """Lets each sequence id pass once. Remembers every id with the number of its record, about 200 bytes each."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def check(self, number: int, sequence: Sequence) -> Sequence | BadRecord:
-        """Return the sequence with its line, or a `BadRecord` where its id was there before.
-
-        Args:
-            number: where it stands.
-            sequence: the sequence.
-        """
+        """Return the sequence with its line, or a `BadRecord` where its id was there before."""
         first = self._numbers.setdefault(sequence.sequence_id, number)
         if first != number:
             return BadRecord(number, f"the id {sequence.sequence_id!r} is already that of record {first}")
@@ -204,7 +196,7 @@ class UniqueIds:
 
 
 class RecordLoader(ABC):
-    """A loader of which only two things differ: how to tell its format, and what one record means."""
+    """A loader that only has to say how to tell its format, and what one record means."""
 
     info: DatasetInfo
 
@@ -222,7 +214,7 @@ class RecordLoader(ABC):
 
         Raises:
             RecordError: the record is not of this format.
-            ConversationError: its conversation can't be.
+            ConversationError: no conversation can be built of it.
         """
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
@@ -246,10 +238,10 @@ class RecordLoader(ABC):
     def numbered(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[tuple[int, Sequence | BadRecord]]:
-        """Yield number and sequence of every record, also where ids repeat; nothing is remembered of any.
+        """Yield number and sequence of every record, also where ids repeat; nothing is remembered of them.
 
-        Only where one record is one conversation: a loader that makes them otherwise has a `load_records` of its
-        own, and no use for this.
+        Only where one record is one conversation: a loader that works otherwise has its own `load_records`, and no
+        use for this.
         """
         source = self.source(path, options)
         for record in records:

@@ -1,4 +1,4 @@
-"""Records of a file: how it is laid out, its first records for telling formats apart, and all of them in order."""
+"""Records of a file: its layout, its first records for telling formats apart, and all of them in order."""
 
 from __future__ import annotations
 
@@ -51,12 +51,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class ParsedRecord:
-    """One parsed record.
-
-    Args:
-        number: where it stands, from 1: line, item or row, as in `BadRecord`.
-        value: the parsed JSON value, or the row of a table by column.
-    """
+    """A parsed JSON value, or a row of a table by column; ``number`` counts from 1 as in `BadRecord`."""
 
     number: int
     value: Any
@@ -109,15 +104,7 @@ class Head:
 
 
 def read_head(path: str, encoding: str | None = None) -> Head:
-    """Look at the beginning of a file.
-
-    Args:
-        path: a file, or a folder.
-        encoding: how a text file is encoded; see `turnwise.datasets.files.parse_encoding`.
-
-    Raises:
-        DatasetError: there is no such file, it is empty, or it holds no text.
-    """
+    """Look at the beginning of a file or folder; DatasetError where there is none, or it is empty or no text."""
     name = data_name(path)
     if Path(path).is_dir():
         return _folder(path, name, encoding)
@@ -137,7 +124,6 @@ def read_head(path: str, encoding: str | None = None) -> Head:
 
 
 def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = None) -> Head:
-    """Return the head of a file that begins with these bytes."""
     if not data.strip():
         raise DatasetError(f"{path} is empty: there is nothing to read")
     if data.startswith(_UTF16):
@@ -159,7 +145,7 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
 
 
 class _Replayed(RawIOBase):
-    """What was read of a stream, and then the rest of it."""
+    """What was already read of a stream, and then the rest of it."""
 
     def __init__(self, start: bytes, stream: BufferedReader) -> None:
         self._start = BytesIO(start)
@@ -194,7 +180,7 @@ def _start(stream: BufferedReader) -> bytes:
 
 
 def data_name(path: str) -> str:
-    """Return the name of a data file in lower case, without what compression added.
+    """The name of a data file in lower case, without what compression added.
 
     >>> data_name("data/Attacks.jsonl.bz2")
     'attacks.jsonl'
@@ -203,7 +189,7 @@ def data_name(path: str) -> str:
 
 
 def data_stem(path: str) -> str:
-    """Return the name of a data file in lower case without its endings.
+    """The name of a data file in lower case, without its endings.
 
     >>> data_stem("Attacks.jsonl.bz2"), data_stem("org/chats-llama3.1")
     ('attacks', 'chats-llama3.1')
@@ -213,7 +199,7 @@ def data_stem(path: str) -> str:
 
 
 def is_message(value: object) -> bool:
-    """Return whether a value is one message of a chat, and not a conversation.
+    """Whether a value is one message of a chat, and not a conversation.
 
     >>> is_message({"role": "user", "content": "hi"}), is_message({"messages": []})
     (True, False)
@@ -241,7 +227,7 @@ def _layout(data: bytes) -> Layout:
 
 
 def _is_object(line: bytes) -> bool:
-    """Return whether a line is a whole record, which none within a value over many lines is."""
+    """Whether a line is a whole record; no line within a value over many lines is."""
     return line.startswith(b"{") and isinstance(_parsed(line), dict)
 
 
@@ -285,7 +271,7 @@ def _rows(data: bytes, delimiter: str) -> tuple[Any, ...]:
 class _LongCells:
     """Lets the csv module read cells as long as a line of JSON, and leaves its limit as it was.
 
-    The limit is one of the whole process, so it is set for the reading of a row alone.
+    The limit is one of the whole process, so it is set only while a row is read.
     """
 
     def __init__(self) -> None:
@@ -312,14 +298,7 @@ def _folder(path: str, name: str, encoding: str | None) -> Head:
 
 
 def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
-    """Yield the records of a file in order, holding one at a time.
-
-    Args:
-        head: the beginning of the file, as `read_head` gives it.
-
-    Raises:
-        DatasetError: a folder or an archive, or a Parquet file that is damaged.
-    """
+    """Yield the records of a file in order, holding one at a time; not those of a folder or archive."""
     if head.layout is Layout.ARCHIVE:
         raise DatasetError(f"{head.path} is a zip archive, which only the format that it is of can read")
     if head.layout is Layout.FOLDER:
@@ -351,12 +330,7 @@ TOO_LONG = f"the line has more than {MAX_LINE >> 20} MiB, which is the most"
 
 
 def read_lines(stream: BufferedIOBase, first: int = 1) -> Iterator[ParsedRecord | BadRecord]:
-    """Yield a JSON value for every line that is not blank.
-
-    Args:
-        stream: the content of a JSONL file. A line has `MAX_LINE` bytes at most; a longer one is a bad record.
-        first: number of its first line.
-    """
+    """Yield a JSON value for every line that isn't blank; ``first`` is the number of the first line."""
     number = first - 1
     try:
         for number, line in enumerate(bounded_lines(stream), start=first):
@@ -374,13 +348,9 @@ def read_lines(stream: BufferedIOBase, first: int = 1) -> Iterator[ParsedRecord 
 
 
 def read_items(stream: BufferedReader, prefix: str) -> Iterator[ParsedRecord | BadRecord]:
-    """Yield the items of a JSON array, or the JSON values that follow each other in a file.
+    """Yield the items of a JSON array (prefix ``"item"``), or JSON values that follow each other (``""``).
 
     Where the JSON breaks, nothing after it can be read: that item is the last, and bad.
-
-    Args:
-        stream: the content of a JSON file.
-        prefix: ``"item"`` for the items of an array, ``""`` for whole values.
     """
     number = 0
     try:
@@ -391,12 +361,7 @@ def read_items(stream: BufferedReader, prefix: str) -> Iterator[ParsedRecord | B
 
 
 def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord | BadRecord]:
-    """Yield the rows of a CSV or TSV file as objects by column; the number is the line where a row begins.
-
-    Args:
-        stream: the content of the file; its first line names the columns.
-        delimiter: what separates them.
-    """
+    """Yield the rows of a CSV or TSV file by column, each numbered by the line where it begins."""
     # Bytes that are no UTF-8 become half surrogates here, so that one bad row does not end the file.
     with TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="") as text:
         rows = csv.reader(_bounded_texts(text), delimiter=delimiter)
@@ -444,11 +409,6 @@ def _row(line: int, columns: list[str], row: list[str]) -> ParsedRecord | BadRec
 
 
 def broken_off(number: int, error: Exception) -> BadRecord:
-    """Return what is said of the first record that could not be read, and of all after it.
-
-    Args:
-        number: number of the record.
-        error: what reading raised.
-    """
+    """What is said of the first record that could not be read, and of all after it."""
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return BadRecord(number, f"the file breaks off here: {reason}", ends=True)

@@ -1,4 +1,4 @@
-"""Who speaks, in the words of others: what roles of a file mean."""
+"""Who speaks, in the words of others: what roles in a file mean."""
 
 from __future__ import annotations
 
@@ -24,14 +24,9 @@ _ROLES: Final = tuple(Role)
 
 
 def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
-    """Return what roles of a file mean, in small letters.
+    """Return what roles of a file mean, by the role in small letters; ``*`` stands for every other role.
 
-    Args:
-        given: ``"agent=assistant,customer=user"``; or a YAML or JSON file of ``agent: assistant``; or a mapping.
-            ``*`` stands for every other role.
-
-    Raises:
-        UsageError: it is not of that form, the file can't be read, or a meaning is no role of a chat.
+    Takes ``"agent=assistant,customer=user"``, a YAML or JSON file of ``agent: assistant``, or a mapping.
 
     >>> parse_role_map("Agent=assistant, *=user")
     {'agent': 'assistant', '*': 'user'}
@@ -45,7 +40,7 @@ def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
 
 
 def read_role(value: str, role_map: Mapping[str, str]) -> str:
-    """Return a role of a file in the words that are known here, where the map has it; else as it is.
+    """Translate a role of a file by the map; one that the map lacks stays as it is.
 
     >>> read_role("Agent", {"agent": "assistant"}), read_role("Agent", {})
     ('assistant', 'Agent')
@@ -54,7 +49,7 @@ def read_role(value: str, role_map: Mapping[str, str]) -> str:
 
 
 def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
-    """Return what the role in the cell of a table means; None where it is not known.
+    """What the role in the cell of a table means; None where it is not known.
 
     >>> usual_role("Bot ", {}), usual_role("agent", {})
     ('assistant', None)
@@ -63,27 +58,16 @@ def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
 
 
 def unknown_role(role: object, known: Collection[str] = USUAL_ROLES, what: str = "role") -> str:
-    """Return what is said of a role that is not known, and what to do.
-
-    Args:
-        role: the role as it stands in the file.
-        known: the words that are known there.
-        what: what the file calls it.
-    """
+    """Say that a role is not known, and what to do; ``what`` is the file's own word for a role."""
     hint = f"; say what it means with --role-map {role}=user" if isinstance(role, str) and role.strip() else ""
     return f"unknown {what} {shown(role)}; known: {', '.join(known)}{hint}"
 
 
 def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Collection[str] = ()) -> list[Any]:
-    """Return messages with their roles in the words that are known here.
+    """Translate the roles of messages; what is no message stays as it is.
 
-    Args:
-        messages: OpenAI messages, or ShareGPT entries, in which ``from`` names the role.
-        role_map: what `parse_role_map` gave.
-        speakers: names that ``from`` may have, in small letters.
-
-    Raises:
-        RecordError: a role that is not known; the message counts from 1. What is no message stays as it is.
+    In ShareGPT entries ``from`` names the role; ``speakers`` are the names it may have, in small letters. A
+    RecordError for an unknown role counts messages from 1.
 
     >>> with_roles([{"role": "Agent", "content": "Hi"}], {"agent": "assistant"})
     [{'role': 'assistant', 'content': 'Hi'}]

@@ -25,12 +25,11 @@ REPLIES = ("complied", "partial", "limits", "refuses")
 class Twin:
     """One half of a pair, with its annotation where the writer gave one.
 
-    Args:
-        sequence: the conversation, with what is known of it (tactic, area, register, language) as metadata.
-        scores: the annotated score of every user turn, in turn order, by principle; empty without annotation.
-        turned_at: first turn at which a careful reader is more suspicious than not; None in a benign half.
-        harm_at: first turn whose compliance would do harm; None in a benign half.
-        replies: what each reply does with the request of its turn; None where there is no reply.
+    ``sequence`` has tactic, area, register and language as metadata. ``scores`` are those of every user turn, in
+    turn order, by principle; empty without annotation. ``turned_at`` is the first turn at which a careful reader
+    is more suspicious than not, ``harm_at`` the first turn whose compliance would do harm; both are None in a
+    benign half. ``replies`` says what each reply does with the request of its turn (`REPLIES`), None where there
+    is no reply.
     """
 
     sequence: Sequence
@@ -44,13 +43,9 @@ class Twin:
 class Pair:
     """Two conversations on the same thing, which may share their first turns word for word.
 
-    Args:
-        name: name of the pair.
-        split: ``train``, ``dev``, ``test``, ``held_out_tactic`` or ``held_out_area``; None where the corpus has
-            no splits.
-        shared: how many turns both halves begin with; 0 where they share none.
-        attack: the half that turns.
-        benign: the half that goes on in good faith.
+    ``split`` is ``train``, ``dev``, ``test``, ``held_out_tactic`` or ``held_out_area``; None where the corpus has
+    no splits. ``shared`` is how many turns both halves begin with. ``attack`` is the half that turns, ``benign``
+    the one that goes on in good faith.
     """
 
     name: str
@@ -61,23 +56,16 @@ class Pair:
 
     @property
     def first(self) -> int:
-        """Number of the first turn at which the prompts of both halves differ, or one of them is at its end."""
+        """Number of the first turn at which the prompts of both halves differ, or one of them has ended."""
         attack, benign = (half.sequence.conversation for half in (self.attack, self.benign))
         both = zip(attack, benign, strict=False)
         return 1 + sum(1 for _ in takewhile(lambda turns: turns[0].prompt == turns[1].prompt, both))
 
 
 def load_twins(folder: str | Path, split: str | None = None) -> Iterator[Pair]:
-    """Yield the pairs of a corpus, in the order of its files.
+    """Yield the pairs of a corpus folder (``corpus/twins`` or ``corpus/human``), in the order of its files.
 
-    Args:
-        folder: the folder with the JSONL files, ``corpus/twins`` or ``corpus/human``; ``splits.json`` lies
-            beside it.
-        split: only the pairs of this split.
-
-    Raises:
-        DatasetError: no such folder, a line that can't be read, half of a pair missing, shared turns that
-            differ, or a pair without a split.
+    ``splits.json`` lies beside the folder; ``split`` wants only the pairs of that split.
     """
     root = Path(folder)
     files = sorted(root.glob("*.jsonl"))

@@ -1,4 +1,4 @@
-"""Detectors: they read the turns of a trajectory in order and say when it went wrong. Pure: no IO, clock."""
+"""Detectors: they read the turns of a trajectory in order and say when it went wrong. Pure: no IO, no clock."""
 
 from turnwise.detectors.kit.base import FIRED_AT, ByPrinciple, Limited, count, judge, latch, number, silence
 from turnwise.detectors.kit.conformance import check_detector

@@ -85,15 +85,12 @@ class Learned(ByPrinciple):
 
 
 def features_by_turn(turns: Iterable[TurnScores]) -> Iterator[dict[str, dict[str, float]]]:
-    """Yield the features, after each turn, of the principles that were evaluated at it.
+    """The features, after each turn, of the principles that were evaluated at it.
 
     Over the F of a principle's evaluated turns: ``peak``, ``mean``, ``last``; ``slope`` over turn numbers (0
     before the third); ``streak``, the longest run of turns in a row with F of at least 0.5, as log(1 + length);
     ``cusum`` with drift 0.25; ``volatility``, the mean absolute change; ``divergence``, the most that F exceeded
     the lowest F of the same turn; ``turns``, log(1 + evaluated turns).
-
-    Args:
-        turns: the turns in order.
 
     >>> turns = [TurnScores(n, {"reciprocity": Score(0.5, 0.2, F)}) for n, F in ((1, 0.1), (2, 0.6), (3, 0.8))]
     >>> *_, last = features_by_turn(turns)
@@ -110,13 +107,7 @@ def features_by_turn(turns: Iterable[TurnScores]) -> Iterator[dict[str, dict[str
 
 
 def _follow_features(memory: Any, scores: TurnScores, score: Score) -> tuple[list[Any], dict[str, float]]:
-    """Take one more F of a principle, and return what is to be remembered and the features after it.
-
-    Args:
-        memory: what this returned last for the principle; None before its first score.
-        scores: the turn.
-        score: the score of the principle at the turn.
-    """
+    """Take in one more F; return the next `memory`, which is None before the first, and the features now."""
     F, turn = score.F, scores.turn
     sums: Sequence[float] = NO_POINTS
     peak, last, cusum, moved, divergence, streak, longest, last_turn = 0.0, F, 0.0, 0.0, 0.0, 0, 0, turn - 1

@@ -50,7 +50,7 @@ class ShiryaevRoberts(LikelihoodRatio):
 
 
 def _log_one_plus_exp(x: float) -> float:
-    """Return log(1 + e^x) without overflow.
+    """log(1 + e^x) without overflow.
 
     >>> _log_one_plus_exp(0.0) == math.log(2), _log_one_plus_exp(5_000.0)
     (True, 5000.0)

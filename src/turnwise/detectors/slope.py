@@ -95,15 +95,7 @@ class Slope(Limited):
 
 
 def added(sums: Sequence[float], turn: int, F: float) -> list[float]:
-    """Return the sums with one point more.
-
-    Source: B. P. Welford, "Note on a method for calculating corrected sums of squares and products",
-    Technometrics 4 (1962), which stays exact over long conversations.
-
-    Args:
-        sums: as `NO_POINTS` names them.
-        turn: number of the turn.
-        F: its falsity.
+    """The sums of `NO_POINTS` with one point more; as by Welford (see `Slope`), exact over long conversations.
 
     >>> added(added(NO_POINTS, 1, 0.0), 3, 1.0)
     [2, 2.0, 0.5, 2.0, 1.0]
@@ -118,7 +110,7 @@ def added(sums: Sequence[float], turn: int, F: float) -> list[float]:
 
 
 def extended(sums: Sequence[float], points: Iterable[Sequence[float]]) -> Sequence[float]:
-    """Return the sums with some (turn, F) points more.
+    """The sums with some (turn, F) points more.
 
     >>> extended(NO_POINTS, [(1, 0.0), (2, 0.5), (3, 1.0)])
     [3, 2.0, 0.5, 2.0, 1.0]

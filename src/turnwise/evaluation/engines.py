@@ -1,7 +1,7 @@
 """Ways to get work done: in this thread, in threads, or in processes.
 
-Results come in the order of the work, but for observers whose scores do not hang on one another: there each score
-is work of its own, and comes when it is made.
+Results come in the order of the work; where an observer's scores don't depend on one another, each score is work
+of its own and comes when it is made.
 """
 
 from __future__ import annotations
@@ -47,13 +47,7 @@ _SPARE = 5
 
 
 class Scored(NamedTuple):
-    """A sequence with all that came of its task.
-
-    Args:
-        sequence_id: id of the sequence.
-        turns: scores, failures and gaps of the turns of which something was wanted, in order.
-        wanted: how many scores were asked for.
-    """
+    """A sequence with all that came of its task, turn by turn; `wanted` is how many scores were asked for."""
 
     sequence_id: str
     turns: tuple[ObservedTurn, ...]
@@ -71,21 +65,13 @@ def score_task(observer: Observer, context: Context, task: Task) -> Scored:
 def score_all(
     observer: Observer, build: Callable[[], Observer] | None, context: Context, tasks: Iterable[Task], jobs: int
 ) -> Iterator[list[Scored]]:
-    """Score work in batches, memory bounded by a few of them.
+    """Score tasks, which are taken lazily, in batches; memory is bounded by a few of them.
 
-    Where the observer is independent, a batch holds scores of any sequences, as they come; else it holds whole
-    sequences in the order of the work.
+    For an independent observer a batch holds scores of any sequences, as they come; else whole sequences, in the
+    order of the tasks. `build` makes the observer anew in a worker process; None keeps it in this process.
 
-    Args:
-        observer: scores; used as it is in this thread and in threads.
-        build: builds the observer anew in a worker process; None keeps it in this process.
-        context: what the observer may see.
-        tasks: what to score; taken lazily.
-        jobs: how many workers, at least 1.
-
-    Raises:
-        ObserverError: the observer can't go on. Where it is independent, what was under way is finished and
-            yielded first, since it may have been paid for; the same holds for an interrupt.
+    Where an independent observer can't go on, or at an interrupt, what was under way is finished and yielded
+    before the error, since it may have been paid for.
     """
     if observer.info.independent:
         yield from _score_independent(observer, context, itertools.chain.from_iterable(map(split, tasks)), jobs)
@@ -166,13 +152,7 @@ def _observer_of_process(build: bytes) -> Observer:
 
 
 def process_pool(jobs: int, begin: Callable[..., None] | None = None, *given: object) -> ProcessPoolExecutor:
-    """Return a pool of spawned processes, which leave interrupts to this one and end when it does.
-
-    Args:
-        jobs: how many.
-        begin: called in each process before its first work; None for nothing.
-        given: what it is called with.
-    """
+    """A pool of spawned processes that leave interrupts to this one and end with it; each first calls `begin`."""
     spawn = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
         jobs, mp_context=spawn, initializer=functools.partial(_enter_process, begin, *given)
@@ -217,15 +197,9 @@ def as_they_come(
 ) -> Iterator[list[Result]]:
     """Yield results as they come, all that are there at once; now and then none, where none came for a while.
 
-    After an error or an interrupt no work is begun any more; what is under way is finished and its results are
-    yielded, since they may have been paid for; then the error goes on. A second interrupt ends the wait.
-
-    Args:
-        pool: does the work.
-        work: makes a result of an item.
-        items: taken only as there is room.
-        most: items that are taken and not yet done, at least 1.
-        stop: called after an error or interrupt, to cut short what only waits.
+    `most` bounds the items that are taken and not yet done. After an error or an interrupt no work is begun any
+    more; `stop` cuts short what only waits, and what is under way is finished and yielded, since it may have been
+    paid for; then the error goes on. A second interrupt ends the wait.
     """
     left = iter(items)
     running: set[Future[Result]] = set()
@@ -252,7 +226,7 @@ def as_they_come(
 
 
 def _take(ended: SimpleQueue[Future[Result]]) -> list[Future[Result]]:
-    """Return all that has ended; wait a while for the first."""
+    """All that has ended; waits a while for the first."""
     try:
         done = [ended.get(timeout=_WHILE)]
         while not ended.empty():

@@ -40,7 +40,7 @@ def record_judgements(
         store: where the conversations are.
         folder: a folder of judgements.
         ids: ids of stored conversations; those without judgements are left alone.
-        judged: what `judged_ids` says of the folder.
+        judged: what `judged_ids` gave for the folder.
 
     Returns:
         What was stored, run by run; runs without a judgement of these conversations are left out.

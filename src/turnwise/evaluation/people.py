@@ -45,7 +45,7 @@ _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 def folder_of(author: str) -> str:
-    """Return the name of the folder of an author; other authors have other folders.
+    """The name of an author's folder; no two authors have the same.
 
     >>> folder_of("ann"), folder_of("../Änn")
     ('ann', '%2E%2E%2F%C3%84nn')
@@ -56,12 +56,10 @@ def folder_of(author: str) -> str:
 def lines_of(
     scores: Iterable[HumanScore], corrections: Iterable[Correction], turns: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the files of one author, by name; what would be empty is absent.
+    """The files of one author, by name; what would be empty is absent.
 
-    Args:
-        scores: what the author said of turns, the latest of each.
-        corrections: what the author said of conversations, the latest of each.
-        turns: how many turns each conversation has.
+    Scores and corrections are the latest of each turn and conversation; `turns` is how many turns each
+    conversation has.
     """
     files: dict[str, list[dict[str, Any]]] = defaultdict(list)
     names = {reading: f"{name}.jsonl" for name, reading in MODES.items()}
@@ -107,16 +105,9 @@ def _turned(said: Correction, turns: int) -> list[dict[str, Any]]:
 
 
 def export_people(store: Store, folder: str | Path, authors: Collection[str] = ()) -> dict[str, int]:
-    """Write what people said into a folder, and return how many lines each file has, by its path in it.
+    """Write what people said (by default all of them) into a folder; return how many lines each file has, by path.
 
-    Args:
-        store: the record.
-        folder: where to; made if its parent exists. Files of the same authors are written over.
-        authors: only these people; all by default.
-
-    Raises:
-        UnknownNameError: one of them said nothing.
-        UsageError: nobody said anything, or the files can't be written.
+    The folder is made if its parent exists. Files of the same authors are written over.
     """
     counts: dict[str, int] = {}
     target = to_path(folder)
@@ -144,16 +135,8 @@ def record_people(store: Store, folder: str | Path, authors: Collection[str] = (
     """Store what `export_people` wrote as runs, which ``turnwise compare --truth`` takes.
 
     The runs are ``judged-by-ANN`` and ``turned-by-ANN``; readings of prompts alone and of replies are
-    ``judged-by-ANN-turn`` and ``judged-by-ANN-replies``.
-
-    Args:
-        store: the record.
-        folder: where the files are.
-        authors: only these people; all by default.
-
-    Raises:
-        UnknownNameError: one of them said nothing, or a principle is not known any more.
-        UsageError: a run of that name holds what the person said at another time; rename or delete it first.
+    ``judged-by-ANN-turn`` and ``judged-by-ANN-replies``. A run that holds what a person said at another time is
+    refused until it is renamed or deleted.
     """
     summaries = []
     for author in _chosen(store, authors):

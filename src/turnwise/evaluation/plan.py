@@ -18,12 +18,9 @@ from turnwise.store import Store
 class Task:
     """One sequence with the scores that are wanted of it; travels to a worker process.
 
-    Args:
-        sequence_id: id of the sequence.
-        turns: all turns, so that the observer's state is right at the wanted ones; their texts alone, since what
-            a data set says about a turn may give the answer away.
-        wanted: what is wanted of each turn, by turn number; turns of which nothing is wanted are absent.
-        present: how many wanted scores the run has already, or can't have since the text was not read.
+    It has all turns, so that the observer's state is right at the wanted ones, but their texts alone, since what a
+    data set says about a turn may give the answer away. `wanted` goes by turn number, without turns of which
+    nothing is wanted. `present` counts wanted scores that the run has, or can't have since the text was not read.
     """
 
     sequence_id: str
@@ -47,19 +44,10 @@ def make_task(
     sides: Ordered[Side] = (Side.PROMPT,),
     only: Collection[EvaluationKey] | None = None,
 ) -> Task:
-    """Return what a run lacks of a sequence.
+    """What a run lacks of a sequence; failures are not among the `recorded`, so they are tried again.
 
     A side that did not speak is not wanted. In the context ``transcript`` the whole conversation is one text,
     scored once, at its last turn.
-
-    Args:
-        run: name of the run.
-        sequence: the sequence.
-        recorded: keys of the evaluations that the run has; failures are not among them, so they are tried again.
-        principles: what to judge against.
-        context: what the observer may see.
-        sides: halves of a turn to judge.
-        only: of all that is missing, only these.
     """
     turns = tuple(Turn(turn.number, turn.prompt, turn.response) for turn in sequence.conversation)
     first = len(turns) if context.mode is ContextMode.TRANSCRIPT else 1
@@ -80,10 +68,7 @@ def make_task(
 
 
 def split(task: Task) -> Iterator[Task]:
-    """Yield the work of a sequence in parts of one score each; they share the turns.
-
-    For observers whose scores depend on the texts of the turns alone, so that no part has to wait for another.
-    """
+    """Split a task into one for each score, for observers whose scores depend on the texts of the turns alone."""
     for turn, requests in task.wanted.items():
         for request in requests:
             yield replace(task, wanted={turn: (request,)}, present=0)
@@ -144,22 +129,18 @@ def tasks_of(store: Store, run: str, plan: Plan) -> Iterator[Task]:
 
 
 def count_missing(store: Store, run: str, plan: Plan) -> int:
-    """Return how many scores a run lacks; arguments and errors as `tasks_of`."""
+    """Return how many scores a run lacks; arguments and errors as for `tasks_of`."""
     return sum(task.missing for task in tasks_of(store, run, plan))
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a language model would be asked, and what that would cost.
+    """What a language model would be asked for the scores that a run lacks, and what that would cost.
 
-    Args:
-        scores: scores that the run lacks.
-        calls: requests that would be sent for them, if none has to be sent again.
-        cached: calls that replies answer which are kept already, or that others of these calls would answer.
-        prompt_tokens: tokens of the requests that would be sent, about.
-        completion_tokens: tokens of their replies, if these are of the usual length.
-        cost_usd: what those would cost, in US dollars; None where the model's price is not known.
-        most_usd: what they would cost if every reply were as long as it may be; None as before.
+    `calls` would be sent if none has to be sent again; `cached` are answered by replies that are kept already, or
+    by others of these calls. Tokens are estimates, those of replies for the usual length. `cost_usd` is what they
+    would cost, `most_usd` the same if every reply were as long as it may be; both None where the model's price is
+    not known.
     """
 
     scores: int
@@ -172,17 +153,7 @@ class Forecast:
 
 
 def forecast(store: Store, run: str, estimator: CostEstimator, plan: Plan) -> Forecast:
-    """Return what the evaluations that a run lacks would cost; nothing is sent, and no key is needed.
-
-    Args:
-        store: the record; its journal tells which replies are there.
-        run: name of the run; where there is none of that name, everything is missing.
-        estimator: says what a score costs; see `turnwise.observers.build_cost_estimator`.
-        plan: what the run is to have.
-
-    Raises:
-        UnknownNameError: one of the sequences is not in the store.
-    """
+    """What the scores that a run lacks would cost; nothing is sent, and no key is needed. See `tasks_of`."""
     scores = calls = cached = prompt_tokens = completion_tokens = 0
     cost = most = 0.0
     counted: set[tuple[str, int]] = set()

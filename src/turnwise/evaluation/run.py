@@ -47,7 +47,7 @@ class Summary:
         evaluations: scores that were made and stored.
         failures: scores that were tried and failed, each stored with its reason.
         skipped: scores that the run had already, and those of texts that it did not read.
-        gaps: scores that the observer had nothing to say to.
+        gaps: scores on which the observer had nothing to say.
         seconds: how long the call took.
         calls: calls to a language model that the scores and failures rest on.
         cached: how many of them were answered by a reply that had been paid for before.
@@ -55,7 +55,7 @@ class Summary:
         completion_tokens: tokens of their replies, as far as they were counted.
         cost_usd: what the scores and failures cost, in US dollars; None where no price is known.
         structured: how many replies came to requests that asked for JSON by ``json_schema``, ``json_object`` and
-            ``none``; weaker ones than was wanted, where the server refused that.
+            ``none``; a weaker one than was wanted where the server refused that.
         commonest_failure: the reason that most of the failures have, with an example; None where nothing failed.
         unread: scores that were not made since the observer does not read the text, by its language. They are
             stored as such, and are no failures.
@@ -96,11 +96,12 @@ def evaluate(
 ) -> Summary:
     """Score every turn that a run lacks, and store each score when it is made.
 
-    Calling it again continues: what is stored is not scored twice, failures are tried again, texts that were not
-    read are not, and a further principle is scored alone. It may be interrupted or killed at any moment.
+    Calling it again continues: what is stored is not scored twice, failures are tried again, texts that the
+    observer does not read are not, and a principle that is added is scored alone. It may be interrupted or killed
+    at any moment.
 
     An observer that keeps replies is given the store's journal, so that none is paid for twice. Where its scores
-    do not hang on one another, each is work of its own: the turns of a conversation are scored at the same time.
+    don't depend on one another, the turns of a conversation are scored at the same time.
 
     Args:
         store: where the sequences are and the scores go.
@@ -112,9 +113,9 @@ def evaluate(
         ids: only these sequences.
         label: only sequences with this ground truth.
         only: of all that is missing, only these scores.
-        jobs: parallel workers, at least 1; processes where the observer computes, threads where it waits.
-        progress: told of the sequences that are durable.
-        settings: what is set of an observer that is named; see `turnwise.observers.observer_settings`.
+        jobs: parallel workers, at least 1; processes where a named observer computes, else threads.
+        progress: told how many sequences more are finished and stored.
+        settings: settings of an observer that is named; see `turnwise.observers.observer_settings`.
         clock: gives the times that are recorded.
 
     Raises:
@@ -172,7 +173,7 @@ def evaluate(
 
 
 def _spec_of(observer: Observer, store: Store, run: str) -> str:
-    """Return under what a run keeps an observer that is given as an object: its specification, where it has one.
+    """The name under which a run keeps an observer object: its specification, where it has one.
 
     A run that was begun under the bare name goes on under it.
     """
@@ -182,7 +183,7 @@ def _spec_of(observer: Observer, store: Store, run: str) -> str:
 
 
 def _finished(open_scores: dict[str, int], scored: Scored) -> bool:
-    """Note that some scores of a sequence are done, and return whether that were the last of it."""
+    """Note that scores of a sequence are done, and tell whether those were the last of it."""
     left = open_scores.pop(scored.sequence_id) - scored.wanted
     if left:
         open_scores[scored.sequence_id] = left
@@ -208,7 +209,7 @@ class _Count:
     unread: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcomes: Ordered[Evaluation | Failure | Unread], wanted: int) -> None:
-        """Count what came of so many scores that were wanted."""
+        """Count what came of so many scores that were wanted; the rest are gaps."""
         self.gaps += wanted - len(outcomes)
         for outcome in outcomes:
             if isinstance(outcome, Unread):
@@ -231,7 +232,6 @@ class _Count:
                 self.cost_usd = (self.cost_usd or 0.0) + outcome.cost_usd
 
     def summary(self, run: str, seconds: float) -> Summary:
-        """Return what was counted."""
         counts = {name: getattr(self, name) for name in _Count.__slots__}
         counts |= {"structured": dict(self.structured), "commonest_failure": counts.pop("reasons").commonest}
         counts["unread"] = dict(self.unread.most_common())
@@ -248,7 +248,6 @@ class _Stamp:
 
     @classmethod
     def of(cls, run: Run, versions: Mapping[str, str], clock: Clock) -> _Stamp:
-        """Return the stamp of a run that is scored against these versions of principles."""
         provenances = {name: run.provenance(version, code_version()) for name, version in versions.items()}
         return cls(run.name, provenances, clock)
 
@@ -295,12 +294,8 @@ _MOST = 2_000
 class Outbox:
     """Keeps one write under way, and collects what comes meanwhile for the next.
 
-    Args:
-        store: where outcomes go.
-        progress: told of sequences once they are durable.
-        pause: seconds from the beginning of a write to that of the next, at least; for outcomes that come one by
-            one, of whom somebody calls `put` now and then even where none comes.
-        monotonic: gives seconds from an arbitrary start.
+    `pause` is the least time from the beginning of one write to that of the next, in seconds, for outcomes that
+    come one by one; somebody has to call `put` now and then even where none comes.
     """
 
     def __init__(
@@ -322,15 +317,7 @@ class Outbox:
         self._finished_with_it = 0
 
     def put(self, outcomes: Ordered[Evaluation | Failure | Unread], finished: int) -> None:
-        """Take outcomes.
-
-        Args:
-            outcomes: what is to be stored.
-            finished: how many sequences are finished with them.
-
-        Raises:
-            TurnwiseError: an earlier write failed.
-        """
+        """Take outcomes, with which so many sequences are finished; raises if an earlier write failed."""
         self._waiting += outcomes
         self._finished += finished
         free = self._under_way is None or self._under_way.done()
@@ -338,11 +325,7 @@ class Outbox:
             self._write()
 
     def close(self) -> None:
-        """Return once everything is durable.
-
-        Raises:
-            TurnwiseError: a write failed.
-        """
+        """Return once everything is durable; raises if a write failed."""
         while self._under_way is not None or self._waiting or self._finished:
             self._write()
 

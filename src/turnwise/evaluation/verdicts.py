@@ -25,7 +25,7 @@ class Detection:
         verdict: its verdict, or None where the run has no score of the sequence that the detector could judge,
             but failures, texts that were not read, or scores of replies alone: not checked is not clean.
         missing: turns of the sequence that have no evaluation in the run.
-        label: its ground truth: what the people gave it whose corrections hold, else what its data set gave it
+        label: its ground truth: what the people gave it whose corrections count, else what its data set gave it
             (`head.label`); None where these people disagree.
         unread: turns with a text that the run's observer does not read; detectors skip them.
     """
@@ -53,11 +53,11 @@ def detect(
     Args:
         store: the record.
         run: name of the run.
-        detectors: what names them; see `turnwise.detectors.name_detector` for their thresholds.
+        detectors: names them; see `turnwise.detectors.name_detector` for their thresholds.
         ids: only these sequences.
-        label: only sequences with this ground truth; a corrected one where it holds.
+        label: only sequences with this ground truth, which may be a corrected one.
         patterns: your own named patterns, or the YAML file that defines them.
-        corrected_by: people whose corrected labels hold in place of the imported ones, where they agree; see
+        corrected_by: people whose corrected labels replace the imported ones, where they agree; see
             `turnwise.store.People`.
 
     Raises:

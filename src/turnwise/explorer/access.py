@@ -39,17 +39,10 @@ _HEADERS: Final = {
 
 
 class Access:
-    """What opens the explorer. A browser that was let in keeps a cookie that ends with the server.
+    """What opens the explorer: a password, or else a token in the address, as notebooks have it.
 
-    Args:
-        password: the password, at least 12 characters; None for a token in the address, as notebooks have it.
-        clock: seconds that only grow.
-
-    Attributes:
-        token: the token; None where there is a password.
-
-    Raises:
-        UsageError: the password is too short; the message does not show it.
+    A browser that was let in keeps a cookie that ends with the server. A password that is too short is refused
+    with a message that does not show it.
     """
 
     def __init__(self, password: str | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +61,7 @@ class Access:
         return self._password is not None
 
     def knows(self, headers: Headers) -> bool:
-        """Return whether a request comes from a browser that was let in."""
+        """Whether a request comes from a browser that was let in."""
         try:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
@@ -77,11 +70,11 @@ class Access:
         return found is not None and _same(found.value, self._session)
 
     def opens(self, token: str | None) -> bool:
-        """Return whether a token of an address is the right one."""
+        """Whether a token of an address is the right one."""
         return self.token is not None and token is not None and _same(token, self.token)
 
     def takes(self, password: str) -> bool | None:
-        """Return whether a password is the right one; None where too many wrong ones came just now."""
+        """Whether a password is the right one; None where too many wrong ones came just now, from whomever."""
         now = self._clock()
         self._wrong = [when for when in self._wrong if now - when < _PER_SECONDS]
         if len(self._wrong) >= _WRONG_PASSWORDS:
@@ -98,12 +91,7 @@ class Access:
 
 
 class Gate:
-    """ASGI middleware before everything else: who is not let in sees nothing, not even what views there are.
-
-    Args:
-        app: the application.
-        access: what opens it.
-    """
+    """ASGI middleware before everything else: who is not let in sees nothing, not even what views there are."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app = app
@@ -149,7 +137,7 @@ class Gate:
                 raise
 
     async def _refused(self, request: Request) -> Response:
-        """Return the answer to a request without a cookie that lets it in, or with a token in its address."""
+        """The answer to a request without a cookie that lets it in, or with a token in its address."""
         if self._access.asks_for_password:
             if request.url.path == _LOGIN and request.method == "POST" and _of_own_page(request.headers):
                 return await self._login(request)
@@ -188,13 +176,13 @@ def _same(one: str, other: str) -> bool:
 
 
 def _of_own_page(headers: Headers) -> bool:
-    """Return whether a request was not made by a page of another host."""
+    """Whether a request was not made by a page of another host."""
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc == headers.get("host")
 
 
 def _target(request: Request) -> str:
-    """Return the path and question of a request without its token."""
+    """Path and query of a request without its token, always on this host."""
     left = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
     path = "/" + request.url.path.lstrip("/\\")
     return f"{path}?{urlencode(left)}" if left else path

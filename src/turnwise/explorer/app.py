@@ -31,12 +31,7 @@ _log = logging.getLogger("turnwise.explorer")
 
 
 def create_app(answers: Answers, access: Access) -> ASGIApp:
-    """Return the application.
-
-    Args:
-        answers: what it shows.
-        access: what opens it.
-    """
+    """Build the application that shows `answers` to whom `access` lets in."""
     from fastapi import FastAPI
     from nicegui import app as pages
     from nicegui import ui
@@ -99,7 +94,7 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
 
 
 def _annotations() -> dict[str, object]:
-    """Return the types of a page's arguments as objects: the names of NiceGUI are imported late here."""
+    """The types of a page's arguments as objects: the names of NiceGUI are imported late here."""
     from fastapi import Request
     from nicegui import Client
 

@@ -1,4 +1,4 @@
-"""Fields of forms, all with a label, and buttons."""
+"""Labelled form fields, buttons and tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ from turnwise.rates import Rate
 def choice(
     label: str, name: str, values: Iterable[str] | Mapping[str, str], chosen: str, every: str = ""
 ) -> Markup:
-    """Return a field to choose one of some values.
+    """A field to choose one of some values, or of a mapping from values to what each is called.
 
-    Args:
-        label: what stands above it.
-        name: its name.
-        values: the values, or what each is called by value.
-        chosen: the value that is chosen.
-        every: what choosing nothing is called; empty where something has to be chosen.
+    `every` is what choosing nothing is called; empty where something has to be chosen.
     """
     called = dict(values) if isinstance(values, Mapping) else {value: value for value in values}
     if chosen and chosen not in called:
@@ -34,7 +29,7 @@ def field(
     label: str, name: str, value: str, *, kind: str = "text", size: int = 10, placeholder: str = "",
     live: bool = False, search: bool = False, step: float | None = None, least: float | None = None,
 ) -> Markup:  # fmt: skip
-    """Return a field to type into; `live` tells every change of it, `search` is where the key / leads."""
+    """A field to type into; `live` reports every change of it, `search` is where the key / leads."""
     made = element(
         "input", name=name, id=f"field-{name}", value=value, type=kind, size=size,
         placeholder=placeholder or None, spellcheck="false", autocomplete="off", data_live=live,
@@ -45,17 +40,17 @@ def field(
 
 
 def labelled(label: str, name: str, control: Markup) -> Markup:
-    """Return a field, whose id is ``field-`` and its name, below its label."""
+    """A field, whose id is ``field-`` and its name, below its label."""
     return element("div", element("label", label, for_=f"field-{name}"), control, class_="field")
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Return a number as a cell shows it; of none a dash."""
+    """A number as a cell shows it; a dash for None."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def share(rate: Rate) -> str:
-    """Return a rate with its interval, in percent.
+    """A rate with its interval, in percent.
 
     >>> share(Rate(1, 4))
     '25.0 % [0.6, 80.6]'
@@ -67,7 +62,7 @@ def share(rate: Rate) -> str:
 
 
 def table(head: Iterable[Markup], rows: Iterable[Markup], label: str | None = None) -> Markup:
-    """Return a table that scrolls sideways where it is too wide."""
+    """A table that scrolls sideways where it is too wide."""
     made = element(
         "table", element("thead", element("tr", head)), element("tbody", rows), class_="wide", aria_label=label
     )
@@ -75,33 +70,20 @@ def table(head: Iterable[Markup], rows: Iterable[Markup], label: str | None = No
 
 
 def tag(word: str) -> Markup:
-    """Return a word, such as a label or a verdict, as a small mark; known words have a sign before them."""
+    """A word, such as a label or a verdict, as a small mark; known words have a sign before them."""
     return element("span", word, class_=f"tag {word}" if word.isalpha() and word.isascii() else "tag")
 
 
 def button(
     said: str, do: str, value: str = "", *, main: bool = False, **more: str | float | bool | None
 ) -> Markup:
-    """Return a button.
-
-    Args:
-        said: what stands on it.
-        do: what the region hears.
-        value: the value that it hears.
-        main: whether it is what one does here as a rule.
-        more: further attributes.
-    """
+    """A button; the region hears `do` and `value`. `main` marks what one usually does here."""
     kind = "main" if main else None
     return element("button", said, type="button", data_do=do, data_value=value, class_=kind, **more)
 
 
 def tabs(names: Mapping[str, str], chosen: str) -> Markup:
-    """Return buttons of which one is chosen; the region hears ``tab``.
-
-    Args:
-        names: what stands on each, by value.
-        chosen: the value that is chosen.
-    """
+    """Buttons of which one is chosen, from values to what stands on each; the region hears ``tab``."""
     made = [
         element("button", said, type="button", data_do="tab", data_value=name,
                 aria_pressed="true" if name == chosen else "false")

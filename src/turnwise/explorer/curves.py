@@ -34,15 +34,10 @@ _WITHOUT_SYMBOLS = 60
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel of a chart.
+    """One panel of a chart, with its lines by name; T, I and F look the same everywhere.
 
-    Args:
-        title: what is above it.
-        lines: its lines by name; T, I and F look the same everywhere.
-        level: a line across, such as a threshold; None for none.
-        low: the lowest value of its axis.
-        high: the highest value of its axis; None for what the lines need.
-        dashed: names of lines that are dashed: those of the second of two that are compared.
+    `level` is a line across, such as a threshold. `low` and `high` end its axis; a `high` of None is what the
+    lines need. `dashed` names lines of the second of two conversations that are compared.
     """
 
     title: str
@@ -62,15 +57,10 @@ def chart_options(
     columns: int = 3,
     title: str = "",
 ) -> dict[str, Any]:
-    """Return the options of ECharts for some panels.
+    """The options of ECharts for some panels, left to right and down, `columns` in a row at most.
 
-    Args:
-        panels: the panels, left to right and down.
-        last: number of the last turn.
-        at: the turn that is chosen; None for none.
-        marks: words at a turn, such as where something fired.
-        columns: panels in a row at most.
-        title: what the chart shows, in words for screen readers.
+    `last` is the last turn, `at` the chosen one; `marks` are words at a turn, such as where something fired;
+    `title` is what screen readers say that the chart shows.
     """
     across = max(1, min(columns, len(panels)))
     rows = -(-len(panels) // across)
@@ -118,13 +108,7 @@ def chart_options(
 
 
 def show_chart(options: dict[str, Any], label: str, on_turn: Callable[[int], Any] | None = None) -> EChart:
-    """Show a chart in the page.
-
-    Args:
-        options: what `chart_options` gave.
-        label: what a screen reader calls it.
-        on_turn: is called with the turn of a point that is clicked on.
-    """
+    """Show a chart in the page, whose `options` lose their height; `on_turn` hears the turn of a clicked point."""
     from nicegui import ui
 
     def clicked(event: Any) -> Any:
@@ -139,7 +123,7 @@ def show_chart(options: dict[str, Any], label: str, on_turn: Callable[[int], Any
 
 
 def redraw(chart: EChart, options: dict[str, Any]) -> None:
-    """Draw a chart anew with other options."""
+    """Draw a chart anew with other options, which lose their height."""
     chart.style(f"height: {options.pop('height')}px")
     chart.options.clear()
     chart.options.update(options)
@@ -165,7 +149,7 @@ def _line(name: str, points: Points, place: int, panel: Panel, last: int) -> dic
 
 
 def _marked(panel: Panel, at: int | None, marks: Mapping[int, str], *, with_words: bool) -> dict[str, Any]:
-    """Return the lines across a panel: its level, the turn that is chosen, and where something happened."""
+    """The lines across a panel: its level, the chosen turn, and where something happened."""
     data: list[dict[str, Any]] = []
     if panel.level is not None:
         data.append({"yAxis": panel.level, "lineStyle": {"color": _QUIET, "type": "dotted"},

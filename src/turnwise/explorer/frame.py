@@ -64,14 +64,14 @@ def header(page: Page) -> None:
 
 
 def offer_exports(page: Page) -> None:
-    """Show the buttons of the exports that there are; for a view that sets `Page.csv` or draws a chart later."""
+    """Show the buttons of the exports that there are; again once a view sets `Page.csv` or draws a chart later."""
     from nicegui import ui
 
     ui.run_javascript(f"turnwise.offer({'true' if page.csv is not None else 'false'})")
 
 
 def failure(said: str) -> Markup:
-    """Return how a page tells that something went wrong."""
+    """What a page shows where something went wrong."""
     lines = said.split("\n")
     return element(
         "div", element("p", lines[0]), element("pre", "\n".join(lines[1:])) if lines[1:] else None,
@@ -80,7 +80,7 @@ def failure(said: str) -> Markup:
 
 
 def csv_text(rows: list[list[Any]]) -> str:
-    """Return rows as CSV; a cell that a spreadsheet would take for a formula is written as text.
+    """Rows as CSV; a cell that a spreadsheet would take for a formula is written as text.
 
     >>> csv_text([["id", "F"], ["=1+1", None]]).splitlines()
     ['id,F', "'=1+1,"]

@@ -14,12 +14,7 @@ _FLAG: Final = 3.2
 
 
 def small_graph(series: Sequence[tuple[int, float]], turns: int, flag: int | None = None) -> Markup:
-    """Return a small graph of values over turns, broken where a turn has none.
-
-    Args:
-        series: (turn, value in [0, 1]) in the order of turns.
-        turns: number of the last turn.
-        flag: the turn that gets a mark; None for none.
+    """A small graph of (turn, value in [0, 1]), in order, broken at turns without one, with a mark at turn `flag`.
 
     >>> "<path" in small_graph([(1, 0.0), (2, 1.0)], 2), "aria-label" in small_graph([], 3)
     (True, True)

@@ -16,13 +16,10 @@ _EMPTY: Final = frozenset({"br", "hr", "img", "input", "link", "meta", "col"})
 
 
 def element(tag: str, *children: Child, **attributes: str | float | bool | None) -> Markup:
-    """Return an element.
+    """An element; its tag is ours and never a text of others.
 
-    Args:
-        tag: its name, which is ours and never a text of others.
-        children: what it holds, or several of it in a list; None is nothing.
-        attributes: their values as text. ``class_`` is class, ``data_turn`` is data-turn; None and False leave one
-            out, True gives it without a value.
+    Markup stays as it is; other children, and values of attributes, become text. ``class_`` is class,
+    ``data_turn`` is data-turn; None and False leave an attribute out, True gives it without a value.
 
     >>> print(element("p", "<b>", element("b", "2"), class_="quiet", hidden=True))
     <p class="quiet" hidden>&lt;b&gt;<b>2</b></p>
@@ -40,12 +37,12 @@ def element(tag: str, *children: Child, **attributes: str | float | bool | None)
 
 
 def joined(*children: Child) -> Markup:
-    """Return what an element with these children holds."""
+    """What an element with these children holds."""
     return Markup("".join(map(_held, children)))
 
 
 def text_lines(text: str) -> Markup:
-    """Return a text of several lines as text; what could hide or forge something in it is made visible.
+    """A text of several lines as text; what could hide or forge something in it is made visible.
 
     >>> print(text_lines("one <br>\\n\\u202etwo"))
     one &lt;br&gt;
@@ -55,7 +52,7 @@ def text_lines(text: str) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """Return a name that may go on in the next line after its signs, such as an id in a narrow column.
+    """A name that may be broken after its signs, such as an id in a narrow column.
 
     >>> print(breakable("slow_boil<"))
     slow_<wbr>boil&lt;
@@ -70,7 +67,7 @@ def breakable(name: str) -> Markup:
 
 
 def document(title: str, body: Markup) -> str:
-    """Return a small page that stands alone and loads nothing."""
+    """A small page that stands alone and loads nothing."""
     style = element("style", Markup(_STYLE))
     head = element("head", element("meta", charset="utf-8"), element("title", f"{title} – turnwise"), style)
     return f"<!doctype html>{element('html', head, element('body', body), lang='en')}"

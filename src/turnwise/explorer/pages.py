@@ -1,4 +1,4 @@
-"""The views that there are, and what each is given: the record, the state in the address, and its place."""
+"""The views that there are, the page that each is given (record, state in the address), and its regions."""
 
 from __future__ import annotations
 
@@ -30,16 +30,7 @@ KEPT = ("run",)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view.
-
-    Args:
-        path: its address, such as ``/sequences``.
-        title: its name in the navigation.
-        order: its place in the navigation, from the left.
-        build: builds it.
-        listed: whether the navigation lists it.
-        keys: its own keys for the help, what a key does by key.
-    """
+    """A view; `order` is its place in the navigation, from the left, and `keys` are its own, for the help."""
 
     path: str
     title: str
@@ -55,7 +46,7 @@ _VIEWS: dict[str, View] = {}
 def page(
     path: str, title: str, *, order: int, listed: bool = True, keys: Mapping[str, str] | None = None
 ) -> Callable[[Build], Build]:
-    """Make a view of a function; the arguments are those of `View`. `views.MODULES` names its module."""
+    """Make a view of a function; the arguments are those of `View`. `views.MODULES` has to name its module."""
 
     def add(build: Build) -> Build:
         _VIEWS[path] = View(path, title, order, build, listed, keys)
@@ -65,12 +56,12 @@ def page(
 
 
 def views() -> list[View]:
-    """Return all views in the order of the navigation."""
+    """All views in the order of the navigation."""
     return sorted(_VIEWS.values(), key=lambda view: view.order)
 
 
 def address(path: str, state: Mapping[str, str]) -> str:
-    """Return the address of a view in a state; what is empty is left out.
+    """The address of a view in a state; what is empty is left out.
 
     >>> address("/sequences", {"run": "a b", "label": ""})
     '/sequences?run=a+b'
@@ -80,18 +71,10 @@ def address(path: str, state: Mapping[str, str]) -> str:
 
 
 class Page:
-    """A view that is open in a browser.
+    """A view that is open in a browser; `state` is what the address says beside the path, by name.
 
-    Args:
-        view: the view.
-        answers: what it asks.
-        client: the browser that looks at it.
-        state: what the address says beside the path, by name.
-
-    Attributes:
-        record: the record that is shown.
-        csv: returns the name of a file and the rows of what is on the screen, headings first; None where a view
-            has no table. A view sets it.
+    A view that has a table sets `csv`, which returns the name of a file and the rows on the screen, headings
+    first.
     """
 
     def __init__(self, view: View, answers: Answers, client: Client, state: Mapping[str, str]) -> None:
@@ -103,16 +86,11 @@ class Page:
         self.csv: Callable[[], tuple[str, list[list[Any]]]] | None = None
 
     def get(self, name: str, default: str = "") -> str:
-        """Return what the address says, or a default where it says nothing."""
+        """What the address says, or a default where it says nothing."""
         return self.state.get(name) or default
 
     def link(self, path: str | None = None, **changes: object) -> str:
-        """Return the address of this view with some changes, or of another view, which takes along the run.
-
-        Args:
-            path: address of the other view; None for this one.
-            changes: values by name; None takes one away.
-        """
+        """The address of this view, or of another with the run kept, with changes; None takes a value away."""
         state = {name: value for name, value in self.state.items() if path is None or name in KEPT}
         changed = {name: "" if value is None else str(value) for name, value in changes.items()}
         return address(path or self.view.path, {**state, **changed})
@@ -129,14 +107,13 @@ class Page:
         ui.navigate.history.replace(self.link())
 
     def run_name(self) -> str | None:
-        """Return the name of the run that the address names, or of the latest; None where there is none."""
+        """The run that the address names, or the latest; None where there is none."""
         return self.get("run") or self.record.latest_run()
 
     async def ask(self, job: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        """Return what a job of the data layer gives, which runs in a thread so that the page goes on living.
+        """What a job of the data layer gives; it runs in a thread, so that the page goes on living.
 
-        Raises:
-            CancelledError: the page was left in the meantime, so that nothing can be shown on it any more.
+        Raises CancelledError where the page was left in the meantime, since nothing can be shown on it any more.
         """
         given = await asyncio.to_thread(job, *args, **kwargs)
         if self._client.is_deleted:
@@ -148,14 +125,8 @@ class Region:
     """A part of a page that shows markup, and hears what is done in it.
 
     A click on what has ``data-do`` calls ``on(do, value)`` with that and its ``data-value``; a change of a field
-    calls ``on(name, value)`` with its name, and so does typing into one that has ``data-live``.
-
-    Args:
-        content: what it shows at first.
-        on: is called with what was done; it may be async.
-        label: what a screen reader calls it; None where it needs no name.
-        classes: CSS classes.
-        live: whether a screen reader tells what changes in it.
+    calls ``on(name, value)`` with its name, and so does typing into one that has ``data-live``. `on` may be async.
+    A screen reader calls it by its `label`, and where it is `live` tells what changes in it.
     """
 
     def __init__(

@@ -18,14 +18,9 @@ _FAR = 0.85
 def score_chart(
     attacks: Sequence[int], benign: Sequence[int], low: float, high: float, threshold: float
 ) -> Markup:
-    """Return how scores of attacks (upward) and benign conversations (downward) lie beside a threshold.
+    """How scores of attacks (upward) and benign conversations (downward) lie beside a threshold.
 
-    Args:
-        attacks: how many attacks fall into each of equal parts of `low` to `high`.
-        benign: likewise of benign conversations.
-        low: least score.
-        high: highest score.
-        threshold: score from which a conversation is flagged.
+    `attacks` and `benign` are how many fall into each of equal parts of `low` to `high`.
     """
     most = {"attack": max(*attacks, 1), "benign": max(*benign, 1)}  # each side has a scale of its own
     inner = _WIDTH - _LEFT - _RIGHT

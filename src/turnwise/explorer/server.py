@@ -18,15 +18,7 @@ PASSWORD: Final = "TURNWISE_EXPLORER_PASSWORD"
 
 
 def access_for(host: str, password: str | None) -> Access:
-    """Return what opens an explorer on an address: a token on this machine alone, else a password.
-
-    Args:
-        host: address or name that it listens on.
-        password: the password; None for none.
-
-    Raises:
-        UsageError: others reach the address and there is no password, or it is too short.
-    """
+    """What opens an explorer on an address: its password, or without one a token, on this machine alone."""
     if password is None and not _is_loopback(host):
         raise UsageError(
             f"{host} is reached from other machines: set a password in {PASSWORD}, or leave --host at 127.0.0.1 "
@@ -36,18 +28,7 @@ def access_for(host: str, password: str | None) -> Access:
 
 
 def explore(record: Record, access: Access, host: str, port: int, told: Callable[[str], None]) -> None:
-    """Serve the explorer until a signal ends it.
-
-    Args:
-        record: what it shows; it stays open.
-        access: what opens it.
-        host: address or name to listen on.
-        port: port to listen on; 0 for a free one.
-        told: told the address, once it listens.
-
-    Raises:
-        UsageError: it can't listen there.
-    """
+    """Serve until a signal ends it; port 0 is a free one, and `told` hears the address once it listens."""
     import uvicorn
 
     from turnwise.explorer.app import create_app

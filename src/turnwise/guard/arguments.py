@@ -17,15 +17,14 @@ _NAMED: Final = {True: "true", False: "false", None: "null"}
 
 
 class _Object(list[tuple[str, Any]]):
-    """The keys and values of a JSON object, also those of a key that comes twice."""
+    """A JSON object as its pairs, so that a key that comes twice is kept twice."""
 
 
 class Arguments:
-    """The arguments of a tool call.
+    """The arguments of a tool call, as the model gave them (`raw`) and as a text to check.
 
-    Args:
-        raw: the arguments as the model gave them. Of JSON the text has each key and each value decoded, a value of
-            one word behind its key, another one on lines of its own. What is not JSON is its own text.
+    The text of JSON has each key and value decoded: a value of one word behind its key, others on lines of their
+    own. What is not JSON is its own text.
 
     >>> arguments = Arguments('{"to": "ann@example.com", "text": "See you \\\\u0061t 9"}')
     >>> print(arguments.text)
@@ -57,12 +56,7 @@ class Arguments:
         self.text = "".join(parts)
 
     def redacted(self, redactions: Iterable[Sequence[Redaction]]) -> str:
-        """Return the arguments with what guardrails replace.
-
-        Args:
-            redactions: of each guardrail that replaces something, in order and by offsets in what the one before
-                left of the text.
-        """
+        """The arguments with redactions; each guardrail's offsets count in what the one before left of it."""
         text, leaves = self.text, self._leaves
         for some in redactions:
             text, leaves = _replaced(text, leaves, some)
@@ -76,7 +70,7 @@ class Arguments:
 
 
 def _told(value: Any) -> Iterator[tuple[str, bool]]:
-    """Yield a value as text in pieces, and of each whether it is a key or value."""
+    """Yield a value as text in pieces, each with whether it is a key or value."""
     if isinstance(value, _Object):
         for place, (key, item) in enumerate(value):
             yield ("\n" if place else ""), False
@@ -103,7 +97,7 @@ def _text(value: Any) -> str:
 def _replaced(
     text: str, leaves: Sequence[tuple[int, int]], redactions: Sequence[Redaction]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text with stretches replaced, and where keys and values then stand."""
+    """A text with stretches replaced, and where its keys and values then stand."""
     parts, end = [], 0
     for redaction in redactions:
         parts += [text[end : redaction.start], redaction.placeholder]
@@ -113,7 +107,7 @@ def _replaced(
     shifts = list(accumulate(grown, initial=0))
 
     def moved(at: int) -> int:
-        """Return where an offset is; one within a stretch is behind its placeholder."""
+        """Where an offset moves to; one within a replaced stretch goes behind its placeholder."""
         whole = bisect_right(ends, at)
         within = bisect_left(starts, at)
         return (ends[whole] + shifts[whole + 1]) if within > whole else at + shifts[whole]
@@ -122,7 +116,7 @@ def _replaced(
 
 
 def _written(value: Any, leaves: Iterator[tuple[str, str]]) -> str:
-    """Return a value as JSON, with each key and value as it is now; one that changed is a text."""
+    """A value as JSON, with each key and value as it is now; one that changed is written as a string."""
     if isinstance(value, _Object):
         pairs = [(_leaf(key, leaves), _written(item, leaves)) for key, item in value]
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"

@@ -1,4 +1,4 @@
-"""Guardrails built from what a configuration says of them, with each setting checked against its annotation."""
+"""Builds guardrails from a configuration, and checks each setting against its annotation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,7 @@ OnName = Literal["input", "output", "both", "tool_call", "tool_result", "tools",
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """What may be set of every guardrail, beside its own settings; see `Step.of`.
-
-    Args:
-        name: how results name it; the name of the guardrail where it is left out.
-        enabled: whether it runs.
-        on: which texts it looks at: one name, or a list of them.
-        action: the strictest action that it may take.
-        on_error: what becomes of a text that it failed to check.
-        timeout: seconds after which it has failed; null for no limit.
-        stream_every: characters of a response that comes in pieces after which it is asked about what came so
-            far; null for at the end alone.
-    """
+    """What may be set of every guardrail, beside its own settings; see `Step.of`."""
 
     name: str | None = None
     enabled: bool = True
@@ -50,13 +39,7 @@ class StepSettings:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A guardrail of a configuration, not built yet.
-
-    Args:
-        kind: name under which it is registered, or the guardrail itself.
-        place: where it stands in the configuration.
-        settings: everything that is set of it.
-    """
+    """A guardrail of a configuration, not built yet; `kind` is its registered name or the guardrail itself."""
 
     kind: str | Guardrail
     place: Place
@@ -74,12 +57,9 @@ class Entry:
 
 
 def read_entry(item: object, place: Place, lines: Lines) -> Entry:
-    """Read ``name``, ``{name: {setting: value}}``, ``{use: name or guardrail, setting: value}`` or a guardrail.
+    """Read ``name``, ``{name: {setting: value}}``, ``{use: name, setting: value}``, a guardrail or a function.
 
-    A guardrail may be a plain function from a check to a finding.
-
-    Raises:
-        GuardError: it is none of these.
+    The value of ``use`` may be a guardrail or a function as well; a function is one from a check to a finding.
     """
     if inspect.isfunction(item):
         item = guardrail_of(item)()
@@ -97,16 +77,7 @@ def read_entry(item: object, place: Place, lines: Lines) -> Entry:
 
 
 def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
-    """Return a guardrail, built, with what is set of every guardrail.
-
-    Args:
-        entry: the guardrail.
-        lines: the lines of the configuration, for errors.
-        folder: what files that its settings name are relative to; None for the folder that the program runs in.
-
-    Raises:
-        GuardError: it can't be built.
-    """
+    """Build a guardrail; files that its settings name are relative to `folder`, or to where the program runs."""
     common = StepSettings.__dataclass_fields__
     shared = {key: value for key, value in entry.settings.items() if key in common}
     own = {key: value for key, value in entry.settings.items() if key not in common}
@@ -148,18 +119,7 @@ def build_guardrail(
     place: Place = (),
     lines: Lines = NO_LINES,
 ) -> Guardrail:
-    """Return a guardrail from settings as a configuration file has them, each checked against its annotation.
-
-    Args:
-        factory: its class.
-        name: how errors name it.
-        settings: value by setting.
-        place: where they stand in the configuration.
-        lines: the lines of that, for errors.
-
-    Raises:
-        GuardError: an unknown or missing setting, a value that does not fit, or the factory failed.
-    """
+    """Build a guardrail from settings as a file has them; every error, also of its class, is a `GuardError`."""
     signature = inspect.signature(factory)
     known = [*StepSettings.__dataclass_fields__, *signature.parameters]
     check_keys(settings, known, place, lines)
@@ -178,17 +138,7 @@ def build_guardrail(
 
 
 def settings_of(kind: type[Any], data: object, place: Place, lines: Lines) -> Any:
-    """Return a dataclass of settings from a mapping, each checked against its annotation.
-
-    Args:
-        kind: the dataclass.
-        data: value by setting.
-        place: where the mapping stands in the configuration.
-        lines: the lines of that, for errors.
-
-    Raises:
-        GuardError: no mapping, an unknown setting, or a value that does not fit.
-    """
+    """A dataclass of settings from a mapping, each value checked against its annotation."""
     if not isinstance(data, Mapping):
         raise lines.error(place, f"give a mapping of settings, not {type(data).__name__}")
     check_keys(data, kind.__dataclass_fields__, place, lines)
@@ -201,22 +151,14 @@ def settings_of(kind: type[Any], data: object, place: Place, lines: Lines) -> An
 
 
 def check_keys(data: Mapping[Any, Any], known: typing.Iterable[str], place: Place, lines: Lines) -> None:
-    """Refuse a mapping with a key that is not known.
-
-    Raises:
-        GuardError: it has one; the message names those that are known.
-    """
+    """Refuse a mapping with an unknown key."""
     for key in data:
         if key not in known:
             raise lines.error((*place, str(key)), str(UnknownNameError("key", str(key), known)))
 
 
 def checked(value: object, hint: Any, place: Place, lines: Lines) -> Any:
-    """Return a value as its annotation has it.
-
-    Raises:
-        GuardError: it does not fit; the message says what does.
-    """
+    """A value as its annotation has it, or a `GuardError` that says what would fit."""
     from pydantic import ValidationError
 
     try:

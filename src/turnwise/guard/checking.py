@@ -1,4 +1,4 @@
-"""How a text is checked: guardrail after guardrail, then a record with its turn, and the result."""
+"""Checks a text: runs the guardrails in order, keeps what they say with its turn, and makes the result."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run_check(
     forged: str = "",
     names: Iterable[str] = (),
 ) -> CheckRun:
-    """Run the guardrails of one side in order, here or where the steps go that are yielded."""
+    """Run the guardrails of a text in order: `here`, or by yielding each step to whoever awaits it."""
     tool = check.tool
     content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
     details: list[Detail] = []
@@ -127,7 +127,7 @@ def conclude(
     *,
     blocked: bool,
 ) -> PipelineResult:
-    """Keep with its turn what the guardrails said, and what none could read; return the result and tell it."""
+    """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
     read = side if tool is None else tool.kind
     names = setup.names[read]
@@ -227,18 +227,14 @@ def refused(
 
 
 def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
-    """Tell the audit of a check, where there is one."""
+    """Write a check to the audit, where there is one."""
     if setup.audit is not None:
         event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock(), setup.tenant)
         setup.audit.write(event)
 
 
 def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[tuple[str, Detail]]) -> None:
-    """Log a line for each guardrail that blocked a text or failed to check it, with nothing of any text.
-
-    The conversation is logged as a hash, which is what the audit writes for a private name. The turn is None for a
-    prompt that a rate limit refused.
-    """
+    """Log a line for each guardrail that blocked a text or failed to check it, with nothing of any text."""
     for name, detail in said:
         failed = detail.status is Status.FAILED
         if failed or detail.blocked:
@@ -246,8 +242,8 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
                 logging.WARNING if failed else logging.INFO,
                 "%s: conversation=%s turn=%s kind=%s guardrail=%s action=%s",
                 "failed" if failed else "blocked",
-                pseudonym(conversation_id),
-                "none" if turn is None else turn,
+                pseudonym(conversation_id),  # a hash, as the audit writes a private name
+                "none" if turn is None else turn,  # a rate limit refused the prompt
                 kind,
                 name,
                 "block" if detail.blocked else detail.action or "allow",
@@ -267,7 +263,7 @@ def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: 
 
 
 def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail) -> PipelineResult:
-    """Return a result, and keep it with its turn, after its state could not be kept."""
+    """Amend a result, and what its turn keeps of it, after its state could not be kept."""
     trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
@@ -296,7 +292,7 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
 
 
 def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, Detail]) -> Detail | None:
-    """Return why no guardrail is asked about a text, which is told in `extra`; None where they are."""
+    """Why no guardrail is asked about a text, also noted in `extra`; None where they are asked."""
     held, most, length = None, setup.config.max_characters, len(check.text)
     if length > most and setup.mode is not Mode.OFF:
         extra[TOO_LONG] = setup.told(_refused_length(length, most))
@@ -309,13 +305,11 @@ def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, D
 
 
 def _out_of_time(setup: Setup, stopped: WorkStopped, steps: Iterable[Step]) -> Detail:
-    """Return what is told of a text whose time was up before these guardrails had checked it."""
     names = ", ".join(step.name for step in steps if step.enabled)
     return setup.told(failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}"))
 
 
 def _refused_length(length: int, most: int) -> Detail:
-    """Return what is told of a text that is too long to be checked."""
     reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
@@ -323,7 +317,7 @@ def _refused_length(length: int, most: int) -> Detail:
 def _told(
     setup: Setup, check: Check, unread: str, forged: str, names: Iterable[str], *, here: bool
 ) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
-    """Return what is told beside the text: of its names, what nobody read, and what the model never said."""
+    """What is told beside the guardrails: of names, of what nobody read, and of what the model never said."""
     sides = check.turn.participants
     plain = sides is not None and setup.clean_names.issuperset((sides.initiator, sides.responder))
     extra: dict[str, Detail] = {}
@@ -341,7 +335,7 @@ def _told(
 
 
 def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
-    """Return the checks of a turn after one more; earlier ones that can't be read are left out."""
+    """The checks of a turn after one more; earlier ones that can't be read are left out."""
     if before is not None and not isinstance(before, TurnRecord):
         before = _readable(number, before)
     if before is None:
@@ -360,7 +354,6 @@ def _readable(number: int, before: object) -> TurnRecord | None:
 
 
 def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: object) -> TurnRecord:
-    """Return the checks of a turn after one of a call or a result."""
     known = _readable(number, before) or TurnRecord(None, None, record.pipeline_type)
     section, identity = part
     records: Records = getattr(known, section)
@@ -369,7 +362,7 @@ def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: o
 
 
 def with_text_beside(before: object, identity: str) -> object:
-    """Return the checks of a turn whose response turned out to be a text beside calls: the check moves there."""
+    """The checks of a turn after its response turned out to be a text beside calls: its check moves there."""
     known = before if isinstance(before, TurnRecord) else _readable(1, before)
     if known is None or known.output is None:
         return before
@@ -377,7 +370,7 @@ def with_text_beside(before: object, identity: str) -> object:
 
 
 def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
-    """Let a call or result go on with what guardrails replaced in it, which the text of the check then is."""
+    """Write a call or result back with what was replaced in it; the text of the check becomes that."""
     if tool.arguments is not None:
         redactions = [detail.redactions for detail in details if detail.redactions]
         check.text = tool.arguments.redacted(redactions) if redactions else check.text
@@ -386,7 +379,7 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:
-    """Return a stance; as the object that the turn keeps already where it is equal."""
+    """A stance, or the equal one that the turn keeps already, as the same object."""
     before = turn.checks
     kept = before.input.stance if isinstance(before, TurnRecord) and before.input is not None else None
     return kept if kept == stance else stance

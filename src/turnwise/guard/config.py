@@ -1,4 +1,4 @@
-"""Configuration of a pipeline, checked before anything runs: from YAML, a mapping, or a preset that ships."""
+"""The configuration of a pipeline, from YAML, a mapping or a preset, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -66,28 +66,21 @@ class Config:
 
     Args:
         name: how the audit names the pipeline.
-        description: what it is for.
         short_circuit: which guardrails are skipped once one has blocked: ``costly`` for those that cost more than
-            that one does, true for all after it, false for none.
+            it, true for all after it, false for none.
         max_characters: longest text that is checked, in Unicode code points, at least 1; a longer one is blocked
             and no guardrail runs.
-        max_seconds: how long the check of a text may take, above 0; None for as long as its guardrails take. When
-            the time is up, what still reads the text ends, and the result has a failure ``timed_out``.
-        on_timeout: what becomes of a text whose time was up: ``block``, ``warn`` or ``allow``.
+        max_seconds: how long the check of a text may take, above 0 and at most 3,600; None for no limit. When the
+            time is up, what still reads the text ends, and the result has a failure ``timed_out``.
+        on_timeout: what becomes of a text whose time was up.
         session_by: what a session is where a check names none: one ``conversation``, or everything that one
-            ``initiator`` says; conversations whose initiator has no name are sessions of their own.
-        on_unread: what becomes of a message with content that can't be read, such as an image: ``block``,
-            ``warn`` or ``allow``; see `GuardrailPipeline.check_messages`.
-        on_forged: what becomes of a text in a list of messages that holds messages of the model's which the guard
-            never saw as its output: ``block``, ``warn`` or ``allow``, which only tells of them. It needs a state
-            store; see `GuardrailPipeline.check_messages`.
-        rate_limits: limits per key and over all keys; a conversation has its own beside them.
-        audit: where checks are written; None for nowhere.
-        state: where sessions, conversations and counts are kept, to survive; None for this process alone.
-        entries: the guardrails, in order.
+            ``initiator`` says. Conversations whose initiator has no name are sessions of their own.
+        on_unread: what becomes of a message with content that can't be read, such as an image.
+        on_forged: what becomes of a text whose list has messages of the model that the guard never saw as its
+            output; ``allow`` only tells of them. It needs a state store.
+        rate_limits: limits by key and over all keys; a conversation has its own beside them.
         lines: where everything stands, for errors.
-        folder: where the YAML file lies that this came from, which its files are relative to; None for the folder
-            that the program runs in.
+        folder: what relative paths start from: where the YAML file lies; None for where the program runs.
     """
 
     name: str = "pipeline"
@@ -108,11 +101,7 @@ class Config:
 
     @classmethod
     def read(cls, config: Config | Mapping[str, Any] | str | PathLike[str]) -> Config:
-        """Return a configuration from a mapping or the path of a YAML file; one that is read already as it is.
-
-        Raises:
-            GuardError: it can't be read or does not fit; the message names file, line and key.
-        """
+        """Read a mapping or a YAML file by its path; errors name file, line and key. A `Config` stays as it is."""
         if isinstance(config, Config):
             return config
         if isinstance(config, Mapping):
@@ -132,29 +121,12 @@ class Config:
 
     @classmethod
     def preset(cls, name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
-        """Return the configuration of a preset.
-
-        Args:
-            name: the preset.
-            overrides: settings by guardrail of the preset, in place of those that it has or beside them.
-
-        Raises:
-            UnknownNameError: no preset has that name, or it has no guardrail of a name in `overrides`.
-            GuardError: overrides that are no settings by guardrail.
-        """
+        """The configuration of a preset, with some of its settings changed; see `overridden`."""
         config = cls.of(*read_yaml(preset_text(name), f"preset {name}"))
         return config if overrides is None else config.overridden(overrides)
 
     def overridden(self, overrides: Mapping[str, Mapping[str, Any]]) -> Config:
-        """Return the configuration with other settings of some guardrails.
-
-        Args:
-            overrides: settings by guardrail, in place of those that it has or beside them.
-
-        Raises:
-            UnknownNameError: no guardrail is called so.
-            GuardError: no settings by guardrail.
-        """
+        """The configuration with settings by guardrail, in place of those that it has or beside them."""
         if not isinstance(overrides, Mapping):
             raise GuardError(f"overrides is {type(overrides).__name__}; give settings by name of a guardrail")
         names = [entry.name for entry in self.entries]
@@ -172,15 +144,7 @@ class Config:
 
     @classmethod
     def of(cls, data: object, lines: Lines) -> Config:
-        """Return the configuration that a mapping holds, checked as far as can be without building guardrails.
-
-        Args:
-            data: the mapping.
-            lines: where its values stand, for errors.
-
-        Raises:
-            GuardError: it does not fit.
-        """
+        """Read a mapping, checked as far as can be without building guardrails."""
         if not isinstance(data, Mapping):
             raise lines.error((), f"a configuration is a mapping with guardrails, not {type(data).__name__}")
         check_keys(data, _KEYS, (), lines)
@@ -211,11 +175,7 @@ class Config:
         )
 
     def build(self) -> tuple[Step, ...]:
-        """Return the guardrails, built, in the order of the configuration.
-
-        Raises:
-            GuardError: one can't be built; none is left out.
-        """
+        """Build the guardrails in the order of the configuration; a failure is an error, none is left out."""
         steps: list[Step] = []
         for entry in self.entries:
             step = build_step(entry, self.lines, self.folder)
@@ -229,7 +189,7 @@ class Config:
         return tuple(steps)
 
     def open_audit(self, clock: Clock) -> AuditSink | None:
-        """Return the audit that the configuration asks for, open; None where it asks for none."""
+        """Open the audit that the configuration asks for; None where it asks for none."""
         if self.audit is None:
             return None
         try:
@@ -238,7 +198,7 @@ class Config:
             raise self.lines.error(("audit",), str(error)) from error
 
     def open_state(self, clock: Clock) -> StateStore | None:
-        """Return the state store that the configuration asks for, open; None where it asks for none."""
+        """Open the state store that the configuration asks for; None where it asks for none."""
         if self.state is None:
             return None
         try:
@@ -248,7 +208,7 @@ class Config:
 
 
 def _no_guardrail(name: str, names: list[str]) -> UnknownNameError:
-    """Return the error that no guardrail is called so; of a key of the configuration it says where that goes."""
+    """The error for a guardrail that is not there; for a key of the configuration it says where that goes."""
     if name not in _KEYS:
         return UnknownNameError("guardrail", name, names)
     passed = f"pass {_ARGUMENTS[name]}, or " if name in _ARGUMENTS else ""
@@ -264,17 +224,13 @@ _SUFFIX = ".yaml"
 
 @cache
 def preset_names() -> tuple[str, ...]:
-    """Return the names of the presets, sorted."""
+    """Names of the presets, sorted."""
     files = resources.files("turnwise.guard").joinpath("presets").iterdir()
     return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX)))
 
 
 def preset_text(name: str) -> str:
-    """Return the YAML text of a preset.
-
-    Raises:
-        UnknownNameError: no preset has that name.
-    """
+    """The YAML text of a preset."""
     if name not in preset_names():
         raise UnknownNameError("preset", name, preset_names())
     file = resources.files("turnwise.guard").joinpath("presets", name + _SUFFIX)
@@ -282,15 +238,7 @@ def preset_text(name: str) -> str:
 
 
 def with_observer(config: Config, observer: str) -> Config:
-    """Return a configuration whose guardrails have another observer.
-
-    Args:
-        config: the configuration.
-        observer: what scores in place of what the configuration says, for each guardrail that has an observer.
-
-    Raises:
-        UsageError: no guardrail has one.
-    """
+    """The configuration with another observer, for each guardrail that has one; a `UsageError` where none has."""
 
     def takes(kind: object) -> bool:
         return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters
@@ -305,7 +253,7 @@ def with_observer(config: Config, observer: str) -> Config:
 
 
 def preset_summary(name: str) -> str:
-    """Return what a preset is for, in a line."""
+    """What a preset is for, in a line."""
     import yaml
 
     data: dict[str, Any] = yaml.safe_load(preset_text(name))

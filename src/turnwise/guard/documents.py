@@ -17,7 +17,7 @@ from turnwise.sessions import Stance
 
 
 class Slotted:
-    """Tells a record from other values; asking an abstract class would take a call of its own."""
+    """Base by which records are told from other values; asking an abstract class would take a call of its own."""
 
     __slots__ = ()
 
@@ -48,8 +48,6 @@ def record(kind: Kind) -> Kind:
 
 
 class _Fields(Slotted):
-    """What can be done with the fields of a record."""
-
     __slots__ = ()
 
     own: ClassVar[tuple[str, ...]] = ()
@@ -62,12 +60,11 @@ class _Fields(Slotted):
     """Returns the values of the keys."""
 
     def json_values(self) -> dict[str, Any]:
-        """Return a new dict of the JSON values."""
         values = zip(self.public, self.read(self), strict=True)
         return {name: value if type(value) in _JSON else plain(value) for name, value in values}
 
     def replaced(self, **changes: object) -> Self:
-        """Return one like it, with other values for some fields."""
+        """One like it, with other values for some fields."""
         return type(self)(**({name: getattr(self, name) for name in self.own} | changes))
 
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
@@ -75,10 +72,7 @@ class _Fields(Slotted):
 
 
 class Record(_Fields, Mapping[str, Any]):
-    """A slotted object that is also a mapping from field to JSON value, or to another record.
-
-    A long conversation keeps these for every turn; as dicts they would take three times the memory.
-    """
+    """A slotted mapping from field to JSON value or record; dicts would take three times the memory."""
 
     __slots__ = ()
 
@@ -90,7 +84,7 @@ class Record(_Fields, Mapping[str, Any]):
         return value if isinstance(value, _AS_IT_IS) else plain(value)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, or the default."""
+        """The value of a key, or the default."""
         return self[key] if key in self.public else default
 
     def __contains__(self, key: object) -> bool:
@@ -110,8 +104,7 @@ class Record(_Fields, Mapping[str, Any]):
 class Document(_Fields, dict[str, Any]):
     """A record that is a read-only dict of its JSON values.
 
-    The values are in the dict itself, made once: encoders such as orjson and pydantic read a dict without asking
-    its methods.
+    The values are in the dict itself, made once: encoders such as orjson and pydantic don't ask its methods.
     """
 
     __slots__ = ()
@@ -121,7 +114,7 @@ class Document(_Fields, dict[str, Any]):
         dict.update(self, self.json_values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict of one's own, of JSON values."""
+        """A dict of your own, of JSON values."""
         return self.json_values()
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
@@ -144,7 +137,7 @@ class Document(_Fields, dict[str, Any]):
 
 @cache
 def _teach_yaml() -> None:
-    """Tell PyYAML, which writes no subclass of dict by itself, how to write documents."""
+    """Tell PyYAML how to write documents; by itself it writes no subclass of dict."""
     from yaml.representer import Representer, SafeRepresenter  # what its dumpers inherit from
 
     for kind in (SafeRepresenter, Representer):
@@ -152,7 +145,7 @@ def _teach_yaml() -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a record as JSON has it."""
+    """A value of a record as JSON has it."""
     kind = type(value)
     if kind in _JSON:
         return value
@@ -166,7 +159,7 @@ def plain(value: Any) -> Any:
 
 
 def as_json(value: Any, depth: int = 0) -> Any:
-    """Return what foreign code gave as JSON has it; what JSON lacks becomes null, or the name of its type."""
+    """A value from foreign code as JSON has it; what JSON lacks becomes null, or the name of its type."""
     if isinstance(value, str | bool | int):
         return value if isinstance(value, bool) else str.__str__(value) if isinstance(value, str) else int(value)
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""Values that anybody may have written, read as the type that each should have.
+"""Reads values that anybody may have written as the types that they should have.
 
-What can't be read is a `GuardMetadataError` that says what is wrong, and where. Keys that are not known are passed
-over; a key that is missing has its default where there is one.
+What can't be read is a `GuardMetadataError` that says what is wrong, and where. Unknown keys are passed over; a
+missing one has its default where there is one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,6 @@ class GuardMetadataError(GuardError):
 class Field:
     """A value and where it stands, with one method for each type that it may have. None stands for missing.
 
-    Args:
-        value: the value.
-        where: where it stands, for the error.
-
     >>> Field({"blocked": "yes"}, "check").get("blocked").flag()
     Traceback (most recent call last):
         ...
@@ -47,7 +43,7 @@ class Field:
         raise GuardMetadataError(f"{self.where or 'it'} is {shown(self.value)}, not {expected}")
 
     def mapping(self) -> Mapping[str, Any]:
-        """Return an object with keys; an empty one where it is missing."""
+        """An object with keys; an empty one where it is missing."""
         if self.value is None:
             return {}
         if not isinstance(self.value, Mapping):
@@ -55,7 +51,7 @@ class Field:
         return self.value
 
     def get(self, key: str) -> Field:
-        """Return the value of a key of an object."""
+        """The value of a key of an object."""
         return Field(self.mapping().get(key), f"{self.where}.{key}" if self.where else key)
 
     def pairs(self) -> Iterator[tuple[str, Field]]:
@@ -71,7 +67,7 @@ class Field:
             yield Field(item, f"{self.where}[{place}]")
 
     def text(self, default: str | None = None) -> str:
-        """Return text; the default, where there is one, for what is missing."""
+        """A text; the default, where there is one, if it is missing."""
         if self.value is None and default is not None:
             return default
         if not isinstance(self.value, str):
@@ -79,17 +75,17 @@ class Field:
         return self.value
 
     def optional(self) -> str | None:
-        """Return text, or None where it is missing."""
+        """A text, or None where it is missing."""
         return None if self.value is None else self.text()
 
     def flag(self) -> bool:
-        """Return true or false; false where it is missing."""
+        """True or false; false where it is missing."""
         if self.value is not None and not isinstance(self.value, bool):
             self.wrong("true or false")
         return bool(self.value)
 
     def whole(self) -> int:
-        """Return a whole number from 0; 0 where it is missing."""
+        """A whole number from 0; 0 where it is missing."""
         if self.value is None:
             return 0
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
@@ -97,7 +93,7 @@ class Field:
         return self.value
 
     def number(self, least: float = -math.inf, most: float = math.inf) -> float:
-        """Return a finite number in a range."""
+        """A finite number in a range."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.wrong("a number")
         if not (abs(self.value) <= 1e300 and least <= self.value <= most):
@@ -105,12 +101,12 @@ class Field:
         return float(self.value)
 
     def limit(self) -> float | None:
-        """Return a threshold: a number, or None for one that is never reached."""
+        """A threshold; None, also for infinity, where it is never reached."""
         endless = isinstance(self.value, float) and math.isinf(self.value)
         return None if self.value is None or endless else self.number()
 
     def time(self) -> datetime:
-        """Return a time in UTC; one without a zone is taken for UTC."""
+        """A time in UTC; one without a zone is taken for UTC."""
         if self.value is None:
             self.wrong("a time such as 2025-01-31T12:00:00+00:00")
         try:
@@ -120,7 +116,7 @@ class Field:
             self.wrong("a time such as 2025-01-31T12:00:00+00:00")
 
     def member(self, kind: type[_Member], default: _Member) -> _Member:
-        """Return a member of an enum by its value; the default where it is missing."""
+        """A member of an enum by its value; the default where it is missing."""
         if self.value is None:
             return default
         try:
@@ -130,5 +126,5 @@ class Field:
 
 
 def shown_key(name: str) -> str:
-    """Return a key for a message: a plain name as it is, another one quoted and cut."""
+    """A key for a message: a plain name as it is, another one quoted and cut."""
     return name if name.isascii() and name.replace("_", "").isalnum() and len(name) < 64 else shown(name)

@@ -1,4 +1,4 @@
-"""Forgetting a person or a conversation: in the state store, in this process and in the audit; and the receipt."""
+"""Forgets a person or a conversation in the state store, in this process and in the audit, with a receipt."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Forgotten:
 
 @dataclass(slots=True)
 class _Removed:
-    """What was removed from a state store so far."""
+    """What was removed from a state store so far; `old` says whether something past its time was."""
 
     sessions: int = 0
     limits: int = 0
@@ -76,7 +76,6 @@ class _Removed:
     old: bool = False
 
     def add(self, other: _Removed) -> None:
-        """Count what was removed elsewhere."""
         self.sessions += other.sessions
         self.limits += other.limits
         self.names += other.names
@@ -84,7 +83,7 @@ class _Removed:
 
 
 def forget_person(setup: Setup, name: str) -> Forgotten:
-    """Forget a person in what a pipeline runs by; see `GuardrailPipeline.forget`."""
+    """Forget a person; see `GuardrailPipeline.forget`."""
     now = setup.clock()
     checked_name(name, "the name")
     limits = setup.limits.forget(name)
@@ -99,7 +98,7 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
 
 
 def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
-    """Forget a conversation in what a pipeline runs by; see `GuardrailPipeline.forget_conversation`."""
+    """Forget a conversation; see `GuardrailPipeline.forget_conversation`."""
     now = setup.clock()
     removed = _Removed()
     if setup.lists is not None and setup.lists.forget(conversation_id):
@@ -125,16 +124,8 @@ def forget_in(
 ) -> Forgotten:
     """Forget a person or a conversation in stores and audits that no pipeline has open.
 
-    Args:
-        stores: the state stores, or parts of one.
-        audits: locations of audits, as for `read_audit`.
-        person: the name, or the digest of a session; None for a conversation.
-        conversation_id: the conversation.
-        tenant: whose events of the audits count; None for everybody's.
-        now: the present time, aware.
-
-    Raises:
-        TurnwiseError: a store or an audit can't be read or written.
+    `person` is a name or the digest of a session, None for a conversation. Only the events of `tenant` count, or
+    everybody's where it is None.
     """
     from turnwise.guard.audit.table import erase_audit
 
@@ -154,13 +145,7 @@ def forget_in(
 
 
 def whose(conversations: Iterable[str], person: str | None, tenant: str | None) -> Wanted:
-    """Return what tells whether an event of an audit is of some conversations, or of a person.
-
-    Args:
-        conversations: their names; forks of them count as well.
-        person: the name of a participant or session, in any spelling; None for nobody.
-        tenant: whose events count; None for everybody's.
-    """
+    """A test whether an audit event is about these conversations, their forks, or a person in any spelling."""
     chats = frozenset(written for name in conversations for written in names_of(name))
     forks = tuple(f"{name}~" for name in chats)
     people = frozenset(spellings_of(person))
@@ -178,7 +163,7 @@ def whose(conversations: Iterable[str], person: str | None, tenant: str | None) 
 
 
 def _people(sides: Mapping[str, Any]) -> list[str]:
-    """Return the names of the participants who are people, as they are and in the form of all spellings."""
+    """Names of the participants who are people, as they are and in the form of all spellings."""
     named = [
         str(sides.get(side) or "")
         for side in ("initiator", "responder")
@@ -228,7 +213,7 @@ def _conversation_in(store: StateStore, conversation_id: str, now: datetime) -> 
 def _remove(
     store: StateStore, key: str, stored: StoredConversation | None, now: datetime, removed: _Removed
 ) -> None:
-    """Remove a conversation, its places, and its session where that is its own."""
+    """Remove a conversation, its places in lists of messages, and its session where that is its own."""
     name = key if stored is None else str(stored.data["conversation_id"])
     note_forgotten(store, [conversation_key(name)], now)
     store.remove(STORED, key)
@@ -239,7 +224,6 @@ def _remove(
 
 
 def _remove_links(store: StateStore, conversation_id: str) -> None:
-    """Remove the places of a conversation, by which lists of messages are recognised."""
     for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
         store.remove(LINK, key)
 

@@ -1,4 +1,4 @@
-"""Guardrails of one's own that are no class with a `check`: coroutines, and plain functions."""
+"""Your own guardrails that are no class with a `check`: coroutines and plain functions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AsyncGuardrail(Guardrail):
 
 @cache
 def guardrail_of(function: CheckFunction) -> type[Guardrail]:
-    """Return the class of the guardrail that a function is: without settings, with the defaults of `Guardrail`."""
+    """The class of the guardrail that a function is: without settings, with the defaults of `Guardrail`."""
     kind, method = (AsyncGuardrail, "acheck") if inspect.iscoroutinefunction(function) else (Guardrail, "check")
     members = {
         method: lambda self, check: function(check),
@@ -54,10 +54,7 @@ def guardrail_of(function: CheckFunction) -> type[Guardrail]:
 
 
 def as_factory(part: Any) -> Any:
-    """Return what builds a guardrail: a class or a function that does so as it is, of a check function its class.
-
-    A check function is told by its annotations: it returns a `Finding`.
-    """
+    """The factory of a guardrail; a function that is annotated to return `Finding` gets a class of its own."""
     checks = inspect.isfunction(part) and hints_of(part).get("return") is Finding
     return guardrail_of(part) if checks else part
 
@@ -66,7 +63,7 @@ Registered = TypeVar("Registered", bound=Callable[..., Guardrail] | CheckFunctio
 
 
 def guardrail(name: str) -> Callable[[Registered], Registered]:
-    """Return a decorator that registers a guardrail's class under a name, or a function from check to finding.
+    """Return a decorator that registers a guardrail under a name: its class, or a function from check to finding.
 
     Args:
         name: what configurations call it.

@@ -1,4 +1,4 @@
-"""What a guardrail is: one inline check of a text, with the conversation behind it; and the guardrails by name."""
+"""What a guardrail is, one inline check of a text with its conversation behind it; and the guardrails by name."""
 
 from __future__ import annotations
 
@@ -64,10 +64,7 @@ _KINDS = {
 
 
 def kinds_on(on: On | Iterable[On]) -> frozenset[TextKind]:
-    """Return the kinds of text that a setting stands for.
-
-    Args:
-        on: one name, or several.
+    """The kinds of text that one name, or several, stand for.
 
     >>> sorted(kinds_on([On.INPUT, On.TOOL_CALL]))
     [<TextKind.INPUT: 'input'>, <TextKind.TOOL_CALL: 'tool_call'>]
@@ -85,7 +82,7 @@ class OnError(StrEnum):
 
 
 class Cost(IntEnum):
-    """How dear a guardrail is; the cheaper ones run first. One of cost ``SIZE`` does not read the text."""
+    """How costly a guardrail is; the cheaper ones run first. One of cost ``SIZE`` does not read the text."""
 
     SIZE = 0
     TEXT = 1
@@ -97,7 +94,7 @@ _STRICTNESS = {action: rank for rank, action in enumerate(Action)}
 
 
 def milder(first: Action, second: Action) -> Action:
-    """Return the milder of two actions.
+    """The milder of two actions.
 
     >>> milder(Action.BLOCK, Action.WARN).value
     'warn'
@@ -181,12 +178,7 @@ IfUnread = Literal["allow", "block", "warn"]
 
 
 def not_read(language: str, then: IfUnread, finding: Finding = CLEAN) -> Finding:
-    """Return the finding for a text that the guardrail's observer does not read.
-
-    Args:
-        language: the language.
-        then: what becomes of such a text.
-        finding: what else the guardrail found.
+    """The finding for a text that the observer does not read, on top of what else the guardrail found.
 
     >>> not_read("zh", "allow").found, not_read("zh", "warn").reason
     (False, 'not read: zh')
@@ -228,11 +220,11 @@ class Check:
         conversation: the conversation with all its turns.
         session_id: the session that the turn belongs to.
         shared: results that several guardrails of this check may use; see `once`.
-        stance: the stance towards the session, as the last guardrail that knows it said.
-        tool: the call or result that the text is of; None of a prompt and a response.
+        stance: the stance towards the session, from the last guardrail that knew it.
+        tool: the call or result that the text is of; None for a prompt or a response.
         before: characters of the text that come before this stretch of it, where it is a stretch; see
             `Guardrail.reach`.
-        more: whether more of it is still to come.
+        more: whether more of the text is still to come.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
     """
@@ -258,11 +250,11 @@ class Check:
         return TextKind.INPUT if self.side is Side.PROMPT else TextKind.OUTPUT
 
     def once(self, key: object, compute: Callable[[], Value]) -> Value:
-        """Return what was computed under a key during this check, and compute it the first time.
+        """Return what was computed under a key during this check; the first time, compute it.
 
         Args:
             key: names the result; holds everything that it depends on.
-            compute: gives it.
+            compute: computes it.
         """
         if key not in self.shared:
             self.shared[key] = compute()
@@ -327,10 +319,10 @@ class Guardrail(ABC):
         return False
 
     def take_over(self, before: Guardrail) -> None:
-        """Go on with what another one remembers, whose place this one takes when a pipeline is reloaded.
+        """Go on with what another guardrail remembers, whose place this one takes when a pipeline is reloaded.
 
         Args:
-            before: the one of the same name and class; it may be asked for a while yet.
+            before: the one of the same name and class; it may still be asked for a while.
         """
         return
 
@@ -348,7 +340,7 @@ class Guardrail(ABC):
         return self
 
     def sessions(self, store: StateStore | None = None) -> Sessions | None:
-        """Return its session memory, as it stands in a state store where one is given; None for one without."""
+        """Return its session memory, in the state store where one is given; None where it has none."""
         return None
 
     def park(self, conversation: Conversation) -> bytes | None:
@@ -426,7 +418,7 @@ def guardrail_names() -> tuple[str, ...]:
 
 
 def describe_guardrails() -> tuple[GuardrailInfo, ...]:
-    """Return what is to be known of every guardrail, sorted by name.
+    """Describe every guardrail, sorted by name.
 
     Raises:
         PluginError: a plug-in that has a guardrail failed to import.

@@ -42,14 +42,7 @@ _SIGN = 0.25
 
 
 class Chunk(NamedTuple):
-    """A stretch of a text, or what was put in its place.
-
-    Args:
-        start: offset of its first character in the text.
-        end: offset behind its last one.
-        text: what stands there now.
-        put: whether that was put there.
-    """
+    """A stretch of a text from `start` up to `end`, and what stands there now; `put` if that is a replacement."""
 
     start: int
     end: int
@@ -58,11 +51,7 @@ class Chunk(NamedTuple):
 
 
 def replaced(chunks: Sequence[Chunk], redactions: Iterable[Redaction]) -> list[Chunk]:
-    """Return the chunks of a text after further redactions.
-
-    Args:
-        chunks: the chunks before, in order and without a gap.
-        redactions: in order and apart, by offsets in the text that the chunks make up now.
+    """Apply redactions to chunks (in order, without a gap); they count in the text that these make up now.
 
     >>> [chunk.text for chunk in replaced([Chunk(0, 9, "I am Ann.", False)], [Redaction(5, 8, "name")])]
     ['I am ', '[NAME]', '.']
@@ -93,13 +82,7 @@ def replaced(chunks: Sequence[Chunk], redactions: Iterable[Redaction]) -> list[C
 
 
 def shown_up_to(chunks: Iterable[Chunk], start: int, end: int) -> str:
-    """Return what chunks show of a stretch of the text, with all that was put in place of a part of it.
-
-    Args:
-        chunks: the chunks.
-        start: where the stretch starts; what was put for something that starts before it and ends in it counts.
-        end: where it ends; what was put there for something that ends behind it is left out.
-    """
+    """What chunks show of a stretch of the text; what was put in place of a part counts where that part ends."""
     parts = []
     for chunk in chunks:
         if chunk.put:
@@ -114,14 +97,8 @@ class HeldBack:
     """A growing text, and how much of it may be shown.
 
     What is looked at is the end of the text, with `CONTEXT` characters that were shown before. Held back are as
-    many letters and digits at the end as the farthest guardrail reaches, and whatever that cuts in two: a word or
-    a key, lines of encoded text, a row of codes, a value that was found.
-
-    Args:
-        steps: guardrails that can tell from a stretch of a text what is wrong there; see `Guardrail.reach`.
-        turn: the turn that the text belongs to.
-        conversation: its conversation.
-        session_id: its session.
+    many letters and digits at the end as the farthest guardrail reaches (see `Guardrail.reach`), and whatever that
+    cuts in two: a word or a key, lines of encoded text, a row of codes, a value that was found.
     """
 
     def __init__(self, steps: Sequence[Step], turn: Turn, conversation: Conversation, session_id: str) -> None:
@@ -157,12 +134,7 @@ class HeldBack:
         return shown_up_to(self._chunks, self._settled, end) + "".join(self._waiting)
 
     def covered(self, start: int, end: int) -> int:
-        """Return how many characters of a stretch that was shown were replaced when it was.
-
-        Args:
-            start: where it starts.
-            end: where it ends.
-        """
+        """How many characters of a stretch that was shown had been replaced by then."""
         return sum(max(0, min(end, behind) - max(start, first)) for first, behind in self._put)
 
     def add(self, piece: str) -> bool:
@@ -172,13 +144,9 @@ class HeldBack:
         return self._came >= self._look_at or not self._reach
 
     def look(self, *, here: bool) -> Generator[tuple[Step, Check], Detail, tuple[str, str, Detail | None]]:
-        """Run the guardrails over the end of the text.
+        """Look at the end of the text: what may be shown now, and name and verdict of a guardrail that blocked.
 
-        Args:
-            here: whether they run in this call; else each step is yielded, and its detail taken.
-
-        Returns:
-            What may be shown now, and the name and verdict of the guardrail that blocked, if one did.
+        The guardrails run in this call, if `here`; else each step is yielded, and its detail taken.
         """
         self._text += "".join(self._waiting)
         self._waiting.clear()
@@ -206,7 +174,6 @@ class HeldBack:
         return shown, "", None
 
     def _cut(self, check: Check, chunks: Sequence[Chunk]) -> int:
-        """Return up to where the text may be shown."""
         if not self._reach:
             return self._base + len(self._text)
         text, base = self._text, self._base
@@ -228,7 +195,7 @@ class HeldBack:
         return max(base + cut, self._settled)
 
     def _out_of_reach(self) -> int:
-        """Return the offset in what is looked at behind which there is as much as a guardrail reaches."""
+        """Offset in what is looked at behind which there is as much as the farthest guardrail reaches."""
         text, at, left = self._text, len(self._text), float(self._reach)
         least = self._settled - self._base
         while at > least and left > 0:
@@ -251,7 +218,7 @@ class HeldBack:
 
 
 def _start_of_run(text: str, at: int) -> int:
-    """Return where the characters without white space begin that a place is in, with lines that go on there."""
+    """Where the characters without white space around a place begin, with lines that go on there."""
     least = max(0, at - LONGEST_RUN)
     start = at
     while start > least and start < len(text) and text[start] in _RUN and text[start - 1] in _RUN:
@@ -270,7 +237,7 @@ def _start_of_run(text: str, at: int) -> int:
 
 
 def _start_of_row(text: str, at: int) -> int:
-    """Return where the row of codes or single characters begins that a place is within."""
+    """Where the row of codes or single characters around a place begins."""
     least = max(0, at - _LONGEST_ROW)
     start = at
     while start > least:

@@ -68,19 +68,14 @@ def finding_of(guardrail: Guardrail, text: str, side: Side | TextKind = Side.PRO
 
     Args:
         guardrail: the guardrail.
-        text: the text.
+        text: the text; of a call its arguments.
         side: whether it is a prompt or a response, or a kind of text: also the call of a tool, or its result.
     """
     return guardrail.check(opening_check(text, side))
 
 
 def opening_check(text: str, side: Side | TextKind = Side.PROMPT) -> Check:
-    """Return the check of a text that opens a conversation.
-
-    Args:
-        text: the text; of a call its arguments.
-        side: as for `finding_of`.
-    """
+    """The check of a text that opens a conversation; for a call the text is its arguments."""
     conversation = Conversation()
     if side is TextKind.TOOL_CALL:
         read = Arguments(text)
@@ -163,7 +158,7 @@ def _check_attributes(guardrail: Guardrail) -> None:
 
 
 def _rebuilt(guardrail: Guardrail) -> Guardrail:
-    """Return a guardrail built from the settings of another, on the way that a configuration file takes."""
+    """Build a guardrail from the settings of another, as a configuration file would."""
     kind = type(guardrail)
     settings = {}
     for name in inspect.signature(kind).parameters:
@@ -178,7 +173,7 @@ def _rebuilt(guardrail: Guardrail) -> Guardrail:
 
 
 def _tried(guardrail: Guardrail, text: str, side: Side | TextKind) -> Finding:
-    """Return what a guardrail finds in a text, after checking what it did."""
+    """What a guardrail finds in a text, after checking what it did."""
     check = opening_check(text, side)
     before, about = check.conversation.to_dict(), (check.text, check.side, check.session_id)
     text = check.text

@@ -1,4 +1,4 @@
-"""Rate limits per key, such as a user or an API token, with roles, and one over all keys.
+"""Rate limits by key, such as a user or an API token, with roles, and over all keys.
 
 Prompts are counted in this process (`KeyLimits`), or for several workers in their state store (`SharedLimits`).
 """
@@ -41,17 +41,11 @@ _LENGTHS: Final = {name: int(length.total_seconds() * 1_000) for name, length in
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What may be set of the limits.
+    """What may be set of the limits; an empty one is none.
 
-    Args:
-        everyone: prompts of all keys together, exempt ones left out; empty for no limit.
-        per_key: prompts of one key without a role, or with one that has no limits of its own.
-        roles: prompts of one key, by its role. All prompts of a key count, whatever the role that they came with.
-        exempt_roles: roles without limits.
-        most_keys: keys that are remembered; the one least recently used is forgotten first. At least 1.
-
-    Raises:
-        GuardError: an unknown window, a limit out of range, or a role that is both limited and exempt.
+    `everyone` is for the prompts of all keys together, exempt ones left out; `per_key` for a key without a role,
+    or with one that has no limits of its own. All prompts of a key count for its role's limits, whatever role they
+    came with. This process remembers at most `most_keys`; the one least recently used is forgotten first.
     """
 
     everyone: Limits = field(default_factory=dict)
@@ -73,7 +67,7 @@ class RateLimits:
             raise GuardError(f"rate limit: most_keys is {self.most_keys}; use at least 1")
 
     def of_role(self, role: str | None) -> Limits | None:
-        """Return the limits of a key with a role, or without one; None for a role that is exempt."""
+        """The limits of a key with a role, or without one; None for a role that is exempt."""
         if role is None:
             return self.per_key
         return None if role in self.exempt_roles else self.roles.get(role, self.per_key)
@@ -81,13 +75,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A prompt that a limit refused.
-
-    Args:
-        scope: ``global`` or ``key``.
-        limits: the limits that it would have broken.
-        retry_after: seconds until a prompt would be let through.
-    """
+    """A prompt that a limit refused: whose limit (`GLOBAL` or `KEY`), which, and seconds until one would pass."""
 
     scope: str
     limits: Limits
@@ -95,7 +83,7 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """What was refused, without the key."""
+        """Which limits the prompt would have broken, without the key."""
         most = ", ".join(f"{count} per {window}" for window, count in self.limits.items())
         return f"more than {most} {'over all keys' if self.scope == GLOBAL else 'for this key'}"
 
@@ -104,10 +92,6 @@ class KeyLimits:
     """Counts prompts by key. Safe under threads; keys are kept as hashes and never shown.
 
     Windows are measured by a `Timeline`, so a clock that is set neither lifts a limit nor keeps it exceeded.
-
-    Args:
-        settings: the limits.
-        clock: the clock that gives the present time; None for one that is not known.
 
     >>> from datetime import UTC
     >>> limits, now = KeyLimits(RateLimits(per_key={"minute": 1})), datetime(2025, 1, 1, tzinfo=UTC)
@@ -128,17 +112,10 @@ class KeyLimits:
         self._lock = Lock()
 
     def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
-        """Count a prompt, unless a limit refuses it: return which, and None where it was counted.
+        """Count a prompt and return None, or return which limit refuses it.
 
-        The limit over all keys is looked at first. A refused prompt counts for neither.
-
-        Args:
-            key: the key; None for a prompt without one, which only the limit over all keys is for.
-            role: role of the key, if it has one.
-            now: what the clock says, aware.
-
-        Raises:
-            GuardError: a key that shows nothing.
+        The limit over all keys is looked at first, and is the only one for a prompt without a key. A refused
+        prompt counts for neither.
         """
         settings = self._settings
         limits = settings.of_role(role)
@@ -157,11 +134,7 @@ class KeyLimits:
         return None
 
     def take_over(self, before: KeyLimits) -> None:
-        """Count on where other limits stopped, as far as both count the same.
-
-        Args:
-            before: the limits whose place these take; they may be asked for a while yet.
-        """
+        """Count on where other limits stopped, as far as both count the same; those may still be asked."""
         with before._lock, self._lock:
             self._timeline = before._timeline
             if self._everyone is not None and before._everyone is not None:
@@ -213,12 +186,7 @@ LIMIT: Final = StateKind("limit", 1, _dump, _load)
 
 
 class _RefusedError(Exception):
-    """A limit refuses a prompt.
-
-    Args:
-        refusal: which.
-        ahead: whether arrivals are ahead of the clock.
-    """
+    """A limit refuses a prompt; `ahead` says whether arrivals are ahead of the clock."""
 
     def __init__(self, refusal: Refusal, *, ahead: bool) -> None:
         self.refusal = refusal
@@ -229,12 +197,8 @@ class SharedLimits:
     """Counts prompts by key in a state store: as `KeyLimits`, and for all workers of the store together.
 
     In this process time goes by the monotonic clock, so setting the system's clock lifts no limit; between workers
-    it is what their clocks say. An arrival ahead of the clock counts as now.
-
-    Args:
-        settings: the limits.
-        store: where arrivals are kept, as many as the largest limit.
-        clock: gives the present time, aware.
+    it is what their clocks say. An arrival ahead of the clock counts as now. No more arrivals are kept than the
+    largest limit.
 
     >>> from turnwise.sessions import MemoryStateStore
     >>> from turnwise.clock import utc_now
@@ -255,11 +219,7 @@ class SharedLimits:
         self._lock = Lock()
 
     def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
-        """Count a prompt, unless a limit refuses it; as `KeyLimits.refuse`.
-
-        Raises:
-            StateError: the store can't be read or written.
-        """
+        """Count a prompt and return None, or return which limit refuses it; as `KeyLimits.refuse`."""
         settings = self._settings
         limits = settings.of_role(role)
         if limits is None:
@@ -282,21 +242,17 @@ class SharedLimits:
         return None
 
     def forget(self, key: str) -> bool:
-        """Forget the prompts of a key, and return whether there were any.
-
-        Raises:
-            StateError: the store can't be written.
-        """
+        """Forget the prompts of a key, and return whether there were any."""
         return self._store.remove(LIMIT, _digest(key))
 
 
 def _digest(key: str) -> str:
-    """Return what a key is counted under, whatever its spelling."""
+    """What a key is counted under, whatever its spelling."""
     return digest_of(checked_name(key, "key"))
 
 
 def _counting(key: str, scope: str, limits: Limits, kept: Mapping[str, int], at: int) -> Change:
-    """Return the change that counts a prompt, or raises where one of the limits refuses it."""
+    """The change that counts a prompt, or raises where one of the limits refuses it; `at` is in milliseconds."""
 
     def apply(before: Arrivals | None) -> tuple[Arrivals, None]:
         arrivals = [min(arrival, at) for arrival in before or ()]
@@ -318,7 +274,7 @@ def _clamping(at: int) -> Callable[[Arrivals | None], tuple[Arrivals, None]]:
 
 
 def widest(*several: Limits) -> dict[str, int]:
-    """Return the largest limit of each window that any of several sets.
+    """The largest limit of each window that any of several sets.
 
     >>> widest({"minute": 2}, {"minute": 3, "day": 9})
     {'minute': 3, 'day': 9}
@@ -330,16 +286,7 @@ def widest(*several: Limits) -> dict[str, int]:
 def note_refusal(
     conversation: Conversation, *, scope: str, reason: str, text_sha256: str, now: datetime, retry_after: float
 ) -> None:
-    """Note a refused prompt in the metadata of its conversation.
-
-    Args:
-        conversation: the conversation.
-        scope: whose limit it was: ``global``, ``key`` or ``conversation``.
-        reason: which limit.
-        text_sha256: hash of the prompt; the text itself is not kept.
-        now: the present time, aware.
-        retry_after: seconds until a prompt would be let through.
-    """
+    """Note a refused prompt in the metadata of its conversation, as a hash; the text itself is not kept."""
     event = {
         "scope": scope,
         "reason": reason,

@@ -1,4 +1,4 @@
-"""Lists of messages: how what came last is checked, and what a model may be sent of a list.
+"""Checks what came last in a list of messages, and says what a model may be sent of the list.
 
 A list is checked in the conversation that it continues, or stands by itself.
 """
@@ -62,15 +62,7 @@ def check_last(
 
 
 class Named(NamedTuple):
-    """What a caller says of the place of a list of messages.
-
-    Args:
-        conversation_id: name of the conversation.
-        conversation: the conversation itself.
-        after: the place that the list goes on from.
-        recognised: whether a list without a name is recognised where there is no state store, by this process.
-        scope: keeps lists without a name apart from those of other scopes, beside the session.
-    """
+    """What a caller says of the place of a list of messages; see `GuardrailPipeline.check_messages`."""
 
     conversation_id: str | None = None
     conversation: Conversation | None = None
@@ -85,11 +77,7 @@ class Named(NamedTuple):
 
 
 def _lists(setup: Setup, named: Named) -> MessageLists | None:
-    """Return what finds conversations by lists of messages; None where each list stands by itself.
-
-    Raises:
-        GuardError: something is named, and the state store keeps no conversations.
-    """
+    """What finds conversations by lists of messages; None where each list stands by itself."""
     if setup.lists is None and any(named[:3]):
         raise GuardError(
             "conversation_id, conversation and after name what is kept, and the state store keeps no "
@@ -103,7 +91,6 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
 
 
 def _scope(session_id: str | None, named: Named) -> tuple[str | None, str | None]:
-    """Return what keeps lists without a name apart."""
     return None if session_id is None else checked_session(session_id), named.scope
 
 
@@ -145,7 +132,7 @@ def _found(
 def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
-    """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
+    """The record of messages that were checked before; a prompt counts for rate limits again."""
     if setup.limited and retry.pipeline_type is TextKind.INPUT:
         key, role = kwargs.get("key"), kwargs.get("role")
         if setup.keeper is None:
@@ -243,7 +230,7 @@ def open_listed_stream(
 
 
 def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
-    """Return a list of messages as a model may be sent it; see `GuardrailPipeline.sendable`."""
+    """A list of messages as a model may be sent it; see `GuardrailPipeline.sendable`."""
     if result.blocked:
         raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
     sent = [dict(message) for message in messages]
@@ -276,7 +263,7 @@ def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: Pipelin
 def _without_blocked(
     messages: Ordered[Mapping[str, Any]], chat: Conversation, result: PipelineResult
 ) -> list[dict[str, Any]]:
-    """Return a list with earlier messages as its conversation has them: redacted, without what was blocked."""
+    """A list with earlier messages as its conversation has them: redacted, without what was blocked."""
     ours = [dict(message) for message in messages if message.get("role") in _OURS]
     sent, last = chat.to_messages(until=result.turn_number), messages[-1]
     while result.recorded and sent and sent[-1].get("role") != last.get("role"):
@@ -288,7 +275,7 @@ def _without_blocked(
 
 
 def _with_text(message: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return a message with another text; parts that hold none stay."""
+    """A message with another text; parts that hold none stay."""
     content = message.get("content")
     if not isinstance(content, list):
         if content is None and isinstance(message.get("refusal"), str):

@@ -1,4 +1,4 @@
-"""What a guard keeps with a conversation, read back: checks of turns, refused prompts, scores of drift.
+"""Reads back what a guard keeps with a conversation: checks of turns, refused prompts, scores of drift.
 
 A conversation may come from a file that anybody wrote. So everything is read into typed objects here and nowhere
 else, and what can't be read is a `GuardMetadataError`.
@@ -37,18 +37,7 @@ INITIATOR: Final = "initiator"
 
 @dataclass(frozen=True, slots=True)
 class KeptCheck:
-    """One check of one text of a turn, as the turn keeps it.
-
-    Args:
-        turn: number of the turn.
-        side: ``input``, ``output``, ``tool_call`` or ``tool_result``.
-        time: when it ended, in UTC.
-        blocked: whether the text was blocked.
-        details: what each guardrail said, by name.
-        stance: the stance after it as JSON values, where a guardrail knew it.
-        tool: name of the tool that the text has to do with; None of a prompt and a response.
-        call_id: id of its call; None likewise.
-    """
+    """One check of one text of a turn, as the turn keeps it; `time` is when it ended, in UTC."""
 
     turn: int
     side: str
@@ -60,11 +49,7 @@ class KeptCheck:
     call_id: str | None = None
 
     def that(self, what: str) -> list[str]:
-        """Return the names of the guardrails that did something.
-
-        Args:
-            what: ``blocked``, ``warned``, ``redacted``, ``failed`` or ``not_read``.
-        """
+        """Names of the guardrails that did something; see `did`."""
         return [name for name, detail in self.details.items() if did(detail, what)]
 
 
@@ -72,14 +57,9 @@ class KeptCheck:
 class KeptDrift:
     """What a drift guardrail kept of one check.
 
-    Args:
-        detector: the detector, such as ``"cusum"``.
-        score: what it said, finite.
-        threshold: score at which a turn is blocked; None where that is not known.
-        warn: score at which a turn is warned of; None for never.
-        active: whether the turn was over the threshold.
-        scores: T, I and F by principle.
-        trajectory: whose texts were judged, and as what: ``initiator``, ``responder`` or ``replies``.
+    `score` is what the detector said, finite; a turn is blocked from `threshold` on, None where that is not known,
+    and warned of from `warn` on, None for never. `trajectory` says whose texts were judged, and as what:
+    ``initiator``, ``responder`` or ``replies``.
     """
 
     detector: str
@@ -92,12 +72,7 @@ class KeptDrift:
 
 
 def did(detail: Detail, what: str) -> bool:
-    """Return whether a guardrail did something at a check.
-
-    Args:
-        detail: what it said.
-        what: ``found``, ``blocked``, ``warned``, ``redacted``, ``logged``, or a status: ``evaluated``,
-            ``skipped``, ``failed``, ``not_read``.
+    """Whether a detail is ``found``, ``blocked``, ``warned``, ``redacted``, ``logged``, or of a given status.
 
     >>> did(Detail(Status.EVALUATED, action=Action.REDACT), "warned")
     True
@@ -112,25 +87,15 @@ def did(detail: Detail, what: str) -> bool:
 
 
 def kept_checks(turns: Iterable[Turn]) -> list[KeptCheck]:
-    """Return the checks that turns carry, turn by turn: of the prompt, of calls and results, of the response.
+    """The checks that turns carry, turn by turn: of the prompt, of calls and results, of the response.
 
     Responses that were blocked and replaced come before the last.
-
-    Raises:
-        GuardMetadataError: a check can't be read.
     """
     return [_kept(turn.number, side) for turn in turns for side in _sides(turn)]
 
 
 def kept_refusals(conversation: Conversation) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many prompts a rate limit refused, and the latest of them, oldest first.
-
-    Returns:
-        The count, and of each prompt ``scope``, ``reason``, ``text_sha256``, ``after_turn`` and ``timestamp``.
-
-    Raises:
-        GuardMetadataError: they can't be read.
-    """
+    """How many prompts a rate limit refused, and the latest of them, oldest first."""
     field = Field(conversation.metadata.get(EVENTS), f"metadata.{EVENTS}")
     if field.value is None:
         return 0, []
@@ -148,13 +113,7 @@ def kept_refusals(conversation: Conversation) -> tuple[int, list[dict[str, Any]]
 
 
 def kept_drift(check: KeptCheck) -> dict[str, KeptDrift]:
-    """Return by guardrail what drift kept of a check.
-
-    A guardrail is one where its data name a detector and a score, whatever its own name is.
-
-    Raises:
-        GuardMetadataError: such data can't be read.
-    """
+    """What drift kept of a check, by guardrail: those whose data have detector and score, whatever their name."""
     where = f"turn {check.turn}: {GUARD_KEY}.{check.side}.details"
     found = {}
     for name, detail in check.details.items():
@@ -174,15 +133,7 @@ def kept_drift(check: KeptCheck) -> dict[str, KeptDrift]:
 
 
 def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | None:
-    """Return the scores that an earlier check kept with a turn; None where there are none.
-
-    Args:
-        turn: the turn.
-        trajectory: that which the scores are part of: ``initiator``, ``responder`` or ``replies``.
-
-    Raises:
-        GuardMetadataError: they can't be read.
-    """
+    """The scores that an earlier check kept with a turn for a trajectory; None where there are none."""
     record = read_turn(turn.checks, turn.number)
     side = None if record is None else record.input if trajectory == INITIATOR else record.output
     if side is None:
@@ -198,15 +149,7 @@ def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | N
 
 
 def read_turn(value: object, number: int) -> TurnRecord | None:
-    """Return the checks of a turn from its metadata; None where there are none.
-
-    Args:
-        value: what stands under ``guardrail_results``, live or after a way through JSON.
-        number: the turn, for messages.
-
-    Raises:
-        GuardMetadataError: they can't be read.
-    """
+    """The checks of a turn from its metadata, live or back from JSON; None where there are none."""
     if value is None or isinstance(value, TurnRecord):
         return value
     field = Field(value, f"turn {number}: {GUARD_KEY}")
@@ -223,7 +166,7 @@ def read_turn(value: object, number: int) -> TurnRecord | None:
 
 
 def stance_of(kept: Stance | Mapping[str, Any] | None) -> Stance | None:
-    """Return the stance that was kept with a check; None where there is none, or it can't be read."""
+    """The stance that was kept with a check; None where there is none, or it can't be read."""
     if kept is None or isinstance(kept, Stance):
         return kept
     try:
@@ -242,7 +185,7 @@ def _sides(turn: Turn) -> list[SideRecord]:
 
 
 def _attempts(turn: Turn) -> list[SideRecord]:
-    """Return the checks of responses that were blocked and replaced."""
+    """The checks of responses that were blocked and replaced."""
     field = Field(turn.own_metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
     checks = [_side(attempt.get("output"), TextKind.OUTPUT) for attempt in field.items()]
     return [one for one in checks if one is not None]
@@ -304,7 +247,7 @@ def _redaction(field: Field) -> Redaction:
 
 
 def _stance(field: Field) -> Mapping[str, Any] | None:
-    """Return a stance as JSON values, those that are read later made sure of."""
+    """A stance as JSON values; what is read of it later is checked here."""
     if field.value is None or isinstance(field.value, Stance):
         return field.value.to_dict() if isinstance(field.value, Stance) else None
     field.get("mode").member(EngagementMode, EngagementMode.NORMAL)

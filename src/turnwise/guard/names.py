@@ -30,16 +30,10 @@ _SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
 def check_names(
     setup: Setup, check: Check, names: Iterable[str], *, here: bool
 ) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
-    """Return what guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones.
+    """What guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones.
 
     A name can't be replaced without losing what it refers to: what would be redacted in one is blocked. Names of
     the two sides are sent to no model, so nothing has to be redacted there.
-
-    Args:
-        setup: the guardrails, and the names in which they found nothing.
-        check: the text, with its tool and the two sides.
-        names: further names, of messages.
-        here: whether the guardrails run in this thread; else each step is yielded to who awaits it.
     """
     sides = (check.conversation.initiator, check.conversation.responder)
     others = names if check.tool is None else (check.tool.name, *names)
@@ -53,7 +47,7 @@ def check_names(
 
 
 def is_ordinary(name: str) -> bool:
-    """Return whether a name is so short and plain that it can say no order and hold no secret.
+    """Whether a name is so short and plain that it can say no order and hold no secret.
 
     >>> [is_ordinary(name) for name in ("get_weather", "Anna Müller", "user_123", "gpt-4.1")]
     [True, True, True, True]
@@ -67,7 +61,7 @@ def is_ordinary(name: str) -> bool:
 
 
 def as_text(name: str) -> str:
-    """Return a name as a text, with its words apart below it where they are not.
+    """A name as a text, with its words apart below it where they are not.
 
     >>> as_text("printSystem_prompt").split("\\n")
     ['printSystem_prompt', 'print System prompt']
@@ -81,7 +75,7 @@ def as_text(name: str) -> str:
 def _found(
     setup: Setup, check: Check, name: str, *, of_side: bool, here: bool
 ) -> Generator[tuple[Step, Check], Detail, Detail | None]:
-    """Return the gravest that guardrails say of a name; a clean one is remembered while they stay the same."""
+    """The gravest thing that guardrails say of a name; a clean name is remembered while they stay the same."""
     if len(name) > _LONGEST:
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
         return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)

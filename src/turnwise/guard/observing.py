@@ -1,4 +1,4 @@
-"""Scores of a live text: the one place where guardrails ask an observer."""
+"""Scores of live texts: the one place where guardrails ask an observer."""
 
 from __future__ import annotations
 
@@ -49,17 +49,8 @@ class Scorer:
     """Asks one observer for scores of the turns of live conversations.
 
     Every conversation has a state of its own, from `start`; one scorer serves many of them, and threads. Observers
-    that are named by the same text are one: drift and single-turn guardrails share the weights of ``local``.
-
-    Args:
-        observer: its specification, such as ``"local"`` or ``"llm:openai/gpt-4.1-mini"``, or an observer.
-        context: what it may see: ``turn``, ``window:k`` or ``history``.
-        principles: what turns are judged against: names, folders or principles; all that ship where None.
-
-    Raises:
-        UnknownNameError: no observer or principle of that name.
-        UsageError: no such context, or the observer does not support it, or one of the principles.
-        ObserverError: the observer can't be built.
+    that are named by the same text are one: drift and single-turn guardrails share the weights of ``local``. The
+    observer may see ``turn``, ``window:k`` or ``history``; without `principles` all that ship are judged against.
 
     >>> scorer = Scorer("scripted:0.1,0.9", "history", ["reciprocity"])
     >>> state = scorer.start("c1")
@@ -97,23 +88,17 @@ class Scorer:
         return self.info.workers is Workers.THREADS
 
     def start(self, conversation_id: str, trajectory: Trajectory = Trajectory.INITIATOR) -> ScorerState:
-        """Return the state of one speaker in one conversation before its first turn."""
+        """The state of one speaker in one conversation before its first turn."""
         session = ObserverSession(self._observer, self._context, conversation_id, goes_on=True)
         return ScorerState(session, trajectory)
 
     def score(self, state: ScorerState, turn: Turn, text: str | None = None) -> SideScores:
         """Take the next turn into the state and return the scores of the text that is judged of it.
 
-        Checks of one conversation take turns; those of several don't wait. The responder's texts may come in
-        another order than their turns, and one may come again where the first try was blocked.
-
-        Args:
-            state: what `start` gave.
-            turn: the turn; of prompts it comes after those that the state has. An empty text has no scores.
-            text: what is read in place of the judged text, such as the redacted one; None for it as it is.
-
-        Raises:
-            ObserverError: nothing could be scored, because of a failure: the text is not checked.
+        Checks of one conversation take turns; those of several don't wait. Prompts come in the order of their
+        turns; the responder's texts may come in another, and one may come again where the first try was blocked.
+        `text` is read in place of the judged text, such as the redacted one; an empty text has no scores. An
+        `ObserverError` means that nothing could be scored: the text is not checked.
         """
         trajectory = state.trajectory
         if trajectory is Trajectory.INITIATOR:
@@ -147,21 +132,12 @@ class Scorer:
                 raise
 
     def without_blocked(self, state: ScorerState, turn: Turn, text: str, given: SideScores) -> SideScores:
-        """Return the scores of the turn that was just taken in as they settle where earlier texts were blocked.
+        """The scores of the turn just taken in, as they settle where earlier texts were blocked.
 
         What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text
         is read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without
         them or half of it alone; else F is as much lower. Harm to others is in what is asked: there F is at most
         twice that of the text alone, where that is below 0.2.
-
-        Args:
-            state: what `start` gave; its `passed` is there.
-            turn: the turn.
-            text: the judged text.
-            given: what `score` gave of it.
-
-        Raises:
-            ObserverError: nothing could be scored.
         """
         taken = state.recent.get(turn.number)
         if taken is None or taken.passed is None:
@@ -191,12 +167,7 @@ class Scorer:
         return replace(given, scores=settled)
 
     def skip(self, state: ScorerState, turn: Turn) -> None:
-        """Take a turn into the state without asking for scores of it.
-
-        Args:
-            state: what `start` gave.
-            turn: the turn; it comes after those that the state has.
-        """
+        """Take in the next turn without asking for scores of it."""
         if self._forgets:
             return
         with state.lock:
@@ -220,12 +191,6 @@ class Scorer:
         A reply that was blocked, or is still being checked, reached nobody and is left out. A judged text that was
         blocked stays in the session, where a further try is read after it, and is left out of `passed`. Nothing
         happens where turns stand as they were taken.
-
-        Args:
-            state: what `start` gave.
-
-        Raises:
-            ObserverError: the observer failed.
         """
         if self._forgets:
             return
@@ -269,7 +234,7 @@ class Scorer:
                 state.session, state.passed = session, passed
 
     def _say_again(self, state: ScorerState, number: int) -> None:
-        """Forget a first try of the latest text, in place of which another one comes."""
+        """Forget the first try of a text that comes again; one that is not the latest stays in the session."""
         if state.recent and next(reversed(state.recent)) == number:
             taken = state.recent.pop(number)
             state.session, state.passed = taken.before, taken.passed
@@ -293,11 +258,7 @@ class Scorer:
                 passed.observe(heard)
 
     def park(self, state: ScorerState) -> Parked:
-        """Return where a speaker stands before the turns that may still change, for `resume`.
-
-        Args:
-            state: what `start` gave.
-        """
+        """Where a speaker stands before the turns that may still change, for `resume`."""
         if self._forgets:
             return Parked()
         with state.lock:
@@ -315,17 +276,7 @@ class Scorer:
         parked: Parked,
         trajectory: Trajectory = Trajectory.INITIATOR,
     ) -> ScorerState:
-        """Return the state of a speaker who was followed elsewhere. Nothing is scored.
-
-        Args:
-            conversation: the conversation, with at least the turns that were taken in.
-            taken: turns that were taken in.
-            parked: what `park` gave.
-            trajectory: whose texts are judged.
-
-        Raises:
-            ObserverError: the bytes are no state of this observer.
-        """
+        """The state of a speaker whose first `taken` turns were followed elsewhere. Nothing is scored."""
         name = conversation.conversation_id
         state = self.start(name, trajectory)
         if self._forgets:
@@ -348,19 +299,10 @@ class Scorer:
     def score_after(
         self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = ""
     ) -> SideScores:
-        """Return the scores of one side of a turn, after earlier turns that are only listened to.
+        """The scores of one side of a turn, after earlier turns that are only listened to.
 
         Nothing is remembered, so checks of one conversation don't wait for each other. For observers that ask a
         language model this costs what `score` does; one that computes reads every earlier turn anew.
-
-        Args:
-            earlier: the turns before, in order.
-            turn: the turn, with the text to be judged on its side.
-            side: the half of it that is judged.
-            conversation_id: the conversation.
-
-        Raises:
-            ObserverError: as for `score`.
         """
         session = ObserverSession(self._observer, self._context, conversation_id, goes_on=True)
         for one in earlier:
@@ -373,7 +315,7 @@ class Scorer:
         return self.info.operating_points.get(self.context, {})
 
     def operating_point(self, detector_name: str) -> float | None:
-        """Return the threshold at which a detector was calibrated on the observer's scores, or None."""
+        """The threshold at which a detector was calibrated on the observer's scores, or None."""
         return self.operating_points.get(detector_name)
 
     def _scores(self, session: ObserverSession, turn: Turn, side: Side) -> SideScores:
@@ -398,7 +340,7 @@ class Scorer:
 
 
 def _as_judged(trajectory: Trajectory, number: int, prompt: str, response: str | None) -> tuple[Turn, Side]:
-    """Return a turn as the observer reads it, and the side of it that is judged.
+    """A turn as the observer reads it, and the side of it that is judged.
 
     Of the responder every text is a turn by itself, and so is what it hears; they are counted by text.
     """
@@ -408,14 +350,14 @@ def _as_judged(trajectory: Trajectory, number: int, prompt: str, response: str |
 
 
 def _left_out(trajectory: Trajectory, turn: Turn) -> bool:
-    """Tell whether the judged text of a turn was blocked and reached nobody."""
+    """Whether the judged text of a turn was blocked and reached nobody."""
     if trajectory is Trajectory.INITIATOR:
         return turn.response is None and turn.blocked(Side.PROMPT)
     return turn.blocked(Side.RESPONSE) and turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
 
 
 def _readable(turn: Turn) -> Turn:
-    """Return a turn whose texts are Unicode: a lone surrogate must not keep a text from being read."""
+    """A turn whose texts are Unicode: a lone surrogate must not keep a text from being read."""
     if turn.prompt.isascii() and (turn.response is None or turn.response.isascii()):
         return turn
     prompt, response = encodable(turn.prompt), None if turn.response is None else encodable(turn.response)
@@ -425,17 +367,7 @@ def _readable(turn: Turn) -> Turn:
 
 
 def shared_observer(spec: str) -> Observer:
-    """Return the observer of a specification; the same one for the same text, built once in a process.
-
-    It is built for texts that somebody waits for; see `turnwise.observers.build_live_observer`.
-
-    Args:
-        spec: such as ``"local"``.
-
-    Raises:
-        UnknownNameError: no observer has that name.
-        ObserverError: it can't be built.
-    """
+    """The observer of a specification, built once in a process, for texts that somebody waits for."""
     with _BUILDING:
         return _built(spec)
 

@@ -91,15 +91,12 @@ class GuardrailPipeline:
         audit: AuditSink | str | PathLike[str] | None = None,
         state_store: StateStore | None = None,
     ) -> Self:
-        """Return the pipeline of a preset.
+        """Return the pipeline of a preset; the other arguments are as for the constructor.
 
         Args:
             name: such as ``"customer_service"``; see `available_presets`.
             overrides: settings by guardrail of the preset, in place of those that it has or beside them, such as
                 ``{"pii": {"action": "block"}}``.
-            clock: as for the constructor.
-            audit: as for the constructor.
-            state_store: as for the constructor.
 
         Raises:
             UnknownNameError: no preset has that name, or it has no guardrail of a name in `overrides`.
@@ -162,7 +159,7 @@ class GuardrailPipeline:
 
     @property
     def audit_status(self) -> AuditStatus | None:
-        """How the audit fares: what is written, waits, was dropped or failed. None without one that tells."""
+        """How the audit is doing: what is written, waits, was dropped or failed. None without one that tells."""
         return getattr(self._setup.audit, "status", None)
 
     # Changes at run time: checks and streams under way end with what they began with
@@ -179,7 +176,7 @@ class GuardrailPipeline:
         self._switch(name, enabled=True)
 
     def disable(self, name: str) -> None:
-        """Let a guardrail run no longer: results tell it as skipped. Arguments and errors as for `enable`."""
+        """No longer let a guardrail run: results tell it as skipped. Arguments and errors as for `enable`."""
         self._switch(name, enabled=False)
 
     def _switch(self, name: str, *, enabled: bool) -> None:
@@ -239,7 +236,7 @@ class GuardrailPipeline:
         return None if keeper is None else keeper.store
 
     def state_status(self, *, ask: bool = False) -> StateStatus | None:
-        """Return how the state store does, for metrics and health checks; None where there is none.
+        """Return how the state store is doing, for metrics and health checks; None where there is none.
 
         Args:
             ask: whether the store is asked now, which may take as long as it waits for; else what checks met.
@@ -268,9 +265,6 @@ class GuardrailPipeline:
     def load_conversation(self, conversation_id: str) -> Conversation:
         """Return a conversation from the state store, in constant time; see `find_conversation`.
 
-        Args:
-            conversation_id: its name.
-
         Raises:
             GuardError: the store has no conversation of that name, which the message has as a hash; or there is no
                 state store.
@@ -292,7 +286,6 @@ class GuardrailPipeline:
         somebody asks for them, such as `Conversation.to_messages`.
 
         Args:
-            conversation_id: its name.
             held: the conversation as this process still has it. It is returned, and its next check brings it up to
                 date, unless another worker forgot it or began one of that name.
 
@@ -610,16 +603,7 @@ class GuardrailPipeline:
 
         The response completes its turn at once, and `Conversation.to_messages` leaves it out until its end. The
         verdict is that of `check_output` for the whole text. A response that is blocked on the way ends there.
-
-        Args:
-            conversation: as for `check_output`, and so are the other arguments.
-            turn_number: the turn that it answers.
-            turn: the same as a turn of the conversation.
-            session_id: the session.
-            metadata: joins the metadata of the turn.
-
-        Raises:
-            GuardError, ConversationError: as for `check_output`.
+        Arguments and errors are as for `check_output`.
 
         >>> pipeline = GuardrailPipeline({"guardrails": [{"pii": {"action": "redact"}}]})
         >>> with pipeline.stream_output() as stream:
@@ -654,15 +638,11 @@ class GuardrailPipeline:
     ) -> OutputStream:
         """Open the reply to a list of messages that comes in pieces, as `stream_output` does for a conversation.
 
+        The arguments that are not named here are as for `check_messages`.
+
         Args:
             messages: all that the model is asked with; the last one was checked by `check_messages`.
-            session_id: as for `check_messages`, and so are `conversation_id` and `after`.
             metadata: joins the metadata of the turn.
-            conversation_id: the name of the conversation.
-            conversation: the conversation itself.
-            after: the place that the list goes on from.
-            recognised: whether a list without a name is recognised without a state store.
-            scope: keeps lists without a name apart.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
@@ -761,14 +741,13 @@ class GuardrailPipeline:
         recognised: bool = False,
         scope: str | None = None,
     ) -> PipelineResult:
-        """Check the last message as `check_messages` does, without blocking the event loop."""
+        """Check what came last as `check_messages` does, without blocking the event loop."""
         named = Named(conversation_id, conversation, after, recognised, scope)
         given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
         return await afinish(check_last(self._setup, messages, named, given, here=False))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:
-    """Return an audit; the path of one opened."""
     if isinstance(audit, str | PathLike):
         return AuditSettings(fspath(audit)).open(clock)
     return audit

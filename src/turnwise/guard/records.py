@@ -26,7 +26,7 @@ class Status(StrEnum):
 
 
 class Path(StrEnum):
-    """Which way a failed guardrail went."""
+    """Which way a failed guardrail went: it let the text pass, or not."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -102,16 +102,9 @@ class Detail(Record):
 class SideRecord(Record):
     """One check of one text of a turn, as the turn keeps it.
 
-    Args:
-        pipeline_type: ``input``, ``output``, ``tool_call`` or ``tool_result``.
-        timestamp: when the check ended, aware.
-        blocked: whether the text was blocked.
-        names: names of the guardrails that are part of the check, in the order in which they ran.
-        verdicts: what each said, in the same order.
-        stance: the stance towards the session after the check, where a guardrail knows it; a mapping where the
-            check was read from JSON.
-        tool: name of the tool that the text has to do with; None of a prompt and a response.
-        call_id: id of its call; None likewise.
+    `names` and `verdicts` are of the guardrails in the order in which they ran. `timestamp` is when the check
+    ended, aware. `stance` is that after it, where a guardrail knows it, a mapping where the check was read from
+    JSON.
     """
 
     derived = ("warnings", "reasons", "details")
@@ -142,11 +135,7 @@ class SideRecord(Record):
         return dict(zip(self.names, self.verdicts, strict=True))
 
     def told(self, what: str) -> list[str]:
-        """Return ``"name: reason"`` of every guardrail that did something.
-
-        Args:
-            what: ``blocked`` or ``warned``.
-        """
+        """``"name: reason"`` of every guardrail that ``blocked`` or ``warned``."""
         # Most guardrails take no action, and this is asked at every check.
         acted = [one for one in zip(self.names, self.verdicts, strict=True) if one[1].action or one[1].blocked]
         return [f"{name}: {detail.reason}" for name, detail in acted if getattr(detail, what)] if acted else []
@@ -159,7 +148,7 @@ class Records(Slotted, dict[str, SideRecord]):
     __hash__ = object.__hash__  # type: ignore[assignment]  # so that an empty one may be a default
 
     def with_record(self, name: str, record: SideRecord) -> Records:
-        """Return them with one more, in the place of an earlier one of that name."""
+        """Return a copy with one more record, in the place of an earlier one of that name."""
         changed = Records(self)
         changed[name] = record
         return changed
@@ -175,15 +164,10 @@ NO_RECORDS = Records()
 
 @record
 class TurnRecord(Record):
-    """The checks of a turn: each text apart, and joined beside them.
+    """The last check of each text of a turn, apart and joined.
 
-    Args:
-        input: the last check of the prompt.
-        output: the last check of the response.
-        last: which kind of text was checked last.
-        tool_calls: the last check of each call of a tool, by its id, in order.
-        tool_results: the last check of what each call gave back, likewise.
-        texts: the last check of what the responder said beside calls, by the id of the first of them.
+    `last` is the kind of text that was checked last. Calls and results are in order, by id of the call; `texts`,
+    which the responder said beside calls, by id of the first of them.
     """
 
     derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
@@ -353,12 +337,7 @@ class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, w
 
 
 def joined(results: Sequence[PipelineResult]) -> PipelineResult:
-    """Return the results of several texts that were checked at once as one, with all of them as its parts.
-
-    Args:
-        results: the results, at least one. What the joint one is about is the first that was blocked, else the
-            first with a warning, else the first.
-    """
+    """The results of several texts as one: about the first that was blocked, else warned of, else the first."""
     ranked = sorted(results, key=lambda one: 0 if one.blocked else 1 if one.warnings else 2)
     details: dict[str, Detail] = {}
     for one in results:
@@ -387,17 +366,9 @@ def _grave(detail: Detail) -> tuple[bool, ...]:
 class DriftData(Record):
     """What drift keeps with a turn.
 
-    Args:
-        detector: the detector, such as ``"any_turn"``.
-        score: what it said after this turn.
-        threshold: score at which a turn is blocked.
-        warn: score at which a turn is warned of; None for never.
-        active: whether the turn was over the threshold.
-        turn: number of the turn.
-        trajectory: whose texts were judged, and as what: ``initiator``, ``responder`` or ``replies``.
-        speaker: name of who said the text.
-        principles: names of the principles that were scored.
-        components: T, I and F of each, one after the other.
+    A turn is blocked from `threshold` on, and warned of from `warn` on, None for never. `trajectory` says whose
+    texts were judged, and as what: ``initiator``, ``responder`` or ``replies``. `components` are T, I and F of
+    each principle, one after the other.
     """
 
     derived = ("scores",)
@@ -424,12 +395,7 @@ class DriftData(Record):
 
 
 def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
-    """Return the responses of a turn that were blocked and replaced, with the one that it has now.
-
-    Args:
-        turn: the turn, whose response was blocked.
-        before: those before it; what can't be read is left out.
-    """
+    """The blocked and replaced responses of a turn, and the one it has now; what can't be read is left out."""
     checks = turn.checks
     output = checks.get("output") if isinstance(checks, Mapping) else None
     attempt = {

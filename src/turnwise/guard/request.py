@@ -30,7 +30,7 @@ _NAMED = 5
 
 
 def encodable(text: str) -> str:
-    """Return a text as it is; halves of surrogate pairs, which UTF-8 does not have, become U+FFFD.
+    """A text as it is; halves of surrogate pairs, which UTF-8 does not have, become U+FFFD.
 
     >>> encodable("a\\ud800b")
     'a\ufffdb'
@@ -45,7 +45,7 @@ def encodable(text: str) -> str:
 
 
 def short_id(text: str) -> str:
-    """Return an id as it is, or its SHA-256 where it is longer than a session memory takes.
+    """An id as it is, or its SHA-256 where it is longer than a session memory takes.
 
     >>> short_id("user-1"), len(short_id("x" * 100))
     ('user-1', 64)
@@ -55,7 +55,7 @@ def short_id(text: str) -> str:
 
 
 def digest_of(name: str) -> str:
-    """Return what stands for a name in a state store, so that names are not in it: 32 digits of its SHA-256.
+    """What stands for a name in a state store, so that names are not in it: 32 digits of its SHA-256.
 
     >>> digest_of("ann")
     '49915e0d7d4b402e3017d010bc1c0e83'
@@ -74,11 +74,7 @@ NO_CONVERSATION: Final = NoConversation.NO_CONVERSATION
 
 
 def usable(conversation: object) -> Conversation:
-    """Return the conversation of a check; a new one for a text that stands by itself.
-
-    Raises:
-        GuardError: it is something else.
-    """
+    """The conversation of a check; a new one for a text that stands by itself."""
     if conversation is NO_CONVERSATION:
         return Conversation()
     if not isinstance(conversation, Conversation):
@@ -91,11 +87,7 @@ def usable(conversation: object) -> Conversation:
 
 
 def checkable(content: object) -> str:
-    """Return content as text that every guardrail can read; see `encodable`.
-
-    Raises:
-        GuardError: content that is None, or not text.
-    """
+    """Content as text that every guardrail can read; see `encodable`."""
     if content is None:
         raise GuardError("Content cannot be None")
     if not isinstance(content, str):
@@ -104,16 +96,7 @@ def checkable(content: object) -> str:
 
 
 def turn_metadata(metadata: Mapping[str, Any] | None, side: Side) -> dict[str, Any]:
-    """Return what joins the metadata of a turn: the caller's, and the mark that one side is being checked.
-
-    Args:
-        metadata: the caller's; JSON values.
-        side: the side that is checked.
-
-    Raises:
-        ConversationError: metadata that is not an object, or holds a value that JSON does not have.
-        GuardError: a key that is the guard's own.
-    """
+    """What joins the metadata of a turn: the caller's, and the mark that one side is being checked."""
     if metadata is None:
         return {CHECKING_KEYS[side]: True}
     extra = json_object(metadata, "metadata")
@@ -124,12 +107,7 @@ def turn_metadata(metadata: Mapping[str, Any] | None, side: Side) -> dict[str, A
 
 
 def answered_turn(number: int | None, turn: Turn | None, conversation: Conversation) -> int | None:
-    """Return the number of the turn that a response answers, given as a number, as a turn, or not at all.
-
-    Raises:
-        GuardError: both are given and differ, or the turn is of another conversation.
-        ConversationError: the conversation has no such turn.
-    """
+    """Number of the turn that a response answers, given as a number, as a turn, or not at all."""
     if turn is None:
         return number
     if number is not None and number != turn.number:
@@ -140,15 +118,10 @@ def answered_turn(number: int | None, turn: Turn | None, conversation: Conversat
 
 
 class LastText(NamedTuple):
-    """A text that came last in a list of messages.
+    """A text that came last in a list of messages; of a call its arguments.
 
-    Args:
-        kind: as what it is checked.
-        text: the text; empty where there is none that can be read. Of a call its arguments.
-        unread: what else the messages hold, and where; empty where there is nothing else.
-        name: name of the tool, where the text has to do with one that is known.
-        call_id: id of its call, where it has one.
-        names: names of those who speak in the messages, and of tools that they call.
+    It is empty where nothing can be read. `unread` says what else the messages hold, and where. `names` are of
+    those who speak in the messages, and of tools that they call.
     """
 
     kind: TextKind
@@ -160,13 +133,7 @@ class LastText(NamedTuple):
 
 
 class LastTexts(NamedTuple):
-    """What came last in a list of messages.
-
-    Args:
-        entries: all messages.
-        first: index of the first one that came last.
-        texts: the texts of these, in order; at least one.
-    """
+    """What came last in a list: all messages, the index of the first that came last, the texts of these."""
 
     entries: list[Entry]
     first: int
@@ -174,14 +141,7 @@ class LastTexts(NamedTuple):
 
 
 def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
-    """Return what came last in a list of messages.
-
-    Args:
-        messages: objects with ``role`` and ``content``.
-
-    Raises:
-        ConversationError: an empty list, or an item that is not a message.
-        GuardError: the last message has a role that is not checked, or nothing to check.
+    """What came last in a list of messages; at least one text.
 
     >>> last = last_texts([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}])
     >>> last.first, last.texts[0].kind.value, last.texts[0].text
@@ -216,12 +176,7 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
 
 
 def before_last(messages: Sequence[Mapping[str, Any]], last: LastTexts) -> Conversation:
-    """Return the conversation before what came last in a list of messages, as the list has it.
-
-    Args:
-        messages: the list.
-        last: what came last in it.
-    """
+    """The conversation before what came last in a list of messages, as the list has it."""
     before = messages[: last.first]
     conversation = Conversation.from_messages(before) if before else Conversation()
     if last.texts[0].kind is not TextKind.INPUT:
@@ -237,7 +192,7 @@ def _only_results(entry: Entry) -> bool:
 
 
 def _names(entries: Sequence[Entry]) -> set[str]:
-    """Return all names in a list of messages; those before the last ones may have been seen by no check."""
+    """All names in a list of messages; those before the last ones may have been seen by no check."""
     plain = {"role", "content"}
     named = [
         entry.raw
@@ -249,7 +204,7 @@ def _names(entries: Sequence[Entry]) -> set[str]:
 
 
 def _left_out(messages: Sequence[Mapping[str, Any]], first: int) -> str:
-    """Return what the last messages hold that nobody reads; empty where there is nothing."""
+    """What the last messages hold that nobody reads; empty where there is nothing."""
     told = []
     for place in range(first, len(messages)):
         parts = unread(messages[place])

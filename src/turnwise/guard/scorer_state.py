@@ -39,11 +39,8 @@ class Trajectory(StrEnum):
 class SideScores:
     """What an observer says of one side of a turn.
 
-    Args:
-        scores: score by principle; one that the observer says nothing about is not there.
-        failures: what it tried to score and could not.
-        reasonings: the reason in words by principle, where the observer gives one.
-        unread: language of the text where the observer does not read it, so that there is no score; else None.
+    A principle that the observer says nothing about has no score, and failures are what it tried to score and
+    could not. `unread` is the language of a text that it does not read, so that there is no score.
     """
 
     scores: Mapping[str, Score]
@@ -52,26 +49,16 @@ class SideScores:
     unread: str | None = None
 
     def score(self, principle: str) -> Score | None:
-        """Return the score of one principle, or None where the observer has nothing to say of it.
-
-        Raises:
-            ObserverError: the observer tried to score it and could not.
-        """
+        """The score of a principle; None where there is nothing to say of it. A failure is an `ObserverError`."""
         for failure in self.failures:
             if failure.principle == principle:
                 raise ObserverError(_told(failure))
         return self.scores.get(principle)
 
     def settle(self, finding: Finding) -> Finding:
-        """Return what was found in the scores, unless a principle without one could make it graver.
+        """The finding, or an `ObserverError` where a principle that could not be scored might make it graver.
 
         A finding in full stands, and says what could not be scored.
-
-        Args:
-            finding: what the scores say.
-
-        Raises:
-            ObserverError: a principle could not be scored, and nothing was found in full.
         """
         if not self.failures:
             return finding
@@ -83,15 +70,11 @@ class SideScores:
 
 @dataclass(slots=True)
 class Taken:
-    """A turn as it was taken in, with the sessions before it.
+    """A turn as it was taken in, with the observer's sessions before it.
 
-    Args:
-        turn: the turn, whose texts may change.
-        before: the observer's session before it.
-        passed: the same without blocked texts; None where there were none.
-        prompt: its prompt as it was taken; None where that was elsewhere, so that it is read again.
-        response: its response likewise.
-        left_out: whether its judged text was blocked and reached nobody.
+    The texts of `turn` may change; `prompt` and `response` are as they were taken, None where that was elsewhere,
+    so that they are read again. `passed` is the session without blocked texts, None where there were none.
+    `left_out` says whether the judged text was blocked and reached nobody.
     """
 
     turn: Turn
@@ -106,12 +89,9 @@ class Taken:
 class ScorerState:
     """What a scorer remembers of one speaker in one conversation.
 
-    Args:
-        session: the observer's, after the latest turn, with everything that the speaker tried to say.
-        trajectory: whose texts are judged.
-        passed: the same without the texts that were blocked; None where nothing was blocked of late.
-        blocked_at: number of the latest turn with a blocked text, while `passed` is there.
-        recent: the last `KEPT` turns by number, as they were taken.
+    `session` is the observer's after the latest turn, with everything that the speaker tried to say; `passed` is
+    the same without blocked texts, None where nothing was blocked of late. `blocked_at` is the latest turn with a
+    blocked text, while `passed` is there. `recent` has the last `KEPT` turns by number.
     """
 
     session: ObserverSession
@@ -126,12 +106,9 @@ class ScorerState:
 class Parked:
     """Where a speaker stands in a conversation, as it can be kept.
 
-    Args:
-        recent: the turns that may still change and are read again, in the order in which they were taken.
-        blocked_at: number of the latest turn with a blocked text, while `passed` is there.
-        session: the observer's state before those turns.
-        passed: the same without the texts that were blocked; None where nothing was blocked of late.
-        whole: whether this is all; else the observer's state can't become bytes, and every turn is read again.
+    `recent` are the turns that may still change and are read again, in the order in which they were taken; the
+    observer's states are those before them, `passed` without blocked texts. Where `whole` is false these can't
+    become bytes, and every turn is read again.
     """
 
     recent: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Sessions as the operator of a pipeline sees them: what they amount to, and how they are reset."""
+"""Sessions as the operator of a pipeline sees them, and how they are released or reset."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ def _strictness(stance: Stance) -> int:
 
 
 class Memory(NamedTuple):
-    """The session memory of one guardrail, and how a session is called there.
-
-    Args:
-        sessions: the memory.
-        session_id: id of the session in it.
-        key: its key in the state store; None without one.
-    """
+    """The session memory of one guardrail, the session's id in it, and its key in the state store, if any."""
 
     sessions: Sessions
     session_id: str
@@ -121,13 +115,7 @@ class GuardSession:
 
 
 def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardSession:
-    """Return a session; see `GuardrailPipeline.session`.
-
-    Args:
-        setup: what the pipeline runs by.
-        session_id: the session.
-        ids: the ids that it may have; by default `ids_of` its name.
-    """
+    """A session; see `GuardrailPipeline.session`. `ids` are those it may have, by default `ids_of` its name."""
     store = None if setup.keeper is None else setup.keeper.store
     memories: list[tuple[str, Memory]] = []
     for known in ids or ids_of(session_id):
@@ -141,5 +129,5 @@ def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardS
 
 
 def ids_of(session_id: str) -> tuple[str, ...]:
-    """Return the ids that a session may have: that of all spellings, and that of a conversation called so."""
+    """The ids that a session may have: that of a name in any spelling, and that of a conversation as it is."""
     return tuple(dict.fromkeys((checked_session(session_id), short_id(session_id))))

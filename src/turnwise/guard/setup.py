@@ -1,4 +1,4 @@
-"""What a pipeline runs by at one moment: a configuration that is built. Another one takes its place as a whole."""
+"""A configuration that is built, by which a pipeline runs until another one takes its place as a whole."""
 
 from __future__ import annotations
 
@@ -48,11 +48,9 @@ class Mode(StrEnum):
 class Given:
     """What a pipeline was given in place of what the configuration says.
 
-    Args:
-        audit: is told of every check; closed with the pipeline. None for what the configuration says.
-        store: keeps sessions, conversations and counts; it stays open. None likewise.
-        tenant: whose states these are, apart from those of others in the same store; empty for nobody's.
-        shared: gives the setup of the pipeline whose audit and store serve where the configuration names none.
+    The audit is closed with the pipeline, the store stays open. `tenant` keeps its states apart from those of
+    others in the same store; empty for nobody's. `shared` gives the setup of the pipeline whose audit and store
+    serve where the configuration names none.
     """
 
     audit: AuditSink | None = None
@@ -63,11 +61,9 @@ class Given:
     def for_config(
         self, config: Config, before: Setup | None
     ) -> tuple[Config, AuditSink | None, StateStore | None]:
-        """Return audit and store as they were given or are shared, and the configuration that goes with them.
+        """Audit and store as they were given or are shared, and the configuration that goes with them.
 
-        Args:
-            config: the configuration; an audit or store of its own, which is another one, is not there yet.
-            before: the setup whose place it takes.
+        An audit or store that the configuration itself names, and nobody shares, is not opened here.
         """
         audit, store = self.audit, self.store
         if self.shared is not None:
@@ -89,24 +85,11 @@ class Given:
 class Setup:
     """A configuration that is built. A check keeps to the one that it began with.
 
-    Args:
-        config: the configuration.
-        steps: the guardrails in the order in which they run.
-        by_side: those that look at prompts, at responses, and at tool calls and results; by the keys of `KINDS`.
-        names: names of these.
-        by_person: whether a session is all that one person says.
-        limits: the rate limits with what they counted.
-        audit: where checks are told; None for nowhere.
-        clock: gives the present time, aware.
-        own_clock: whether conversations go by another clock than the system's.
-        keeper: keeps what must survive; None where that is this process alone.
-        lists: finds conversations by lists of messages; None where a state store keeps no conversations.
-        opened: what the pipeline closes in the end.
-        forgotten: has what was forgotten, by hash.
-        tenant: whose checks these are; empty for nobody's.
-        mode: how it runs.
-        limited: whether rate limits of keys count prompts.
-        clean_names: names in which these guardrails found nothing.
+    `steps` are in the order in which they run; `by_side` and `names` have those that look at each kind of text, by
+    the keys of `KINDS`. `by_person`: a session is all that one person says. `own_clock`: conversations go by
+    another clock than the system's. `lists` is None where a state store keeps no conversations. `opened` is what
+    the pipeline closes in the end. `forgotten` has what was forgotten, by hash. `limited`: rate limits of keys
+    count prompts. `clean_names`: names in which these guardrails found nothing.
     """
 
     config: Config
@@ -129,17 +112,7 @@ class Setup:
 
     @classmethod
     def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:
-        """Return a configuration, built.
-
-        Args:
-            config: the configuration.
-            clock: gives the present time, aware.
-            given: what the pipeline was given in place of what the configuration says.
-            before: the one whose place it takes: what its guardrails remember and its limits counted goes on.
-
-        Raises:
-            GuardError: a guardrail can't be built, or the audit or the state store can't be opened.
-        """
+        """Build a configuration; what the guardrails of `before` remember and its limits counted goes on."""
         steps = tuple(replace(step, guardrail=step.guardrail.placed(step.name, clock)) for step in config.build())
         counted = before is not None and before.config.rate_limits == config.rate_limits
         limits = before.limits if before is not None and counted else KeyLimits(config.rate_limits, clock)
@@ -199,32 +172,24 @@ class Setup:
         )
 
     def switched(self, name: str, *, enabled: bool) -> Self:
-        """Return the same with a guardrail that runs, or does not.
-
-        Args:
-            name: the guardrail, as results name it.
-            enabled: whether it runs.
-
-        Raises:
-            UnknownNameError: no guardrail has that name.
-        """
+        """The same with a guardrail switched on or off."""
         if all(step.name != name for step in self.steps):
             raise UnknownNameError("guardrail", name, [step.name for step in self.steps])
         steps = tuple(replace(step, enabled=enabled) if step.name == name else step for step in self.steps)
         return replace(self, **_in_order(steps, self.mode))
 
     def in_mode(self, mode: Mode) -> Self:
-        """Return the same as it runs in a mode."""
+        """The same in another mode."""
         return replace(
             self, mode=mode, limited=self.limits.active and mode is Mode.ON, **_in_order(self.steps, mode)
         )
 
     def told(self, detail: Detail) -> Detail:
-        """Return what is told of a text beside its guardrails, as the mode has it."""
+        """A detail that is no guardrail's, as the mode has it."""
         return detail if self.mode is Mode.ON else logged(detail)
 
     def spares(self, step: Step, blocker: Step) -> bool:
-        """Tell whether a guardrail is spared a text that one before it has blocked."""
+        """Whether a guardrail is spared a text that one before it has blocked."""
         if self.config.short_circuit == "costly":
             return step.cost > blocker.cost
         return self.config.short_circuit
@@ -237,7 +202,7 @@ def _forgotten(store: StateStore | None, before: Setup | None) -> StateStore:
 
 
 def _in_order(steps: tuple[Step, ...], mode: Mode) -> dict[str, Any]:
-    """Return guardrails in the order in which they run, and by what they look at as they run in a mode."""
+    """Guardrails in the order in which they run, and by what they look at as they run in a mode."""
     # Cheap ones first: the sort keeps the order of the file among those that cost alike.
     ordered = tuple(sorted(steps, key=lambda step: step.cost))
     running = ordered

@@ -1,4 +1,4 @@
-"""A guardrail in its place in a pipeline: when it runs, and what becomes of what it finds and of its failures."""
+"""A guardrail in its place in a pipeline: when it runs, and what becomes of its findings and failures."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Step:
 
     @property
     def cost(self) -> Cost:
-        """How dear it is: the cheaper ones run first."""
+        """How costly it is: the cheaper ones run first."""
         rail = self.guardrail
         return Cost.REMOTE if rail.waits and rail.default_timeout is None else rail.cost
 
@@ -240,11 +240,7 @@ class Step:
             return self.guardrail.check(check)
 
     def _failed_or_stopped(self, error: BaseException, check: Check, seconds: float) -> Detail:
-        """Return what is told of a failure of the guardrail itself.
-
-        Raises:
-            WorkStopped: it ended because the check of the text has to.
-        """
+        """What is told of the guardrail's own failure; raises `WorkStopped` if the check of the text must end."""
         if check.deadline is not None:
             check.deadline.check()
         return self.failed(error, seconds)
@@ -288,12 +284,7 @@ class Step:
 
 
 def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
-    """Return what is told of a text, or a part of it, that could not be checked.
-
-    Args:
-        on_error: what becomes of it.
-        reason: why it could not be checked.
-        seconds: how long that took.
+    """What is told of a text, or a part of it, that could not be checked.
 
     >>> failure(OnError.WARN, "no answer").reason
     'failed: no answer'
@@ -310,7 +301,7 @@ def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
 
 
 def logged(detail: Detail) -> Detail:
-    """Return what is told where nothing is blocked or replaced: what would have been done, as its reason.
+    """What is told where nothing is blocked or replaced: what would have been done, as its reason.
 
     >>> logged(failure(OnError.BLOCK, "no answer")).reason
     'would block: failed: no answer'
@@ -323,20 +314,13 @@ def logged(detail: Detail) -> Detail:
 
 @cache
 def _clean_details() -> dict[float, Detail]:
-    """Return what is told of a check that found nothing, by its seconds up to 10.
-
-    A long conversation has many of these, so equal ones are one object.
-    """
+    """Details of clean checks by their seconds, up to 10, so that the many equal ones are one object."""
     times = [float(f"{digits / 10}e{power}") for power in range(-7, 1) for digits in range(10, 100)]
     return {seconds: Detail(Status.EVALUATED, seconds=seconds) for seconds in times}
 
 
 def check_redactions(finding: Finding, text: str) -> None:
-    """Check that redactions stand in order, apart from each other and within the text.
-
-    Raises:
-        GuardError: they don't.
-    """
+    """Refuse redactions that are out of order, overlap, or go beyond the text."""
     end = 0
     for redaction in finding.redactions:
         if not end <= redaction.start < redaction.end <= len(text):
@@ -348,7 +332,7 @@ def check_redactions(finding: Finding, text: str) -> None:
 
 
 def redacted(text: str, detail: Detail) -> str:
-    """Return a text with what a guardrail replaces in it.
+    """A text with what a guardrail replaces in it.
 
     >>> from turnwise.guard.guardrail import Redaction
     >>> redacted("I am Ann.", Detail(Status.EVALUATED, redactions=(Redaction(5, 8, "name"),)))

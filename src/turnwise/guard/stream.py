@@ -27,12 +27,10 @@ OVER: Final = "the stream has ended; open another one for the next response"
 
 
 class StreamEnd(NamedTuple):
-    """How a stream ended.
+    """How a stream ended: whole, blocked on the way or broken off.
 
-    Args:
-        known: name and verdict of the guardrail that blocked it on the way, which is not asked again.
-        dropped: why it ended before it was whole, so that only what was shown is kept and no guardrail is asked;
-            None for one that is whole.
+    `known` is the guardrail that blocked it on the way, by name and verdict; it is not asked again. `dropped` is
+    why it broke off, so that only what was shown is kept and no guardrail is asked.
     """
 
     known: tuple[str, Detail] | None = None
@@ -55,13 +53,7 @@ class CheckCall(Protocol):
 
 @dataclass(slots=True)
 class _Asked:
-    """A guardrail that is asked about all that came so far, again and again.
-
-    Args:
-        step: the guardrail.
-        every: after so many characters.
-        at: characters at which it is asked next.
-    """
+    """A guardrail that is asked about all that came so far: after each `every` characters, next at `at`."""
 
     step: Step
     every: int
@@ -141,7 +133,6 @@ class _Stream:
         return self._exposed
 
     def _feed(self, piece: str | None, *, here: bool) -> Feeding[str]:
-        """Take a piece and return what may be shown now."""
         if self._result is not None and not self._stopped:
             raise GuardError(OVER)
         if self._stopped or not piece:
@@ -205,7 +196,7 @@ class _Stream:
         return self._call(name, arguments, call_id, here=here)
 
     def _whole_characters(self, piece: str) -> str:
-        """Return a piece as text that every guardrail can read; half a character waits for the next piece."""
+        """A piece as text that every guardrail can read; half a character waits for the next piece."""
         piece = self._half + piece
         self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
         return encodable(piece[: len(piece) - len(self._half)])
@@ -253,9 +244,7 @@ class OutputStream(_Stream):
         """Check a call of a tool that came with the response, after its end; as `check_tool_call` of pipelines.
 
         Args:
-            name: name of the tool.
-            arguments: the arguments as text.
-            call_id: its id.
+            call_id: its id, as the model gave it; by default one is made up.
 
         Raises:
             GuardError: the response has not ended.
@@ -351,7 +340,7 @@ class AsyncOutputStream(_Stream):
 
 
 def _why(error: object) -> Outcome:
-    """Return why a response broke off, by what left the block in which it was read."""
+    """Why a response broke off, by what left the block in which it was read."""
     if isinstance(error, TimeoutError):
         return Outcome.STALLED
     gone = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)

@@ -1,4 +1,4 @@
-"""How a text becomes part of its turn and is checked, by its kind; alike for sync and async."""
+"""Makes a text part of its turn and has it checked, by its kind; alike for sync and async."""
 
 from __future__ import annotations
 
@@ -40,11 +40,9 @@ _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 class CheckMode(NamedTuple):
     """How a text is checked.
 
-    Args:
-        here: whether the guardrails run in this thread; else each step is yielded to who awaits it.
-        kept: whether a state store keeps the conversation.
-        placed: where the text stands, where it came in a list of messages; None for one that came by itself.
-        names: names that came with it in a list of messages.
+    The guardrails run in this thread if `here`; else each step is yielded to who awaits it. `kept` says whether a
+    state store keeps the conversation. `placed` and `names` are for a text of a list of messages: where it stands,
+    and names that came with it.
     """
 
     here: bool = True
@@ -68,11 +66,9 @@ def check_prompt(
     unread: str = "",
     mode: CheckMode = HERE,
 ) -> CheckRun | PipelineResult:
-    """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`, and:
+    """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`.
 
-    Args:
-        unread: what of its message nobody could read; empty for nothing.
-        mode: how it is checked.
+    `unread` is what of its message nobody could read.
     """
     start = perf_counter()
     if not (isinstance(content, str) and content.isascii()):
@@ -191,7 +187,7 @@ def check_result(
 def _placed(
     setup: Setup, conversation: Conversation | NoConversation, session_id: str | None
 ) -> tuple[Conversation, str]:
-    """Return the conversation of a check, and its session."""
+    """The conversation of a check, and its session."""
     chat = usable(conversation)
     if setup.own_clock:
         chat.use_clock(setup.clock)
@@ -201,7 +197,7 @@ def _placed(
 
 
 def _kept_if_given(mode: CheckMode, conversation: Conversation | NoConversation) -> CheckMode:
-    """Return the mode of a check; a text without a conversation has no name to be found by in a state store."""
+    """The mode of a check; a text without a conversation has no name to be found by in a state store."""
     return mode if conversation is not NO_CONVERSATION else mode._replace(kept=False)
 
 
@@ -311,16 +307,8 @@ def _kept(
 ) -> CheckRun:
     """Check a text with a state store: what comes of it is written in one step before the result is told.
 
-    Args:
-        setup: what the check runs by.
-        keeper: keeps what comes of it.
-        make: makes the text part of its turn; again where another worker was faster. A result is a refusal.
-        run: asks the guardrails.
-        chat: the conversation.
-        session: the session.
-        mode: how it is checked.
-        counted: the text, with key and role whose limits count it; None for none.
-        but: the turn that is under check already; 0 for none.
+    `make` makes the text part of its turn, and again where another worker was faster; a result of it is a refusal.
+    `counted` is the text, with key and role whose limits count it. `but` is the turn that is under check already.
     """
     here, kept, placed, _ = mode
     start, trouble = perf_counter(), None if placed is None else placed.trouble
@@ -352,7 +340,7 @@ def _kept(
 
 
 def session_of(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
-    """Return the session of a text: the one that is named, else what the configuration says.
+    """The session of a text: the one that is named, else what the configuration says.
 
     All spellings of a name are one session; the id of a conversation counts as it is.
     """
@@ -385,9 +373,5 @@ def _answer(
 
 
 def checked_session(session_id: object) -> str:
-    """Return the id that a named session has in the session memory, whatever the spelling.
-
-    Raises:
-        GuardError: it is no text, or shows nothing.
-    """
+    """The id that a named session has in the session memory, whatever the spelling."""
     return short_id(checked_name(session_id, "session_id"))

@@ -43,11 +43,9 @@ class Workers(Generic[Value]):
     """Runs calls with a time limit.
 
     A thread can't be stopped from outside, so a call that hangs keeps its thread; that is why at most so many run
-    at once, and why the threads don't keep the process alive, as those of a pool of the standard library would. A
-    thread whose call has ended takes the next one: to start one costs several times what a short call does.
-
-    Args:
-        most: calls that may be under way at once, hanging ones among them; at least 1.
+    at once, hanging ones among them, and why the threads don't keep the process alive, as those of a pool of the
+    standard library would. A thread whose call has ended takes the next one: to start one costs several times what
+    a short call does.
 
     >>> Workers(1).run(lambda: 42, timeout=5.0)
     42
@@ -63,17 +61,7 @@ class Workers(Generic[Value]):
         self._idle: deque[_Calls[Value]] = deque()
 
     def run(self, call: Callable[[], Value], timeout: float, deadline: Deadline | None = None) -> Value:
-        """Return what a call returns.
-
-        Args:
-            call: the call.
-            timeout: seconds that it may take.
-            deadline: ends the wait for it as well; None for none.
-
-        Raises:
-            TookTooLongError: it did not end in time, or no thread is free.
-            WorkStopped: the deadline has passed, or was cancelled.
-        """
+        """Run a call for at most `timeout` seconds; the deadline ends the wait for it as well."""
         future, until = self._begin(call), monotonic() + timeout
         while True:
             left = until - monotonic()
@@ -88,7 +76,7 @@ class Workers(Generic[Value]):
                     raise TookTooLongError(f"no answer within {timeout:g} s") from None
 
     async def arun(self, call: Callable[[], Value], timeout: float) -> Value:
-        """Return what a call returns, without blocking the event loop; as `run` otherwise."""
+        """Run a call without blocking the event loop; otherwise as `run`."""
         return await in_time(asyncio.wrap_future(self._begin(call)), timeout)
 
     def _begin(self, call: Callable[[], Value]) -> Future[Value]:
@@ -114,15 +102,7 @@ class Workers(Generic[Value]):
 
 
 async def in_time(waited_for: Awaitable[Value], seconds: float) -> Value:
-    """Return what is waited for; a `TimeoutError` of its own passes as it is.
-
-    Args:
-        waited_for: what is waited for.
-        seconds: for how long; infinite for any time.
-
-    Raises:
-        TookTooLongError: it did not end in time.
-    """
+    """Await something for so many seconds, or `inf`; a `TimeoutError` of its own passes as it is."""
     scope = asyncio.timeout(None if seconds == inf else seconds)
     try:
         async with scope:
@@ -134,14 +114,10 @@ async def in_time(waited_for: Awaitable[Value], seconds: float) -> Value:
 
 
 async def compute(call: Callable[[], Value], size: int) -> Value:
-    """Return what a call returns that computes, off the event loop.
+    """Run a call that computes off the event loop; `size` is the characters of the text that it is about.
 
     Long texts have as many threads as there are cores, and short ones have threads of their own, so that they
     never wait for the long ones.
-
-    Args:
-        call: the call.
-        size: characters of the text that it is about.
     """
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_lane(os.getpid(), size >= LONG), copy_context().run, call)
@@ -149,7 +125,7 @@ async def compute(call: Callable[[], Value], size: int) -> Value:
 
 @cache
 def _lane(process: int, long: bool) -> ThreadPoolExecutor:
-    """Return the threads for long or for short texts; threads do not come along to a forked process."""
+    """The threads for long or for short texts; threads do not come along to a forked process."""
     cores = os.cpu_count() or 1
     return ThreadPoolExecutor(cores if long else cores + 4, f"turnwise-{'long' if long else 'short'}")
 

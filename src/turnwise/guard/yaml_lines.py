@@ -17,19 +17,14 @@ Place = tuple[str | int, ...]
 
 
 class Lines:
-    """The line of each place of a YAML text.
-
-    Args:
-        source: the file, for messages.
-        lines: line by place, from 1; empty where the values did not come from a file.
-    """
+    """The line of each place of a YAML text, from 1; none where the values did not come from a file."""
 
     def __init__(self, source: str, lines: Mapping[Place, int] | None = None) -> None:
         self._source = source
         self._lines = dict(lines or {})
 
     def error(self, place: Place, problem: str) -> GuardError:
-        """Return the error of a place: file, line and key, then the problem.
+        """The error of a place: file, line and key, then the problem.
 
         >>> print(Lines("guard.yaml", {("name",): 3}).error(("name",), "it is empty"))
         guard.yaml, line 3, name: it is empty
@@ -49,7 +44,7 @@ NO_LINES = Lines("")
 
 @cache
 def _loader() -> type[yaml.SafeLoader]:
-    """Return a loader that reads true and false as such, and ``on``, ``off``, ``yes`` and ``no`` as text.
+    """A loader that reads true and false as such, and ``on``, ``off``, ``yes`` and ``no`` as text.
 
     So YAML 1.2 has it; else the key ``on`` would be the value true.
     """
@@ -66,15 +61,7 @@ def _loader() -> type[yaml.SafeLoader]:
 
 
 def read_yaml(text: str, source: str) -> tuple[Any, Lines]:
-    """Return what a YAML text says, and the line of each place in it.
-
-    Args:
-        text: the text.
-        source: where it is from, for messages.
-
-    Raises:
-        GuardError: it is no YAML within the bounds of `turnwise.bounded`, or a mapping has a key twice.
-    """
+    """What a YAML text says, and the line of each place in it; a mapping with a key twice is an error."""
     try:
         node, data = yaml_nodes(text, _loader()), load_yaml(text, _loader())
     except YamlError as error:

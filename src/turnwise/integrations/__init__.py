@@ -1,13 +1,8 @@
-"""The guard and the detectors in other people's frameworks; each module needs the extra of its name."""
+"""The guard and the detectors in other people's frameworks; each framework needs the extra of its name."""
 
 
 class MissingExtraError(ImportError):
-    """A framework is not installed.
-
-    Args:
-        extra: the extra of turnwise that brings it.
-        error: what was not found.
-    """
+    """A framework is not installed; ``extra`` is the extra of turnwise that brings it."""
 
     def __init__(self, extra: str, error: ImportError) -> None:
         needed = (error.name or extra).partition(".")[0]

@@ -57,18 +57,18 @@ class AgentGuard:
     - An input guardrail that runs before the agent checks the user's messages that nobody has answered, and an
       output guardrail the final output. What they block raises the SDK's own exceptions.
     - Guardrails of each function tool check its arguments before it runs, and what it gave back. What is blocked
-      there the model is told in place of the result, and the run goes on.
+      there is replaced by a note to the model, and the run goes on.
     - The filter in `run_config` keeps blocked prompts out of every later call of the model, though a session of
-      the SDK has them, and puts redacted text in the place of the original.
+      the SDK has them, and replaces the original by redacted text.
 
-    The SDK's guardrails can't change a text. So a prompt that is redacted trips the wire where no `run_config` of
+    The SDK's guardrails can't change a text. So a prompt that is redacted trips the wire unless `run_config` of
     this guard was asked for; a call whose arguments are redacted is refused; and an output that is redacted trips
     the wire, with the text as it may be shown in `reply`. `Runner.run_streamed` shows text before the SDK asks
     its output guardrails: show what `GuardrailPipeline.astream_output` lets through where that matters.
 
     Args:
         pipeline: the guard.
-        conversation: what the agents' runs belong to, a turn each; `GuardrailPipeline.load_conversation` has one
+        conversation: what the agents' runs belong to, one turn each; `GuardrailPipeline.load_conversation` has one
             that another worker began.
         refusal: what `reply` gives in place of what was blocked.
         session_id: the session; by default what the pipeline's configuration says.
@@ -100,19 +100,15 @@ class AgentGuard:
     def protect(self, agent: Agent[Any]) -> Agent[Any]:
         """Return a copy of an agent with the guardrails, and of the agents that it hands over to.
 
-        Handoffs that are no agents but `Handoff` objects, tools that are no function tools, and tools of MCP
-        servers are as they were: the SDK asks no guardrails of these.
-
-        Args:
-            agent: the agent.
+        `Handoff` objects, tools that are not function tools, and tools of MCP servers stay as they were: the SDK
+        asks no guardrails about these.
         """
         return self._protected(agent, {})
 
     def run_config(self, given: RunConfig | None = None) -> RunConfig:
-        """Return a configuration of runs whose model sees no blocked prompt, and redacted text where it was.
+        """Return a configuration of runs whose model sees no blocked prompts, and redacted text where it was.
 
-        Args:
-            given: what else is configured; a filter of its own runs first.
+        A filter in ``given`` runs first.
         """
         before = None if given is None else given.call_model_input_filter
         self._filters = True
@@ -229,7 +225,7 @@ class AgentGuard:
     # What models may read
 
     def _is_new(self, prompt: str) -> bool:
-        """Return whether a prompt that a session gives again, since nobody answered it, was never checked."""
+        """Whether a prompt was never checked: a session gives those that nobody answered again."""
         return prompt not in self._instead and not was_blocked(self._conversation, prompt)
 
     def _replace(self, text: str, instead: str) -> None:
@@ -239,7 +235,7 @@ class AgentGuard:
             self._instead.popitem(last=False)
 
     async def _may_read(self, prompt: str) -> str:
-        """Return what may be read of a prompt; one that another process checked is looked at again, by itself."""
+        """What may be read of a prompt; one that another process checked is checked again, by itself."""
         if prompt not in self._instead:
             withheld = was_blocked(self._conversation, prompt)
             result = None if withheld else await self._pipeline.acheck_input(prompt)
@@ -247,7 +243,7 @@ class AgentGuard:
         return self._instead[prompt]
 
     async def _clean(self, item: TResponseInputItem) -> TResponseInputItem:
-        """Return an item of a model's input as the model may read it."""
+        """An item of a model's input as the model may read it."""
         known = cast("dict[str, Any]", item)
         if known.get("role") != "user":
             return item
@@ -264,7 +260,7 @@ class AgentGuard:
 
 
 def _asked(given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:
-    """Return the user's messages that nobody has answered."""
+    """The user's messages that nobody has answered."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     items = [cast("dict[str, Any]", item) for item in given]
@@ -275,7 +271,7 @@ def _asked(given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:
 
 
 def _text(item: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return the text of a message, and whether that is all there is."""
+    """The text of a message, and whether that is all there is."""
     content = item.get("content") or ""
     if isinstance(content, str):
         return content, True
@@ -284,7 +280,7 @@ def _text(item: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _plain(output: Any) -> str:
-    """Return an output as text: of an object its JSON."""
+    """An output as text; an object as JSON."""
     if isinstance(output, str):
         return output
     return json.dumps(TypeAdapter(type(output)).dump_python(output, mode="json"), ensure_ascii=False, default=str)

@@ -32,7 +32,7 @@ Asking = Generator[Ask, PipelineResult, Value]
 
 
 def ask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
-    """Return what comes of the checks, made one after the other in this thread."""
+    """Make the checks one after the other in this thread, and return what comes of them."""
     try:
         wanted = next(asking)
         while True:
@@ -43,7 +43,7 @@ def ask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
 
 
 async def aask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
-    """Return what comes of the checks, as `ask`, without blocking the event loop."""
+    """Make the checks as `ask` does, without blocking the event loop."""
     try:
         wanted = next(asking)
         while True:
@@ -54,12 +54,7 @@ async def aask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
 
 
 def open_turn(conversation: Conversation, number: int | None) -> int | None:
-    """Return a turn where it can take a response: one that waits for it, or whose response was blocked; else None.
-
-    Args:
-        conversation: the conversation.
-        number: the turn; None for none.
-    """
+    """Return a turn number where the turn waits for a response or its response was blocked; else None."""
     last = conversation.last_turn
     if number is None or last is None or not 1 <= number <= last.number:
         return None
@@ -68,15 +63,15 @@ def open_turn(conversation: Conversation, number: int | None) -> int | None:
 
 
 def was_blocked(conversation: Conversation, prompt: str) -> bool:
-    """Return whether a prompt of the conversation was blocked.
+    """Whether a prompt of the conversation was blocked.
 
-    A framework that keeps a history of its own may give it again, together with the next one.
+    A framework that keeps its own history may give it again, together with the next one.
     """
     return any(turn.prompt == prompt and turn.blocked(Side.PROMPT) for turn in conversation)
 
 
 def told(result: PipelineResult) -> dict[str, Any]:
-    """Return what a framework may keep of a verdict: nothing of the text.
+    """What a framework may keep of a verdict: nothing of the text.
 
     >>> pipeline = GuardrailPipeline.from_preset("basic")
     >>> told(pipeline.check_input("Hello!"))["blocked"]

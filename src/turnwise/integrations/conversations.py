@@ -18,9 +18,7 @@ MOST = 10_000
 class Conversations:
     """Finds conversations: in this process, in the pipeline's state store, or from the messages so far.
 
-    Args:
-        pipeline: checks them, and may have a state store, which then has the say.
-        most: conversations that are held at most, at least 1.
+    A state store of the pipeline has the last word. At most ``most`` conversations are held.
 
     >>> found = Conversations(GuardrailPipeline.from_preset("basic"))
     >>> one = found.of("chat-7", lambda: [{"role": "user", "content": "Hi"}])
@@ -35,13 +33,10 @@ class Conversations:
         self._lock = Lock()
 
     def of(self, name: str | None, before: Callable[[], Sequence[Mapping[str, Any]]]) -> Conversation:
-        """Return a conversation; one that is not known begins with the messages before.
+        """Return a conversation; an unknown one begins with the messages that ``before`` gives, in OpenAI's shape.
 
-        While the state store can't be read, what is held goes on; its checks end as ``when_down`` says.
-
-        Args:
-            name: its ``conversation_id``; None for one that begins here, under a name that is made up.
-            before: gives what was said before, as OpenAI's messages; asked where nothing is known.
+        While the state store can't be read, the conversation held here is used; its checks end as ``when_down``
+        says. Without a name it begins here, under a made-up one.
         """
         if name is None:
             begun = self._begun(None, before)
@@ -57,12 +52,7 @@ class Conversations:
         return self._hold(name, found or self._begun(name, before), held)
 
     def held(self, name: str | None, before: Callable[[], Sequence[Mapping[str, Any]]]) -> Conversation:
-        """Return a conversation as it is held, without a look at the state store; each check takes that anyway.
-
-        Args:
-            name: its ``conversation_id``.
-            before: as for `of`, which serves where nothing is held.
-        """
+        """Return a conversation as it is held, without asking the state store: each check does that anyway."""
         with self._lock:
             held = None if name is None else self._held.get(name)
         return self.of(name, before) if held is None else held

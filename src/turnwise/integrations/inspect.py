@@ -96,15 +96,15 @@ def attacks(
     """Yield the samples of an evaluation as sequences, such as attacks to test a guard with or to score.
 
     Args:
-        source: the evaluation: its name, such as ``"inspect_evals/strong_reject"`` (`EVALS` has those that are
-            meant for it; the package that has it must be installed), a task, a data set, or samples.
+        source: the evaluation: its name, such as ``"inspect_evals/strong_reject"`` (`EVALS` lists those meant for
+            this; their package must be installed), a task, a data set, or samples.
         label: attack or benign; by default what `EVALS` says, and attack for others. A sample whose metadata have
             a ``label`` keeps it.
         arguments: arguments of a task that is named, such as ``jailbreak_method="AIM"``.
 
     Raises:
         DatasetError: no evaluation has that name, or it can't be built.
-        ConversationError: a sample that is no conversation.
+        ConversationError: a sample is no conversation.
     """
     name = source if isinstance(source, str) else getattr(source, "name", None) or "inspect"
     task: Any = source

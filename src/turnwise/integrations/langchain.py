@@ -50,16 +50,16 @@ class GuardState(AgentState[Any]):
 
 
 class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
-    """Checks what goes into an agent's model, what comes out of it, and what its tools are asked and give back.
+    """Checks what goes into an agent's model, what comes out of it, and the calls and results of its tools.
 
     ``create_agent(model, tools, middleware=[GuardMiddleware(pipeline)])``. A thread is one conversation, under the
-    name of its ``thread_id``. Without a checkpointer every call is a conversation of its own, whose earlier
-    messages are what was said before.
+    name of its ``thread_id``. Without a checkpointer every call is a conversation of its own, which begins with
+    the earlier messages.
 
     - A blocked prompt ends the run before the model is asked; ``[message withheld]`` takes its place in the
       messages, so that no later call of the model has it.
-    - A blocked reply or call of a tool ends the run before any tool runs, and is no part of the messages.
-    - What a tool gave back and was blocked is ``[tool result withheld]`` for the model, and the run goes on.
+    - A blocked reply or tool call ends the run before any tool runs, and is no part of the messages.
+    - A blocked tool result is ``[tool result withheld]`` for the model, and the run goes on.
     - What is redacted goes on redacted: to the model, to tools, and in the messages.
 
     The refusal, and a reply that was changed, have the verdict in ``response_metadata["turnwise"]``. The model's
@@ -114,7 +114,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         return await aask(self._pipeline, self._prompts(state, runtime, chat))
 
     def _begun(self, state: GuardState, runtime: Runtime[Any]) -> Conversation:
-        """Return the conversation that a run belongs to, as it was before the run."""
+        """The conversation that a run belongs to, as it was before the run."""
         messages, info = state["messages"], runtime.execution_info
         name = None if info is None else info.thread_id
         return self._conversations.of(name, lambda: _plain(messages[: _first_new(messages)]))
@@ -146,7 +146,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         return {"messages": [*changed, self._refuse(blocked[0])], "turnwise": known, "jump_to": "end"}
 
     def _unread(self, message: BaseMessage) -> bool:
-        """Return whether a message has parts that nobody reads, and the configuration blocks these."""
+        """Whether a message has parts that nobody reads, and the configuration blocks these."""
         others = isinstance(message.content, list) and any(not _is_text(part) for part in message.content)
         return others and self._pipeline.config.on_unread is OnError.BLOCK
 
@@ -155,7 +155,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Check what the model says, and the calls of tools that it asks for, before they become messages."""
+        """Check the model's reply and the tool calls that it asks for, before they become messages."""
         show = self._show(request)
         try:
             response = handler(_quiet(request, show))
@@ -171,7 +171,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Check what the model says, and the calls of tools that it asks for, before they become messages."""
+        """Check the model's reply and the tool calls that it asks for, before they become messages."""
         show = self._show(request)
         try:
             response = await handler(_quiet(request, show))
@@ -183,7 +183,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         return await aask(self._pipeline, self._reply(request, response, await asyncio.to_thread(show.end)))
 
     def _show(self, request: ModelRequest[Any]) -> ReplyStream:
-        """Return what shows a reply while it comes, where that is wanted."""
+        """What shows a reply while it comes, where that is wanted."""
         chat, known = self._chat(request.state)
 
         def opened() -> OutputStream:
@@ -195,7 +195,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     def _reply(
         self, request: ModelRequest[Any], response: ModelResponse[Any], streamed: PipelineResult | None
     ) -> Asking[ModelResponse[Any]]:
-        """Check a reply; `streamed` is the verdict on its text, where that was shown while it came."""
+        """Check a reply; ``streamed`` is the verdict on its text, where that was shown while it came."""
         chat, known = self._chat(request.state)
         session = known.get("session")
         result: list[BaseMessage] = []
@@ -275,7 +275,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     # Shared
 
     def _chat(self, state: Any) -> tuple[Conversation, dict[str, Any]]:
-        """Return the conversation of a run, and what is known of it."""
+        """The conversation of a run, and what is known of it."""
         known = cast("dict[str, Any]", state.get("turnwise") or {})
         return self._conversations.held(known.get("conversation"), partial(_plain, state["messages"])), known
 
@@ -286,7 +286,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
 
 
 def _quiet(request: ModelRequest[Any], show: ReplyStream) -> ModelRequest[Any]:
-    """Return a request whose model shows its tokens to nobody, but to the guard where replies are streamed."""
+    """A request whose model shows its tokens to nobody, but to the guard where replies are streamed."""
     changed: dict[str, Any] = {"tags": [*(request.model.tags or []), TAG_NOSTREAM]}
     if show.wanted:
         # A handler for this request alone, beside those that the model has.
@@ -299,7 +299,7 @@ def _quiet(request: ModelRequest[Any], show: ReplyStream) -> ModelRequest[Any]:
 
 
 def _first_new(messages: Sequence[AnyMessage]) -> int:
-    """Return where the messages of the user begin that nobody has answered."""
+    """Where the user's messages begin that nobody has answered."""
     first = len(messages)
     while first and messages[first - 1].type == "human":
         first -= 1
@@ -307,7 +307,6 @@ def _first_new(messages: Sequence[AnyMessage]) -> int:
 
 
 def _plain(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-    """Return messages as OpenAI's."""
     return convert_to_openai_messages(list(messages))
 
 
@@ -316,18 +315,16 @@ def _is_text(part: str | dict[str, Any]) -> bool:
 
 
 def _with_text(message: BaseMessage, text: str) -> str | list[str | dict[str, Any]]:
-    """Return the content of a message with another text, and what is no text as it was."""
+    """The content of a message with another text; parts that are no text stay."""
     if isinstance(message.content, str):
         return text
     return [{"type": "text", "text": text}, *(part for part in message.content if not _is_text(part))]
 
 
 def _changed(message: AIMessage, checks: Sequence[PipelineResult]) -> AIMessage:
-    """Return a message with what was redacted; the same where nothing was.
+    """A message with what was redacted; the same object where nothing was.
 
-    Args:
-        message: the message.
-        checks: of its text where it was checked, then of its calls, then of those that can't be read.
+    ``checks`` are of its text where that was checked, then of its calls, then of those that can't be read.
     """
     readable, others = message.tool_calls, message.invalid_tool_calls
     first = len(checks) - len(readable) - len(others)

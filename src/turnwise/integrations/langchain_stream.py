@@ -27,11 +27,8 @@ class StreamStopped(Exception):  # noqa: N818 - it stops a model, and nobody see
 class ReplyStream(BaseCallbackHandler):
     """A callback of a model that feeds its tokens to the guard, and writes what may be shown.
 
-    That it has the two methods ``tap_output...`` makes LangChain's models stream.
-
-    Args:
-        opened: opens the stream of the guard; None where replies are not shown while they come.
-        write: takes what may be shown.
+    LangChain's models stream because it has the two methods ``tap_output...``. ``opened`` opens the stream of the
+    guard; it is None where replies are not shown while they come.
     """
 
     run_inline = True
@@ -61,11 +58,7 @@ class ReplyStream(BaseCallbackHandler):
         self._stream = None
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        """Take a token.
-
-        Raises:
-            StreamStopped: the reply is blocked.
-        """
+        """Take a token; StreamStopped where the reply is blocked."""
         text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
         if not text or self._opened is None:
             return

@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span a check, and an event for what each guardrail said. Needs ``turnwise[opentelemetry]``.
+"""OpenTelemetry: a span per check, and an event for each guardrail's verdict. Needs ``turnwise[opentelemetry]``.
 
 The names of attributes are those of the semantic conventions for generative AI, where these have one
 (https://github.com/open-telemetry/semantic-conventions-genai, in development); others begin with ``turnwise.``.
@@ -50,7 +50,7 @@ class OpenTelemetryAudit:
     """An audit that tells OpenTelemetry of every check: ``GuardrailPipeline(config, audit=OpenTelemetryAudit())``.
 
     A check is a span ``turnwise.check input`` (or ``output``, ``tool_call``, ``tool_result``) within the span that
-    is current where the check was asked for. What each guardrail said that ran, or failed, is an event
+    is current where the check was asked for. The verdict of each guardrail that ran or failed is an event
     ``gen_ai.evaluation.result`` in that span, sent as a log record: its name, score and label. A check with a
     guardrail that failed is a span with the status ERROR, whether the text passed or not. Without this audit
     nothing of OpenTelemetry is imported or called.
@@ -58,9 +58,9 @@ class OpenTelemetryAudit:
     Args:
         also: another audit that is told of every check, or the path of a file of JSON lines; closed with this one.
         texts: whether spans have the text as it may go on: ``none``; ``redacted``, with personal data and secrets
-            replaced; or ``raw``. Reasons are redacted but for ``raw``; with ``none`` those of guardrails that
+            replaced; or ``raw``. Reasons are redacted except with ``raw``; with ``none`` those of guardrails that
             failed are left out, since the message of an error may hold anything. Ids of conversations and calls
-            are as the audit has them: hashed where they are personal, but for ``raw``.
+            are as the audit has them: hashed where they are personal, except with ``raw``.
         tracer_provider: makes the spans; by default the global one.
         logger_provider: takes the events; by default the global one.
 
@@ -91,7 +91,7 @@ class OpenTelemetryAudit:
 
     @property
     def status(self) -> AuditStatus | None:
-        """How the other audit fares; None where there is none that tells."""
+        """Status of the other audit; None where there is none that tells."""
         return getattr(self._also, "status", None)
 
     def write(self, event: AuditEvent) -> None:
@@ -112,7 +112,7 @@ class OpenTelemetryAudit:
         return erased
 
     def close(self) -> None:
-        """Close the other audit. The providers are their owner's."""
+        """Close the other audit. The providers belong to their owner."""
         if self._also is not None:
             self._also.close()
 
@@ -165,7 +165,7 @@ class OpenTelemetryAudit:
             yield "turnwise.text", self._redact(result.text)
 
     def _name(self, name: str) -> str:
-        """Return an id as the audit has it: hashed where it is personal."""
+        """An id as the audit has it: hashed where it is personal."""
         return private_name(name, self._redact)[:_LONGEST]
 
     @staticmethod
@@ -197,7 +197,7 @@ class OpenTelemetryAudit:
 
 
 def label_of(detail: Detail) -> str:
-    """Return what a guardrail said in a word: ``clean``, ``failed``, ``not_read``, or what was done.
+    """A guardrail's verdict in a word: ``clean``, ``failed``, ``not_read``, or what was done.
 
     >>> label_of(Detail(Status.EVALUATED))
     'clean'
@@ -210,7 +210,7 @@ def label_of(detail: Detail) -> str:
 
 
 def _error_type(reason: str) -> str:
-    """Return the type of an error from what is told of it, ``failed: TimeoutError: no answer``."""
+    """The type of an error from what is told of it, ``failed: TimeoutError: no answer``."""
     with suppress(ValueError):
         _, kind, _ = reason.split(": ", 2)
         if kind.isidentifier():

@@ -27,20 +27,14 @@ _LOG: Final = logging.getLogger("turnwise.guard")
 
 
 class UnreadError(TurnwiseError):
-    """Something in a request or reply can't be read, or can't be replaced.
-
-    Args:
-        path: where it stands.
-        what: what it is; nothing of its text.
-        do: what to do.
-    """
+    """Something in a request or reply can't be read or replaced; the message has nothing of its text."""
 
     def __init__(self, path: str, what: str, do: str) -> None:
         super().__init__(f"{path}: {what}; {do}")
 
 
 class Leaf(NamedTuple):
-    """A text and where it stands: its path, what holds it, its key there. None for content that is no text."""
+    """A text and where it stands: its path, what holds it, its key there; None for content that is no text."""
 
     path: str
     holder: Any
@@ -55,15 +49,10 @@ class Leaf(NamedTuple):
 
 
 def leaves(tree: Any, keys: Collection[str] | None = None, skip: Collection[str] = ()) -> Iterator[Leaf]:
-    """Yield every text in JSON values; keys of objects that may say something too.
+    """Yield every text in JSON values, and keys of objects that may say something too.
 
-    Args:
-        tree: dicts, lists, and objects of pydantic.
-        keys: keys of the outermost object that count; None for all.
-        skip: keys of what is left out, at any depth.
-
-    Raises:
-        UnreadError: a value of another kind, or a text as numbers of tokens.
+    ``keys`` are the keys of the outermost object that count, None for all; ``skip`` are left out at any depth. An
+    UnreadError tells of a value of another kind, or of a text given as numbers of tokens.
     """
     stack: list[tuple[str, Any]] = [("", tree)]
     while stack:
@@ -87,7 +76,7 @@ def leaves(tree: Any, keys: Collection[str] | None = None, skip: Collection[str]
 
 
 def last_heard(messages: Sequence[Any]) -> int:
-    """Return the place, from 1, of the last message that a model answers; 0 for none.
+    """Place, from 1, of the last message that a model answers; 0 for none.
 
     What comes after it is said by whoever runs the model, or put into its mouth.
     """
@@ -96,11 +85,7 @@ def last_heard(messages: Sequence[Any]) -> int:
 
 
 class OtherTexts:
-    """Checks texts one by one; clean ones are remembered, since the same tools come with every request.
-
-    Args:
-        pipeline: checks them.
-    """
+    """Checks texts one by one. Clean ones save prompts are remembered: the same tools come every time."""
 
     def __init__(self, pipeline: GuardrailPipeline) -> None:
         self._pipeline, self._steps = pipeline, pipeline.steps
@@ -109,15 +94,8 @@ class OtherTexts:
     def check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> Asking[bool]:
         """Check texts, put back what is replaced, and return whether anything was.
 
-        Args:
-            found: the texts.
-            method: ``check_input``, ``check_output``, or ``check_tool_result`` for what others say.
-            seen: texts that need no check.
-            named: further arguments of the method.
-
-        Raises:
-            GuardrailBlocked: a text was blocked.
-            UnreadError: something can't be read or replaced.
+        ``method`` is ``check_input``, ``check_output``, or ``check_tool_result`` for what others say; texts in
+        ``seen`` need no check; ``named`` are further arguments of the method.
         """
         if self._steps is not self._pipeline.steps:
             self._steps, self._clean = self._pipeline.steps, set()
@@ -143,7 +121,7 @@ class OtherTexts:
         return changed
 
     def _unread(self, path: str) -> None:
-        """Do with what is no text as the configuration says."""
+        """Treat what is no text as the configuration says."""
         on_unread = self._pipeline.config.on_unread
         if on_unread is OnError.BLOCK:
             raise UnreadError(path, "no text, and on_unread is block", "leave it out")
@@ -174,6 +152,6 @@ def _is_tokens(value: Any) -> bool:
 
 
 def _is_label(key: object, text: str, beside: bool) -> bool:
-    """Return whether a text is an id or a label, such as ``user``; `beside` what is said also a short word."""
+    """Whether a text is an id or a label such as ``user``; ``beside`` what is said, a short word counts too."""
     single = len(text) <= _SHORT and len(text.split()) == 1 and len(as_text(text).split("\n")[-1].split()) <= 2
     return single and (key in _LABELS or str(key).endswith("id") or (beside and is_ordinary(text)))

@@ -1,4 +1,4 @@
-"""The conformance kit: what every observer has to keep, whoever wrote it."""
+"""The conformance kit: checks what every observer has to keep, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def check_observer(observer: Observer | Callable[[], Observer], *, repeatable: b
     """Check that an observer keeps the contract of `turnwise.observers.Observer`.
 
     A package that brings an observer calls this in its tests. The kit feeds it small conversations, the same ones
-    each time: both sides, user text only, empty and long and odd texts. A score that an observer leaves out, or
-    fails to give, is allowed; one that hangs on what it must not hang on is not.
+    each time: both sides, user text only, empty and long and odd texts. The observer may leave a score out, or
+    fail to give it; a score that depends on anything that it must not depend on breaks the contract.
 
     Args:
         observer: the observer, or what makes one without arguments, such as its class. An observer that asks a
@@ -89,7 +89,7 @@ def check_observer(observer: Observer | Callable[[], Observer], *, repeatable: b
 
 
 def conversations() -> Iterator[tuple[str, tuple[Turn, ...]]]:
-    """Yield the conversations of the kit, each with a name for messages; always the same ones."""
+    """The kit's conversations, each with a name for messages; always the same ones."""
     yield "one turn", (Turn(1, "What is the tallest mountain?", "Mount Everest."),)
     yield (
         "five turns",
@@ -125,7 +125,7 @@ def _check_repeats(
     outcomes: _Outcomes,
     where: str,
 ) -> None:
-    """Check the ways of scoring the same conversation that must not make a difference."""
+    """Ways of scoring the same conversation that must not make a difference."""
     again = _run(observer, context, turns, where)
     _demand(again == outcomes, where, "a second time gives other scores: it remembers earlier conversations")
     other = _run(factory(), context, turns, where)
@@ -145,7 +145,7 @@ def _check_repeats(
 def _check_sight(
     observer: Observer, context: Context, turns: Sequence[Turn], outcomes: _Outcomes, where: str
 ) -> None:
-    """Check that scores hang on nothing that the context mode, or the time, hides."""
+    """Scores depend on nothing that the context mode hides, or that is said later."""
     last = len(turns)
     said = [replace(turn, response=f"{turn.response or ''} said otherwise") for turn in turns]
     for number in _scored(context, turns):
@@ -163,7 +163,7 @@ def _check_sight(
 
 
 def _check_threads(observer: Observer, context: Context) -> None:
-    """Check that conversations at the same time don't touch each other."""
+    """Conversations at the same time don't touch each other."""
     cases = [(label, turns) for label, turns in conversations() if len(turns) > 1] * 2
     alone = [_run(observer, context, turns, label) for label, turns in cases]
     with ThreadPoolExecutor(THREADS) as pool:
@@ -182,7 +182,7 @@ def _check_threads(observer: Observer, context: Context) -> None:
 
 
 def _check_many(observer: ObservesMany, context: Context) -> None:
-    """Check that whole conversations at once get the scores of turn by turn, whatever is beside them."""
+    """Whole conversations at once get the same scores as turn by turn, whatever is beside them."""
     plain: Any = observer
     cases = [(label, turns) for label, turns in conversations()] * 2
     wanted = _requests()
@@ -226,7 +226,7 @@ def _check_unsupported(observer: Observer) -> None:
 
 
 def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
-    """Check that replies are kept when they come, and found again instead of being paid for twice."""
+    """Replies are kept when they come, and found again instead of being paid for twice."""
     from turnwise.observers.llm.replies import MemoryJournal
 
     observer = factory()
@@ -277,7 +277,6 @@ def _run(
     requests: Sequence[Request] | None = None,
     only: int | None = None,
 ) -> _Outcomes:
-    """Return what an observer gives for a conversation, by turn, principle and side."""
     state = observer.start("kit", context)
     outcomes: _Outcomes = {}
     for turn in turns:
@@ -313,14 +312,14 @@ def _observed(observer: Observer, state: Any, turn: Turn, wanted: Sequence[Reque
 
 
 def _plain(given: _Given) -> object:
-    """Return what has to be the same each time; how long it took, and what it cost, need not be."""
+    """What has to be the same each time; how long it took, and what it cost, need not be."""
     if isinstance(given, Observation):
         return given.score, given.reasoning
     return ("not read", given.language) if isinstance(given, NotRead) else given.reason
 
 
 def _scored(context: Context, turns: Sequence[Turn]) -> range:
-    """Return the numbers of the turns that are scored: a transcript is scored once, at its last."""
+    """The numbers of the turns that are scored: of a transcript only the last."""
     return range(len(turns) if context.mode is ContextMode.TRANSCRIPT else 1, len(turns) + 1)
 
 

@@ -31,7 +31,7 @@ _log = logging.getLogger("turnwise.observers")
 
 @dataclass(frozen=True, slots=True)
 class ObservedMany:
-    """Scores of several conversations in columns, by conversation, turn and request in this order.
+    """Scores of several conversations in columns, sorted by conversation, turn and request.
 
     Args:
         conversation: which conversation a row belongs to, from 0; shape (rows,), int32.
@@ -66,8 +66,8 @@ class ObservedMany:
         Args:
             rows: conversation, turn and request of each score; no two alike.
             scores: T, I and F of each.
-            failures: what could not be scored.
-            unread: what was not read.
+            failures: conversation, turn, and what could not be scored.
+            unread: conversation, turn, and what was not read.
         """
         import numpy as np
 
@@ -89,7 +89,7 @@ def observe_conversations(
 ) -> ObservedMany:
     """Score many conversations with an observer: at once where it can, else one after the other.
 
-    A conversation on which the observer raises fails alone. The scores hang on what is given here, not on the
+    A conversation on which the observer raises fails alone. The scores depend on what is given here, not on the
     order in which the work is done.
 
     Args:
@@ -132,14 +132,7 @@ def observe_conversations(
 
 
 def asked_of(turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequence[Request]) -> Sequence[Request]:
-    """Return what is asked of a turn.
-
-    Args:
-        turn: the turn.
-        turns: all turns of its conversation.
-        context: what the observer may see.
-        wanted: what is wanted of each turn.
-    """
+    """What is asked of a turn: of a transcript only its last turn, and no side that is None."""
     if context.mode is ContextMode.TRANSCRIPT and turn is not turns[-1]:
         return ()
     return wanted if turn.response is not None else [one for one in wanted if turn.text(one.side) is not None]

@@ -39,7 +39,7 @@ class ObserverInfo:
         independent: whether each score depends on the texts of the turns alone, so that the turns of one
             conversation may be scored at the same time.
         operating_points: threshold by context and detector at which the observer was calibrated, in the unit of
-            the detector's score; what a detector named without parameters uses on the observer's scores.
+            the detector's score; a detector that is named without parameters uses it on the observer's scores.
         principles: names of the principles that it can score, all of them at once; None where it can score any.
         costs: whether each score is paid for; then ``turnwise cost`` asks its class for a `CostEstimator`.
         training_sources: data sets that it was trained on, by the name that their conversations have as source; a
@@ -74,7 +74,6 @@ class Observation:
     Args:
         principle: name of the principle.
         side: the half of the turn.
-        score: the score.
         reasoning: the reason in words, where the observer gives one.
         raw_reply: the unparsed answer, where there is one.
         latency_s: seconds from request to score.
@@ -137,9 +136,9 @@ class NotRead:
 class Observer(Protocol):
     """Scores the turns of a conversation against principles.
 
-    An observer holds no state of a conversation: it is in what `start` returns, so one observer serves many
-    conversations at once, and threads. Turns arrive in order, every one of them, whether a score is wanted of
-    it or not.
+    An observer holds no state of a conversation: that is in what `start` returns, so one observer serves many
+    conversations at once, and many threads. Turns arrive in order, every one of them, whether a score of it is
+    wanted or not.
     """
 
     @property
@@ -167,14 +166,14 @@ class Observer(Protocol):
         """Take the next turn into the state and give the scores that are wanted of it.
 
         The prompt side may depend on earlier turns and on this prompt, never on this turn's response; the
-        response side on both. What is wanted but absent from the answer is a gap: the observer has nothing to
+        response side on both. What is wanted but missing from the answer is a gap: the observer has nothing to
         say.
         """
 
 
 @runtime_checkable
 class CanStop(Protocol):
-    """An observer that may be told to give up what it only waits for, such as the pause before a retry."""
+    """An observer that can be told to give up what it only waits for, such as the pause before a retry."""
 
     def stop(self, reason: str) -> None:
         """Send nothing any more; what was sent already is still answered."""
@@ -182,10 +181,10 @@ class CanStop(Protocol):
 
 @runtime_checkable
 class BoundsRequests(Protocol):
-    """An observer that bounds the requests under way by itself, so that more threads may prepare and store."""
+    """An observer that limits its requests under way by itself, so that more threads may prepare and store."""
 
     def bound_requests(self, most: int) -> None:
-        """Have at most so many requests under way, at least 1."""
+        """Have at most `most` requests under way; at least 1."""
 
 
 @runtime_checkable
@@ -193,7 +192,7 @@ class SharesAllowance(Protocol):
     """An observer that pays for its scores, and can keep within what several processes may spend together."""
 
     def with_allowance(self, allowance: Any) -> Observer:
-        """Return the same observer, whose budget and pace are those of an allowance."""
+        """Return the same observer, with the budget and pace of an allowance."""
 
 
 @runtime_checkable
@@ -209,25 +208,21 @@ class CanPark(Protocol):
     """An observer whose state of a conversation can become bytes: the state has a method ``to_bytes``."""
 
     def restore(self, data: bytes) -> Any:
-        """Return the state that ``to_bytes`` wrote.
-
-        Raises:
-            ObserverError: the bytes are no such state, or one of another version of the observer.
-        """
+        """The state that ``to_bytes`` wrote; `ObserverError` for other bytes, or those of another version."""
 
 
 @runtime_checkable
 class ObservesMany(Protocol):
-    """An observer that scores whole conversations at once for less than turn by turn."""
+    """An observer that scores whole conversations at once, for less than turn by turn."""
 
     def observe_many(
         self, conversations: Sequence[Sequence[Turn]], context: Context, wanted: Sequence[Request]
     ) -> ObservedMany:
-        """Return what `observe` would give turn by turn, each of T, I and F within 1e-6.
+        """Return what `observe` would give turn by turn, with each of T, I and F within 1e-6 of it.
 
         Args:
-            conversations: turns of each, in order. What the answer takes is bounded by them alone.
-            context: what may be seen of them; any that the observer supports, but ``transcript``.
+            conversations: turns of each, in order. They alone bound how much memory the answer takes.
+            context: what may be seen of them; any that the observer supports, except ``transcript``.
             wanted: what is wanted of every turn; a side that is None or blank has no score.
 
         Raises:
@@ -303,7 +298,7 @@ class Estimate:
         prompt_tokens: tokens of the requests, about: four bytes of text are taken for one.
         completion_tokens: tokens of the replies, if they are of the usual length.
         cost_usd: what that costs, in US dollars; None where the price is not known.
-        most_usd: what it costs if every reply is as long as it may be.
+        most_usd: what it costs if every reply is as long as it may be; None likewise.
     """
 
     prompt_tokens: int
@@ -344,4 +339,4 @@ class CostEstimator(Protocol):
         context: Context,
         requests: int | None = None,
     ) -> Estimate:
-        """Return what so many requests of one score may cost; all that it rests on where None."""
+        """Return what `requests` of the requests of one score may cost; all of them where None."""

@@ -26,7 +26,7 @@ _PLAIN = (str, int, float, bool, Path, tuple, list, dict, types.NoneType)
 class ObserverFactory(Protocol):
     """Builds an observer, and describes it without building it. An observer class is one.
 
-    What it takes beside `argument` are its settings, where they are of a plain type: number, text, truth value,
+    Its settings are what it takes beside `argument`, where they are of a plain type: number, text, truth value,
     path, or a list or mapping of such. A dataclass stands for its fields.
 
     More methods are optional. ``live`` builds the observer for texts that somebody waits for, and
@@ -38,7 +38,7 @@ class ObserverFactory(Protocol):
         """Build the observer from what follows the colon of its specification, or None."""
 
     def describe(self) -> ObserverInfo:
-        """Return what is known of the observer before it is built."""
+        """What is known of the observer before it is built."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Setting:
     Args:
         name: its name.
         hint: type of its value.
-        default: its value where it is left out; ``"required"`` for none.
+        default: its value where it is left out; ``"required"`` where it has none.
         parameter: the parameter of the factory that takes it: its own, or one that takes a dataclass.
     """
 
@@ -90,7 +90,7 @@ def build_observer(spec: str, **settings: object) -> Observer:
 
     Args:
         spec: such as ``"local"``, ``"local:model/"`` or ``"replay:scores.jsonl"``.
-        settings: what is set of it by name; see `observer_settings`.
+        settings: its settings by name; see `observer_settings`.
 
     Raises:
         UnknownNameError: no observer has that name, or it has no such setting.
@@ -113,11 +113,11 @@ def build_live_observer(spec: str, **settings: object) -> Observer:
 
 
 def build_cost_estimator(spec: str, **settings: object) -> CostEstimator:
-    """Return what says what scores of an observer would cost; needs no key.
+    """Return an estimator of what an observer's scores would cost; needs no key.
 
     Args:
         spec: specification of the observer.
-        settings: what is set of it.
+        settings: its settings by name; see `observer_settings`.
 
     Raises:
         UsageError: its scores cost nothing.
@@ -175,11 +175,11 @@ def observer_settings(name: str) -> dict[str, Setting]:
 
 
 def read_settings(spec: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Return settings from texts such as ``temperature=0.5``; ``none`` stands for None, JSON for what is nested.
+    """Read settings from texts such as ``temperature=0.5``; ``none`` stands for None, JSON for what is nested.
 
     Args:
         spec: specification of the observer.
-        texts: the settings; of two with one name the later one counts.
+        texts: the settings; of two with the same name the later one counts.
 
     Raises:
         UsageError: a text that is no setting, or a value of another type.
@@ -216,7 +216,7 @@ def _built(spec: str, name: str, make: Callable[..., Any], settings: Mapping[str
 
 
 def _made(spec: str, name: str, make: Callable[..., Made], settings: Mapping[str, object]) -> Made:
-    """Call a factory, or a method that takes what it takes, with the argument of a specification and settings."""
+    """Call a factory, or a method that takes the same, with the argument of a specification and settings."""
     _, colon, argument = spec.partition(":")
     try:
         return make(argument if colon else None, **_grouped(name, make, settings))
@@ -227,7 +227,7 @@ def _made(spec: str, name: str, make: Callable[..., Made], settings: Mapping[str
 
 
 def _grouped(name: str, make: Callable[..., Any], settings: Mapping[str, object]) -> dict[str, Any]:
-    """Return the arguments of a factory: settings as they are, or in the dataclass that it takes them in."""
+    """Settings as a factory takes them: by themselves, or in the dataclass that holds them."""
     if not settings:
         return {}
     known, parameters = _settings(make), inspect.signature(make).parameters
@@ -280,7 +280,7 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def _dataclass_of(hint: Any) -> Any:
-    """Return the dataclass that an annotation says, alone or beside None; None where it says another thing."""
+    """The dataclass that an annotation names, alone or beside None; None where it names anything else."""
     for part in typing.get_args(hint) or (hint,):
         if isinstance(part, type) and dataclasses.is_dataclass(part):
             return part
@@ -319,7 +319,7 @@ def _example(known: Mapping[str, Setting]) -> str:
 
 
 def _checked_info(name: str, info: object) -> ObserverInfo:
-    """Return what an observer says of itself, after making sure that it can be shown and relied on."""
+    """Check that what an observer says of itself can be shown and relied on."""
     if not isinstance(info, ObserverInfo):
         raise PluginError(f"observer {name!r} describes itself by {type(info).__name__}, not by an ObserverInfo")
     wrong = [

@@ -46,27 +46,15 @@ class _Recorded:
 
 @dataclass(slots=True)
 class _State:
-    """Where a conversation stands: its id, and the digest of its turns so far."""
-
     sequence_id: str
     digest: SeenDigest
 
 
 class ReplayObserver:
-    """Gives the scores that a file holds, and nothing where it holds none.
+    """Gives the scores that a JSONL file holds; a turn without a line is a gap, not a failure.
 
-    A missing line is a gap, not a failure. The whole file is read and checked before the first score is given.
-    Where a file ``operating_points.json`` lies beside it, its thresholds are the observer's operating points.
-
-    Args:
-        argument: path of a JSONL file. A line is a score: ``sequence_id`` (text), ``turn`` (from 1), ``principle``
-            (text), ``T``, ``I`` and ``F`` in [0, 1], and where wanted ``side`` (``prompt``, the default, or
-            ``response``) and ``reasoning`` (text). Or a line has ``scores``, by principle ``[T, I, F]``. With
-            ``seen`` (`turnwise.conversation.Seen`) and ``digest`` the score holds for the very text that was
-            read: where the text has changed, the turn fails with the reason ``text_changed``.
-
-    Raises:
-        ObserverError: no path, no such file, or a line that is not such a score; the message names it.
+    The whole file is read and checked before the first score is given. A score with ``seen`` and ``digest`` holds
+    for the very text that was read: where the text has changed, the turn fails with the reason ``text_changed``.
     """
 
     def __init__(self, argument: str | None = None) -> None:
@@ -84,7 +72,7 @@ class ReplayObserver:
 
     @classmethod
     def describe(cls) -> ObserverInfo:
-        """Return what is known of the observer before a file is named."""
+        """What is known before a file is named."""
         return ObserverInfo(
             name="replay",
             version="1",
@@ -95,13 +83,13 @@ class ReplayObserver:
 
     @property
     def info(self) -> ObserverInfo:
-        """What a person should know of it; the version carries the hash of the file."""
+        """What is known of it; the version carries the hash of the file."""
         known = self.describe()
         version = f"{known.version}+{self._sha256[:12]}"
         return replace(known, version=version, operating_points=self._points)
 
     def start(self, conversation_id: str, context: Context) -> _State:
-        """Return the state of a conversation before its first turn. Recorded scores fit any context mode."""
+        """Begin a conversation; recorded scores fit any context mode."""
         return _State(conversation_id, SeenDigest())
 
     def observe(
@@ -194,7 +182,6 @@ def _parse(record: Any) -> Iterator[tuple[_Key, _Recorded]]:
 
 
 def _choice(record: Mapping[str, Any], name: str, default: _Word) -> _Word:
-    """Return a field that takes one of a few words."""
     kind = type(default)
     given = record.get(name, default)
     if given not in tuple(kind):

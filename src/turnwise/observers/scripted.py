@@ -23,15 +23,10 @@ Script = Callable[[str, Turn, Request], Score | ObservationFailure | NotRead | N
 
 
 class ScriptedObserver:
-    """Scores by a script instead of by reading.
+    """Scores by a script instead of by reading: a function, or falsity turn by turn such as ``"0.1,0.4,0.9"``.
 
-    Args:
-        argument: falsity turn by turn as text, ``"0.1,0.4,0.9"``: every principle gets T = 1 − F, I = 0 and
-            that F; turns past the end are gaps. Or a function (see `Script`).
-        version: version to report, so that tests can change it.
-
-    Raises:
-        ObserverError: no script, or one that is not a list of numbers in [0, 1].
+    With falsities every principle gets T = 1 − F, I = 0 and that F; turns past the end are gaps. `version` is what
+    it reports, so that tests can change it.
     """
 
     def __init__(self, argument: str | Script | None = None, *, version: str = "1") -> None:
@@ -45,7 +40,7 @@ class ScriptedObserver:
 
     @classmethod
     def describe(cls) -> ObserverInfo:
-        """Return what is known of the observer before a script is given."""
+        """What is known before a script is given."""
         return ObserverInfo(
             name="scripted",
             version="1",
@@ -56,11 +51,11 @@ class ScriptedObserver:
 
     @property
     def info(self) -> ObserverInfo:
-        """What a person should know of it."""
+        """The description, with the version that was given."""
         return replace(self.describe(), version=self._version)
 
     def start(self, conversation_id: str, context: Context) -> str:
-        """Return the conversation_id: all that a script is told beside the turn."""
+        """The state is the conversation_id: all that a script is told beside the turn."""
         return conversation_id
 
     def observe(

@@ -1,6 +1,6 @@
-"""One conversation as an observer scores it: the one place where observers are driven.
+"""Drives an observer through one conversation.
 
-Runs, single conversations and the guard all go through it, so a fault of an observer means the same in each.
+Runs, single conversations and the guard all go through here, so a fault of an observer means the same in each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ObservedTurn:
     Args:
         turn: number of the turn.
         given: scores, failures and texts that were not read, in the observer's order.
-        gaps: what was wanted and the observer had nothing to say to.
+        gaps: what was wanted and the observer had nothing to say about.
     """
 
     turn: int
@@ -44,8 +44,8 @@ class ObservedTurn:
 class ObserverSession:
     """One observer in one conversation, turn by turn.
 
-    An exception of the observer's own is a failure of what was wanted of the turn, and names the observer. It
-    makes failures of later turns too: the observer's state has not seen the turn, so a later score would stand on
+    An exception that the observer raises counts as a failure of what was wanted of the turn, and the message names
+    the observer. Later turns fail too: the observer's state has not seen the turn, so a later score would rest on
     a history that never was. A live conversation may go on all the same.
 
     Args:
@@ -113,7 +113,7 @@ class ObserverSession:
     def observe_all(
         self, turns: Iterable[Turn], wanted: Mapping[int, Sequence[Request]]
     ) -> tuple[ObservedTurn, ...]:
-        """Take turns in up to the last of which something is wanted, and return those of which something was.
+        """Take turns in up to the last one that is wanted, and return what was given for each wanted one.
 
         Args:
             turns: the turns, in order.
@@ -138,7 +138,7 @@ class ObserverSession:
     def park(self) -> bytes | None:
         """Return where the session stands as bytes, for `resumed`.
 
-        None where the observer's state can't become bytes: then only reading the turns again leads there.
+        None where the observer's state can't become bytes: then the turns have to be read again to get there.
         """
         if self._broken is not None:
             return None
@@ -182,7 +182,7 @@ class ObserverSession:
     def _gaps(
         self, turn: Turn, wanted: Collection[Request], given: Sequence[Observation | ObservationFailure | NotRead]
     ) -> tuple[Request, ...]:
-        """Return what was wanted and not given, after making sure that nothing else was given."""
+        """What was wanted and not given; raises where anything else was given."""
         missing = {(request.principle.name, request.side): request for request in wanted}
         for item in given:
             if not isinstance(item, Observation | ObservationFailure | NotRead):
@@ -196,14 +196,14 @@ class ObserverSession:
 
 
 def check_asked(principles: Iterable[Principle], sides: Collection[Side]) -> None:
-    """Check that there is something to score, and that no two scores of a turn would bear the same name.
+    """Check that there is something to score, and that no two scores of a turn would have the same name.
 
     Args:
         principles: what turns are to be judged against.
         sides: halves of a turn that are to be judged.
 
     Raises:
-        UsageError: no principle, two of one name, or no side.
+        UsageError: no principle, two of the same name, or no side.
     """
     names = [principle.name for principle in principles]
     if not names:

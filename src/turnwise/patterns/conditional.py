@@ -1,4 +1,4 @@
-"""The functions over conditions: each with its live form, its SQL and its Python form."""
+"""The functions over conditions, each with its live form, its SQL and its Python form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from turnwise.patterns.tree import call
 
 
 def _run(fold: Fold, c: Term, turn: str) -> tuple[str, str]:
-    """Return the present run of turns at which a condition held: its placeholder, and its update."""
+    """The current run of turns at which a condition held: its placeholder, and its update."""
     end = set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {turn} ELSE {{o}} END", "0e0")
     place = fold.field(c.level, "0e0")
     longer = f"CASE WHEN {before_of(end)} = {turn} - 1 THEN {{o{place}}} + 1 ELSE 1e0 END"

@@ -1,4 +1,4 @@
-"""Live evaluation: constant time and memory a turn, and a state of JSON values."""
+"""Live evaluation: constant time and memory per turn, and a state of JSON values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class PatternValue(NamedTuple):
     """What an expression says after a turn.
 
     Args:
-        holds: whether it holds at this turn; of a number always False.
-        margin: by how much it holds, above 0, or fails to, below 0: of ``x > c`` and ``x >= c`` it is x - c, of
-            ``x < c`` and ``x <= c`` it is c - x, of ``not`` the negative; the least of the parts of ``and``,
-            the greatest of ``or``, the k-th greatest of ``k_of``; of ``any`` the greatest so far, of ``all``
-            the least. At exactly 0 the comparison itself decides. None where nothing could be compared, and of
-            a number.
-        value: the number, of an expression that is one; None where it is undefined, and of a condition.
+        holds: whether it holds at this turn; always False for a number.
+        margin: by how much it holds, above 0, or fails to, below 0. For ``x > c`` and ``x >= c`` it is x - c, for
+            ``x < c`` and ``x <= c`` c - x, for ``x == c`` -abs(x - c), for ``x != c`` abs(x - c), for ``not`` the
+            negative; the least of the parts of ``and``, the greatest of ``or``, the k-th greatest of ``k_of``; for
+            ``any`` the greatest so far, for ``all`` the least. At exactly 0 the comparison itself decides. None
+            where nothing could be compared, and for a number.
+        value: the number, for an expression that is one; None where it is undefined, and for a condition.
     """
 
     holds: bool
@@ -81,12 +81,12 @@ class Evaluator:
     def update(
         self, state: State, scores: TurnScores, others: Mapping[str, TurnScores] | None = None
     ) -> PatternValue:
-        """Take the scores of the next turn into the state and return what the expression says after it.
+        """Add the scores of the next turn to the state and return what the expression says after it.
 
-        At a turn without any score nothing holds, and the state stays as it is but for the turn number.
+        At a turn without any score nothing holds, and only the turn number of the state changes.
 
         Args:
-            state: state of the conversation; changed.
+            state: state of the conversation; changed in place.
             scores: scores of the turn.
             others: scores of the same turn by the name of another run, for an expression with ``run("name")``.
 
@@ -126,7 +126,7 @@ class Evaluator:
         """Return a state that was read from outside, or refuse it.
 
         Raises:
-            PatternError: it is no state, or that of another pattern.
+            PatternError: it is no state, is damaged, or belongs to another pattern.
         """
         if not isinstance(state, dict) or set(state) != {"pattern", "turn", "cells"}:
             raise PatternError("not a saved pattern state: expected an object with pattern, turn and cells")
@@ -194,7 +194,7 @@ class Stream:
         """Take the scores of the next turn and return what the pattern says after it.
 
         Raises:
-            PatternError: the turn is not after the one before it.
+            PatternError: the turn is not after the one before it, or the expression compares runs.
         """
         return self._evaluator.update(self._state, scores)
 
@@ -204,7 +204,7 @@ class Stream:
 
     @classmethod
     def from_json(cls, expression: Expression, text: str) -> Self:
-        """Return the stream that goes on where another left off.
+        """Return a stream that goes on where another left off.
 
         Args:
             expression: the same expression.
@@ -226,7 +226,7 @@ class Match(NamedTuple):
     """Whether a trajectory matches a pattern.
 
     Args:
-        turn: the first turn at which it holds, or None: it matches "ever" where there is one.
+        turn: the first turn at which it holds; None where there is none.
         final: whether it holds at the last evaluated turn.
     """
 

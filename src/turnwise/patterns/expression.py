@@ -1,4 +1,4 @@
-"""What every expression can do: operators of Python, its text, live evaluation."""
+"""What every expression can do: Python's operators, its text, live evaluation."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Expression(ABC):
 
 
 class NumberExpression(Expression):
-    """An expression that is a number, whatever it is made of."""
+    """Base of the expressions that are always numbers."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ class NumberExpression(Expression):
 
 
 class ConditionExpression(Expression):
-    """An expression that is a condition, whatever it is made of."""
+    """Base of the expressions that are always conditions."""
 
     __slots__ = ()
 
@@ -181,16 +181,7 @@ class ConditionExpression(Expression):
 
 
 def require(kind: Kind, operand: object, where: str) -> None:
-    """Refuse an operand that is no expression of a kind.
-
-    Args:
-        kind: what is needed.
-        operand: what was given.
-        where: operator or function that needs it, for the message.
-
-    Raises:
-        PatternError: it is of the other kind, or no expression.
-    """
+    """Raise PatternError unless the operand is an expression of a kind; ``where`` goes into the message."""
     if not isinstance(operand, Expression):
         raise PatternError(f"{where} takes expressions, not {operand!r}")
     if operand.kind is not kind:
@@ -198,7 +189,7 @@ def require(kind: Kind, operand: object, where: str) -> None:
 
 
 def mismatch(operand: Expression) -> str:
-    """Return why an expression is not of the other kind, and how to mend it."""
+    """Say why an expression is not of the other kind, and how to mend it."""
     shown = shortened(str(operand))
     if operand.kind is Kind.NUMBER:
         return f"{shown} is a number; compare it, as in {shown} > 0.5"
@@ -206,7 +197,7 @@ def mismatch(operand: Expression) -> str:
 
 
 def shortened(text: str, limit: int = 60) -> str:
-    """Return a text that fits in a message.
+    """Shorten a text to fit in a message.
 
     >>> shortened("reciprocity.F", 9)
     'reciproc…'
@@ -215,11 +206,7 @@ def shortened(text: str, limit: int = 60) -> str:
 
 
 def lifted(value: Expression | float) -> Expression:
-    """Return a number as an expression, and an expression as it is.
-
-    Raises:
-        PatternError: neither.
-    """
+    """Return a number as an expression, and an expression as it is."""
     from turnwise.patterns.tree import Number
 
     return value if isinstance(value, Expression) else Number(value)
@@ -238,6 +225,6 @@ def _arithmetic(operator: Any, left: Expression | float, right: Expression | flo
 
 
 def _operands(joint: Any, left: Expression) -> tuple[Expression, ...]:
-    """Return what a chain such as ``a & b & c`` has joined so far, so that it makes one node."""
+    """What a chain such as ``a & b & c`` has joined so far, so that it makes one node."""
     joined: tuple[Expression, ...] = left.operands if isinstance(left, joint) else (left,)
     return joined

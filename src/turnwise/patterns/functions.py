@@ -1,12 +1,9 @@
-"""What a function of the pattern language is, and the table of all of them.
-
-A function is defined in one place, `turnwise.patterns.numeric` or `turnwise.patterns.conditional`: its live form,
-its SQL and, decorated with `define`, its Python form.
+"""What a function of the pattern language is, and the table of all of them; docs/patterns.md says what each means.
 
 Live, a function keeps a cell, a list of JSON values. An update takes the cell, the turn number and the value of
-the argument, which is None where it is undefined; it changes the cell in place and returns the function's value
-after the turn, None where that is undefined. In SQL a function is fields of a fold, with the same arithmetic step
-by step, so that both agree to the last digits. docs/patterns.md says what each function means.
+the argument, None where undefined; it changes the cell in place and returns the function's value after the turn,
+None where undefined. In SQL a function is fields of a fold, with the same arithmetic step by step, so that both
+agree to the last digits.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ MAX_WINDOW = 100
 
 
 def bounded(value: float) -> float | None:
-    """Return a number, or None where it is beyond what a pattern reckons with, or no number at all.
+    """Return a number, or None where it is beyond `LARGEST` or not a number at all.
 
     >>> bounded(0.5), bounded(1e101), bounded(float("nan"))
     (0.5, None, None)
@@ -55,7 +52,7 @@ class Kind(StrEnum):
 class Function(str):
     """The name of a function of the language, one of `FUNCTIONS`.
 
-    Its repr is part of what the digest of a saved state is made of, and so stays as it is.
+    The digest of a saved state is made of its repr, among other things, so that has to stay as it is.
     """
 
     __slots__ = ()
@@ -68,15 +65,8 @@ class Function(str):
 class Parameter:
     """A number that a function takes beside its argument, the same at every turn.
 
-    Args:
-        name: its name.
-        low: least value.
-        high: greatest value.
-        whole: whether it counts something, and so is a whole number.
-        above: whether `low` itself is not allowed.
-        default: its value where it is not given; None where it may be left out altogether.
-        required: whether it has to be given.
-        by_name: whether it is written ``name=value``.
+    ``low`` and ``high`` are allowed values, except that ``above`` excludes ``low``. Without a ``default`` it may
+    be left out altogether, unless it is ``required``. ``by_name``: it is written ``name=value``.
     """
 
     name: str
@@ -89,10 +79,7 @@ class Parameter:
     by_name: bool = True
 
     def read(self, function: str, value: object) -> float | int:
-        """Return a value as this parameter has it: an int where it counts something, else a float.
-
-        Raises:
-            PatternError: no number, not whole where it has to be, or out of range.
+        """Return a value as an int where the parameter is whole, else as a float; PatternError out of range.
 
         >>> Parameter("window", 2, 100, whole=True).read("slope", 5.0)
         5
@@ -117,13 +104,9 @@ class Parameter:
 class Definition:
     """A function of the language: what it takes and gives, and how it is evaluated, live and in SQL.
 
-    Args:
-        of: kind of its argument.
-        gives: kind of its value.
-        parameters: the numbers that it takes, in their order.
-        live: from the parameters, by name, to the cell before the first turn and the update of a turn.
-        sql: from the fold, the argument, the present turn number and the parameters to the value.
-        pointwise: whether it depends on the present turn alone.
+    ``live`` makes, from the parameters by name, the cell before the first turn and the update of a turn. ``sql``
+    makes the value from the fold, the argument, the present turn number and the parameters. ``pointwise``: it
+    depends on the present turn alone.
     """
 
     of: Kind
@@ -146,17 +129,9 @@ def define(
     gives: Kind = Kind.NUMBER,
     pointwise: bool = False,
 ) -> Callable[[PythonForm], PythonForm]:
-    """Return a decorator of the Python form of a function, which defines the function under that name.
+    """Return a decorator that defines a function under the name of its Python form; arguments as in `Definition`.
 
     The Python form takes the argument and the parameters. Its name ends in ``_`` where Python has one like it.
-
-    Args:
-        live: as in `Definition`, as are the others.
-        sql: how it is evaluated over stored data.
-        parameters: the numbers that it takes, in their order.
-        of: kind of its argument.
-        gives: kind of its value.
-        pointwise: whether it depends on the present turn alone.
     """
 
     def defined(form: PythonForm) -> PythonForm:

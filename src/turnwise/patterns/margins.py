@@ -1,7 +1,7 @@
 """What a pattern says at a turn: whether it holds, and by how much.
 
-Outside of functions a condition has two values: a comparison with an undefined number is false. Its margin there
-is minus infinity: no threshold would have been reached. Within functions over conditions such a comparison can't
+Outside of functions a condition is true or false: a comparison with an undefined number is false, with a margin of
+minus infinity, as no threshold would have been reached. Within functions over conditions such a comparison can't
 be told, and has no margin.
 """
 
@@ -20,7 +20,7 @@ _STRICT = frozenset({">", "<", "!="})
 
 
 def holds(program: Program, node: Expression) -> int:
-    """Return the place of whether a condition holds, outside of functions: always true or false."""
+    """Place of whether a condition outside of functions holds: always true or false."""
     match node:
         case Named():
             return holds(program, node.body)
@@ -36,7 +36,7 @@ def holds(program: Program, node: Expression) -> int:
 
 
 def margin(program: Program, node: Expression) -> int:
-    """Return the place of the margin of a condition outside of functions; infinite where nothing was compared."""
+    """Place of the margin of a condition outside of functions; infinite where nothing was compared."""
     match node:
         case Named():
             return margin(program, node.body)
@@ -47,7 +47,7 @@ def margin(program: Program, node: Expression) -> int:
 
 
 def _margin_within(program: Program, node: Expression) -> int:
-    """Return the place of the margin of a condition within a function; None where it can't be told."""
+    """Place of the margin of a condition within a function; None where it can't be told."""
 
     def ranked(places: list[int], k: int) -> Step:
         return _ranked_where_told(places, k, program.value(node))
@@ -62,7 +62,7 @@ def _margin_within(program: Program, node: Expression) -> int:
 
 
 def _of_call(program: Program, call: Call) -> int:
-    """Return the place of the margin of ``any``, the greatest so far, or ``all``, the least; None before one."""
+    """Place of the margin of ``any``, the greatest so far, or ``all``, the least; None before there is one."""
     best = max if call.function == "any" else min
 
     def step(cell: Cell, turn: int, now: float | None) -> float | None:
@@ -79,10 +79,9 @@ def _or_infinite(at: int) -> Step:
 
 
 def _strictness(node: Expression) -> bool | None:
-    """Return whether a condition holds exactly where its margin is above 0, or exactly where it is at least 0.
+    """Whether a condition holds where its margin is above 0 (True) or at least 0 (False); None where parts differ.
 
-    In floating point x - y is 0 only where x equals y, so that the margin decides wherever all comparisons are
-    alike; None where they are not.
+    In floating point x - y is 0 only where x equals y, so the margin decides wherever all comparisons are alike.
     """
     match node:
         case Comparison(sign):
@@ -124,7 +123,7 @@ def _margin(
     of: Callable[[Program, Expression], int],
     ranked: Callable[[list[int], int], Step],
 ) -> Step:
-    """Return the step of a margin: of a joint condition, the margin of the part that decides it."""
+    """The step of a margin; that of a joint condition is the margin of the part that decides it."""
     match node:
         case Comparison(sign, left, right):
             return _distance(sign, program.value(left), program.value(right), untold)
@@ -160,7 +159,7 @@ def _turned(at: int) -> Step:
 
 
 def _ranked(places: list[int], k: int) -> Step:
-    """Return the step of the k-th largest margin: k of the conditions hold where that one is large enough."""
+    """The step of the k-th largest margin: k of the conditions hold where that one is large enough."""
     return lambda values: _largest([values[place] for place in places], k)
 
 

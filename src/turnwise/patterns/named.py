@@ -49,10 +49,10 @@ class NamedPattern:
         reference: where it comes from.
         parameters: default by parameter, each an expression as text: a number, a series, a condition.
         version: changes whenever expression or defaults change.
-        example: T, I, F by principle, turn by turn with None for a gap, of a conversation that it matches.
+        example: a conversation that it matches: T, I, F by principle, turn by turn with None for a gap.
 
     Raises:
-        PatternError: a name that can't be.
+        PatternError: the name is not allowed.
     """
 
     name: str
@@ -198,16 +198,7 @@ def named(name: str, /, *, patterns: Library | None = None, **arguments: Express
 
 
 def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: Context) -> Named:
-    """Return a named pattern with the expression that it stands for.
-
-    Args:
-        pattern: its definition.
-        arguments: value by parameter; the others are at their default.
-        context: what the text that names it is read with.
-
-    Raises:
-        PatternError: it can't be read with these arguments, or stands for itself.
-    """
+    """Return a named pattern with the expression that it stands for; missing arguments take their defaults."""
     if pattern.name in context.within:
         chain = " → ".join([*context.within, pattern.name])
         raise PatternError(f"{pattern.name} is defined by itself: {chain}")
@@ -232,7 +223,7 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
 
 
 def self_contained(expression: Expression, known: Library) -> Expression:
-    """Return an expression in which named patterns that a collection lacks are replaced by what they stand for.
+    """Return an expression with the named patterns that a collection lacks replaced by what they stand for.
 
     Its text can be read without the file that defines them.
 
@@ -278,7 +269,7 @@ def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
     """Return the named patterns of a file, with those that ship and those of installed packages behind them.
 
     Args:
-        path: a YAML file; the shape is at the top of this module.
+        path: a YAML file; the docstring of `turnwise.patterns.named` shows its shape.
         behind: the patterns behind them; `default_library` by default.
 
     Raises:
@@ -297,15 +288,7 @@ def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
 
 
 def read_patterns(text: str, source: str) -> tuple[NamedPattern, ...]:
-    """Return the named patterns that a YAML text defines, in its order.
-
-    Args:
-        text: the YAML text.
-        source: where it is from, for messages.
-
-    Raises:
-        PatternError: it is no YAML, or not of the right shape; expressions are not read yet.
-    """
+    """Return the named patterns that a YAML text defines, in its order; their expressions are not read yet."""
     try:
         data = read_yaml(text)
     except YamlError as error:

@@ -1,4 +1,4 @@
-"""The functions over numbers: each with its live form, its SQL and its Python form."""
+"""The functions over numbers, each with its live form, its SQL and its Python form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _turn(name: str) -> Parameter:
 
 
 def _kept(update: str) -> Callable[[Fold, Term, str], Term]:
-    """Return the function whose value is its only field."""
+    """SQL of a function whose value is its only field."""
 
     def make(fold: Fold, x: Term, turn: str) -> Term:
         return number_term(set_field(fold, x.level, update.replace("{x}", x.sql)), x.level, x.low, x.high)

@@ -54,7 +54,7 @@ _WORDS = frozenset({*_OF_A_TURN, *_OF_A_SCORE, "k_of", "and", "or", "not", "resp
 
 
 def is_built_in(word: str) -> bool:
-    """Return whether a word means something already, and so is no name of a pattern or a parameter."""
+    """Whether a word means something already, and so can't name a pattern or a parameter."""
     return word in _WORDS or word in FUNCTIONS
 
 
@@ -108,11 +108,7 @@ def parse_expression(
 
 
 def parse_in(text: str, context: Context) -> Expression:
-    """Return the expression that a text says, read in the midst of something else.
-
-    Raises:
-        PatternError: as `parse_expression`.
-    """
+    """Read the expression of a text with the context of what is around it."""
     return _Parser(text, context).parse()
 
 
@@ -133,7 +129,7 @@ class _Parser(Reader):
         return part.node
 
     def _expression(self, least: int) -> Part:
-        """Read operands and the operators between them that hold at least so tightly."""
+        """Read operands and the operators between them that bind at least so tightly."""
         self._nesting += 1
         if self._nesting > MAX_DEPTH:
             raise self.error(f"nested more than {MAX_DEPTH} levels deep; split the pattern", self.next)
@@ -215,7 +211,7 @@ class _Parser(Reader):
         raise self.error(self._no_word(name), token)
 
     def _no_word(self, name: str) -> str:
-        """Return what to say of a word that is no value."""
+        """What to say of a word that is no value."""
         if name == "run":
             return 'run names another run: write run("second").F'
         if name in FUNCTIONS or name == "k_of":

@@ -46,7 +46,7 @@ def to_text(expression: Expression) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a number as short as it reads back to the same float.
+    """The shortest text of a number that reads back to the same float.
 
     >>> number_text(3.0), number_text(0.60), number_text(-1e-9)
     ('3', '0.6', '-1e-09')
@@ -55,7 +55,7 @@ def number_text(value: float) -> str:
 
 
 def _text(expression: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 - a case for each node
-    """Return text and tightness."""
+    """Text and tightness."""
     match expression:
         case Number(value):
             return number_text(value), SIGN if value < 0 else ATOM

@@ -1,4 +1,4 @@
-"""From a tree to a list of steps, in which every part that occurs twice is reckoned once."""
+"""From a tree to a list of steps, in which every part that occurs twice is worked out once."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _RECKON: dict[str, Callable[[Any, Any], float]] = {"+": operator.add, "-": opera
 class Program:
     """Steps that are taken at every turn, in their order.
 
-    A step reads values that steps before it gave, or a constant; a step of a function reads its cell and changes
-    it as well.
+    A step reads values that earlier steps gave, or a constant; a step of a function also reads its cell and
+    changes it. Methods that add a step return the place of its value.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Program:
         self._places: dict[tuple[str, Expression], int] = {}
 
     def start(self) -> list[Cell]:
-        """Return the cells before the first turn."""
+        """The cells before the first turn."""
         return copy.deepcopy(self._cells)
 
     @property
@@ -69,13 +69,7 @@ class Program:
         return frozenset(run for _, run, _ in self._reads_of_others)
 
     def run(self, cells: list[Cell], turn: TurnScores, others: Mapping[str, TurnScores] | None = None) -> Values:
-        """Take every step of a turn and return all values; the cells are changed.
-
-        Args:
-            cells: what the functions keep.
-            turn: scores of the turn.
-            others: scores of the same turn by the name of another run.
-        """
+        """Take every step of a turn and return all values; ``cells``, what the functions keep, are changed."""
         values, number = self._values.copy(), turn.turn
         for place, read in self._reads:
             values[place] = read(turn)
@@ -86,7 +80,7 @@ class Program:
         return values
 
     def once(self, what: str, node: Expression, make: Callable[[], Step]) -> int:
-        """Return the place of what is reckoned of a node; the step is made where it is asked for first."""
+        """The place of what is worked out of a node; its step is made when it is first asked for."""
         key = (what, node)
         if key not in self._places:
             step = make()
@@ -95,7 +89,7 @@ class Program:
         return self._places[key]
 
     def folded(self, what: str, node: Expression, argument: int, start: Cell, step: Update) -> int:
-        """Return the place of what a step makes of a value and of a cell of its own."""
+        """The place of what a step makes of a value and of a cell of its own."""
         key = (what, node)
         if key not in self._places:
             self._cells.append(start)
@@ -104,7 +98,7 @@ class Program:
         return self._places[key]
 
     def value(self, node: Expression) -> int:  # noqa: PLR0911 - a case for each node
-        """Return the place of the value of an expression: None where it is undefined, or can't be told."""
+        """The place of the value of an expression: None where it is undefined, or can't be told."""
         match node:
             case Named():
                 return self.value(node.body)
@@ -230,7 +224,7 @@ _WORST: Mapping[str, Callable[..., float]] = {"T": min, "I": max, "F": max, "bal
 
 
 def read_series(series: Series) -> Read:
-    """Return a function from the scores of a turn to the value of a series; None at a gap.
+    """Make a function from the scores of a turn to the value of a series; None at a gap.
 
     >>> read = read_series(Series("F"))
     >>> read(TurnScores(1, {"a": Score(0.5, 0.1, 0.3), "b": Score(0.5, 0.1, 0.8)}))
@@ -278,7 +272,7 @@ def _with_length(
 
 
 def read_length(length: Length) -> Read:
-    """Return a function from the scores of a turn to its characters; None where there is no response to judge."""
+    """Make a function from the scores of a turn to its characters; None where there is no response to judge."""
     if length.side is Side.PROMPT:
         return attrgetter("length")
     return lambda turn: turn.response_length if turn.response_scores else None

@@ -41,13 +41,10 @@ _INSTEAD = {
 
 
 class Token(NamedTuple):
-    """A word of a pattern.
+    """A word of a pattern, of kind ``number``, ``name``, ``quoted``, ``symbol`` or ``end``.
 
-    Args:
-        kind: ``number``, ``name``, ``quoted``, ``symbol`` or ``end``.
-        text: as written; of what stands in quotes, what stands there.
-        start: characters before it.
-        end: characters up to its end.
+    ``text`` is as written, without quotes; ``start`` and ``end`` count the characters before its beginning and
+    end.
     """
 
     kind: str
@@ -57,10 +54,7 @@ class Token(NamedTuple):
 
 
 def read_tokens(text: str) -> list[Token]:
-    """Return the words of a text, and one of the kind ``end`` after them.
-
-    Raises:
-        PatternError: the text is too long, or holds a character that stands for nothing.
+    """Split a text into words, with one of the kind ``end`` after them.
 
     >>> [token.text for token in read_tokens("peak(F)>=.5")]
     ['peak', '(', 'F', ')', '>=', '.5', '']
@@ -112,14 +106,10 @@ def _unreadable(text: str, at: int) -> PatternError:
 class Context:
     """What a text is read with.
 
-    Args:
-        patterns: the named patterns that there are.
-        principles: the principles that there are; None takes every name.
-        bound: expression by parameter, in the definition of a named pattern.
-        within: names of the patterns whose definitions are being read, outermost first.
-        nesting: levels that those are nested already.
-        expanded: what named patterns stood for so far, by name and arguments; shared by all that is read
-            in one go.
+    ``principles``: those that exist; None takes every name. ``bound``: expression by parameter, in the definition
+    of a named pattern. ``within``: names of the patterns whose definitions are being read, outermost first.
+    ``nesting``: how many levels deep those are nested already. ``expanded``: what named patterns stood for so far,
+    by name and arguments; shared by all that is read in one go.
     """
 
     patterns: Library
@@ -140,11 +130,7 @@ class Part(NamedTuple):
 
 
 class Reader:
-    """A place in the words of one text.
-
-    Args:
-        text: what is read.
-    """
+    """A place in the words of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -153,7 +139,7 @@ class Reader:
 
     @property
     def next(self) -> Token:
-        """The word that comes."""
+        """The word that comes next."""
         return self._tokens[self._at]
 
     @property
@@ -162,27 +148,27 @@ class Reader:
         return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
 
     def take(self) -> Token:
-        """Return the word that comes, and go past it; the end stays where it is."""
+        """Return the next word and go past it; at the end it stays there."""
         token = self.next
         self._at += token.kind != "end"
         return token
 
     def comes(self, symbol: str) -> bool:
-        """Return whether a symbol comes."""
+        """Whether a symbol comes next."""
         return self.next.kind == "symbol" and self.next.text == symbol
 
     def operator(self) -> str:
-        """Return the symbol, ``and`` or ``or`` that comes, and nothing where none does."""
+        """The symbol, ``and`` or ``or`` that comes next; empty where none does."""
         token = self.next
         joins = token.kind == "name" and token.text in ("and", "or")
         return token.text if joins or token.kind == "symbol" else ""
 
     def made(self, start: int, end: int, node: Any, *values: Any) -> Part:
-        """Return a node that is made of values; where it refuses them, the error shows the place."""
+        """Make a node of values; where it refuses them, the error shows the place."""
         return Part(self.tried(start, end, node, *values), start, end)
 
     def tried(self, start: int, end: int, make: Any, *values: Any) -> Any:
-        """Return what a function makes of values; where it refuses them, the error shows the place."""
+        """Call a function with values; where it refuses them, the error shows the place."""
         try:
             return make(*values)
         except PatternError as error:
@@ -195,15 +181,15 @@ class Reader:
                 raise self.error(f"{where} takes a {kind}, but {mismatch(part.node)}", part)
 
     def shown(self, part: Token | Part) -> str:
-        """Return a part as it was written, shortened where it is long."""
+        """A part as it was written, shortened where it is long."""
         return shortened(self.text[part.start : part.end], 30)
 
     def error(self, reason: str, place: Token | Part) -> PatternError:
-        """Return an error that points at a word or a part."""
+        """An error that points at a word or a part."""
         return PatternError(reason, self.text, place.start, place.end - place.start)
 
     def no_value(self, token: Token) -> PatternError:
-        """Return the error of a word where a value should begin."""
+        """The error for a word where a value should begin."""
         if token.kind == "end":
             return self.error("the pattern ends where a value should follow", token)
         if token.text == "+":
@@ -215,7 +201,7 @@ class Reader:
         )
 
     def no_operator(self, token: Token) -> PatternError:
-        """Return the error of a word where an operator, or the end, should be."""
+        """The error for a word where an operator, or the end, should be."""
         if token.text == "=" and token.kind == "symbol":
             return self.error("= gives a parameter its value; write == to compare", token)
         if token.text.lower() in ("and", "or") and token.kind == "name":
@@ -225,7 +211,7 @@ class Reader:
         return self.error(f"an operator such as and, or, > or + is missing before {self.shown(token)}", token)
 
     def closing(self, opening: Token) -> Token:
-        """Return the parenthesis that closes another, and go past it."""
+        """Go past the parenthesis that closes another, and return it."""
         if self.comes(")"):
             return self.take()
         if self.next.kind == "end":
@@ -234,13 +220,9 @@ class Reader:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], also: Iterable[str] = ()) -> str:
-    """Return what to say of a name that is unknown, with the nearest one.
+    """Say that a name is unknown, with the nearest one.
 
-    Args:
-        kind: what was looked for.
-        name: the name.
-        known: the names that there are; the message lists them.
-        also: names that it may have been meant for, though they don't belong in that place.
+    ``also`` are names that it may have been meant for, though they don't belong in that place.
 
     >>> unknown("series", "f", ["T", "I", "F"])
     "unknown series 'f'; did you mean 'F'? known: F, I, T"

@@ -17,10 +17,8 @@ TRUST = {"alpha": 0.3, "start": 0.5}
 class SeriesOf:
     """The series of one principle, or of the worst over the principles evaluated at each turn.
 
-    Args:
-        principle: its name; None for the worst: the highest F and I, the lowest T, balance and strength.
-        side: prompt or response.
-        run: another run whose scores are meant; None for the run that is asked.
+    The worst are the highest F and I, and the lowest T, balance and strength. ``run`` is another run whose scores
+    are meant; None for the run that is asked.
     """
 
     principle: str | None = None

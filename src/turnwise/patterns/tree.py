@@ -1,19 +1,5 @@
 """The expression tree of the pattern language. A tree that can be built fits together: its nodes check it.
 
-    Expression
-    ├── Number          0.5
-    ├── Series          reciprocity.F, F, response.F, response.reciprocity.F, balance
-    ├── OtherRun        run("second").reciprocity.F: a series of another run
-    ├── TurnNumber      turn
-    ├── Length          chars, response.chars
-    ├── Negative        -x
-    ├── Arithmetic      x + y, x - y, x * y, x / y
-    ├── Comparison      x < y, x <= y, x > y, x >= y, x == y, x != y
-    ├── Not, And, Or    not c, c and d, c or d
-    ├── KOf             k_of(2, c, d, e)
-    ├── Call            a function, with one argument and parameters: slope(x, window=5)
-    └── Named           a named pattern with its arguments, and the expression that it stands for
-
 ``trust`` is read as ``ema(strength, alpha=0.3, start=0.5)`` and has no node of its own.
 """
 
@@ -40,14 +26,7 @@ ARITHMETIC: tuple[str, ...] = get_args(ArithmeticOperator)
 
 @dataclass(frozen=True, slots=True)
 class Number(NumberExpression):
-    """A number.
-
-    Args:
-        value: finite, at most 1e100 in size.
-
-    Raises:
-        PatternError: not such a number.
-    """
+    """A number such as ``0.5``: finite, at most 1e100 in size."""
 
     value: float
 
@@ -62,13 +41,10 @@ class Number(NumberExpression):
 
 @dataclass(frozen=True, slots=True)
 class Series(NumberExpression):
-    """One component of the scores, turn by turn.
+    """One component of the scores, turn by turn: ``reciprocity.F``, ``response.F``, ``balance``.
 
-    Args:
-        component: what is read of a score.
-        principle: whose score; None for the worst over the principles evaluated at the turn: the highest F and I,
-            the lowest T, balance and strength.
-        side: prompt or response.
+    Without a principle it is the worst over those evaluated at the turn: the highest F and I, the lowest T,
+    balance and strength.
     """
 
     component: Component
@@ -85,12 +61,7 @@ class Series(NumberExpression):
 
 @dataclass(frozen=True, slots=True)
 class OtherRun(NumberExpression):
-    """A series of another run over the same conversations; a gap where that run has no score of the turn.
-
-    Args:
-        run: name of the run.
-        series: what is read of it.
-    """
+    """A series of another run over the same conversations: ``run("second").F``; a gap where it has no score."""
 
     run: str
     series: Series
@@ -103,7 +74,7 @@ class OtherRun(NumberExpression):
 
 @dataclass(frozen=True, slots=True)
 class TurnNumber(NumberExpression):
-    """The number of the turn, from 1."""
+    """The number of the turn, from 1: ``turn``."""
 
     def __post_init__(self) -> None:
         self._measure()
@@ -111,11 +82,7 @@ class TurnNumber(NumberExpression):
 
 @dataclass(frozen=True, slots=True)
 class Length(NumberExpression):
-    """The characters of one side of the turn.
-
-    Args:
-        side: prompt or response.
-    """
+    """The characters of one side of the turn: ``chars``, ``response.chars``."""
 
     side: Side = Side.PROMPT
 
@@ -125,11 +92,7 @@ class Length(NumberExpression):
 
 @dataclass(frozen=True, slots=True)
 class Negative(NumberExpression):
-    """A number with its sign changed.
-
-    Args:
-        operand: a number.
-    """
+    """A number with its sign changed: ``-x``."""
 
     operand: Expression
 
@@ -162,19 +125,12 @@ class _OfTwoNumbers(Expression):
         self._measure()
 
     def children(self) -> tuple[Expression, ...]:
-        """Return both sides."""
         return self.left, self.right
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(_OfTwoNumbers, NumberExpression):
-    """Two numbers, reckoned together.
-
-    Args:
-        operator: ``+``, ``-``, ``*`` or ``/``.
-        left: a number.
-        right: a number.
-    """
+    """Two numbers with ``+``, ``-``, ``*`` or ``/`` between them."""
 
     operators: ClassVar = ARITHMETIC
     noun: ClassVar = "operator"
@@ -184,13 +140,7 @@ class Arithmetic(_OfTwoNumbers, NumberExpression):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(_OfTwoNumbers, ConditionExpression):
-    """Two numbers, compared.
-
-    Args:
-        operator: ``<``, ``<=``, ``>``, ``>=``, ``==`` or ``!=``.
-        left: a number.
-        right: a number.
-    """
+    """Two numbers with ``<``, ``<=``, ``>``, ``>=``, ``==`` or ``!=`` between them."""
 
     operators: ClassVar = COMPARISONS
     noun: ClassVar = "comparison"
@@ -200,11 +150,7 @@ class Comparison(_OfTwoNumbers, ConditionExpression):
 
 @dataclass(frozen=True, slots=True)
 class Not(ConditionExpression):
-    """A condition, denied.
-
-    Args:
-        operand: a condition.
-    """
+    """A condition, denied: ``not c``."""
 
     operand: Expression
 
@@ -230,40 +176,26 @@ class _Joint(ConditionExpression):
         self._measure()
 
     def children(self) -> tuple[Expression, ...]:
-        """Return the conditions."""
         return self.operands
 
 
 @dataclass(frozen=True, slots=True)
 class And(_Joint):
-    """Conditions that hold together.
-
-    Args:
-        operands: at least two conditions.
-    """
+    """At least two conditions that hold together: ``c and d``."""
 
     word: ClassVar = "and"
 
 
 @dataclass(frozen=True, slots=True)
 class Or(_Joint):
-    """Conditions of which at least one holds.
-
-    Args:
-        operands: at least two conditions.
-    """
+    """At least two conditions of which one holds: ``c or d``."""
 
     word: ClassVar = "or"
 
 
 @dataclass(frozen=True, slots=True)
 class KOf(ConditionExpression):
-    """Conditions of which at least `k` hold.
-
-    Args:
-        k: how many, from 1 to the number of conditions.
-        operands: at least one condition.
-    """
+    """Conditions of which at least ``k`` hold: ``k_of(2, c, d, e)``."""
 
     k: int
     operands: tuple[Expression, ...]
@@ -283,13 +215,10 @@ class KOf(ConditionExpression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """A function with its argument.
+    """A function with its argument and parameters: ``slope(x, window=5)``.
 
-    Args:
-        function: its name, one of `turnwise.patterns.functions.FUNCTIONS`.
-        argument: what it is a function of.
-        parameters: (name, value) in the order of the definition, every one that has a value: defaults are filled
-            in here, and one that may be left out is absent. Whole numbers are ints, others floats.
+    ``parameters`` are (name, value) in the order of the definition. Defaults are filled in here, and one that may
+    be left out is absent. Whole numbers are ints, others floats.
     """
 
     function: str
@@ -328,11 +257,7 @@ class Call(Expression):
 
 
 def call(function: str, argument: Expression | float, /, **parameters: float | None) -> Expression:
-    """Return a function of an argument; parameters that are None are left out.
-
-    Raises:
-        PatternError: they don't fit the function.
-    """
+    """Make the call of a function; parameters that are None are left out."""
     given = tuple((name, value) for name, value in parameters.items() if value is not None)
     return Call(function, lifted(argument), given)
 
@@ -341,10 +266,8 @@ def call(function: str, argument: Expression | float, /, **parameters: float | N
 class Named(Expression):
     """A named pattern.
 
-    Args:
-        name: its name.
-        arguments: (parameter, expression) of those that were given, in the order of the pattern's parameters.
-        body: the expression that it stands for, arguments and defaults put in; what is evaluated.
+    ``arguments`` are (parameter, expression) of those that were given, in the order of the pattern's parameters.
+    ``body`` is what it stands for and what is evaluated, with arguments and defaults put in.
     """
 
     name: str

@@ -16,14 +16,11 @@ _END = b"\nendobj\n"
 
 
 def canonical(pdf: bytes) -> bytes:
-    """Return a PDF with its resources sorted and its objects numbered in the order in which they are referred to.
+    """A PDF of `vl_convert.svg_to_pdf` with its resources sorted and its objects numbered in order of reference.
 
     The writer behind vl-convert keeps fonts and other resources in hash tables, so that the same drawing comes out
-    with other numbers at each call. A file that is not of its simple form is returned as it is. Source of the
-    form: ISO 32000-1, sections 7.3.10 and 7.5.
-
-    Args:
-        pdf: what `vl_convert.svg_to_pdf` gives: whole objects, no object streams, one table of offsets.
+    with other numbers at each call. A file that is not of its simple form (whole objects, no object streams, one
+    table of offsets; ISO 32000-1, sections 7.3.10 and 7.5) is returned as it is.
     """
     root = _ROOT.search(pdf)
     objects = _objects(pdf)
@@ -42,7 +39,7 @@ def canonical(pdf: bytes) -> bytes:
 
 
 def _objects(pdf: bytes) -> dict[int, bytes]:
-    """Return what stands in each object; a stream is skipped by its length, for it may hold anything."""
+    """What stands in each object; a stream is skipped by its length, for it may hold anything."""
     found: dict[int, bytes] = {}
     place = 0
     while match := _OBJECT.search(pdf, place):
@@ -65,7 +62,7 @@ def _objects(pdf: bytes) -> dict[int, bytes]:
 
 
 def _head(content: bytes) -> bytes:
-    """Return the part of an object before its stream."""
+    """The part of an object before its stream."""
     place = content.find(_STREAM)
     return content if place < 0 else content[:place]
 
@@ -92,7 +89,7 @@ _NUMBERED = LinearRegex(r'(\bid="|url\(#)((clip|gradient_)\d+)("|\))')
 
 
 def numbered_anew(svg: str) -> str:
-    """Return a drawing with its clipping regions and gradients numbered from 1.
+    """A drawing with its clipping regions and gradients numbered from 1.
 
     >>> numbered_anew('<clipPath id="clip17"></clipPath><g clip-path="url(#clip17)"/><g clip-path="url(#clip9)"/>')
     '<clipPath id="clip1"></clipPath><g clip-path="url(#clip1)"/><g clip-path="url(#clip2)"/>'

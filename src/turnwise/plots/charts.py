@@ -26,8 +26,8 @@ def trajectory_chart(
 ) -> dict[str, Any]:
     """Return the chart of a trajectory as a Vega-Lite specification.
 
-    A panel a principle, and one more where its response was scored. A line is broken where a principle was not
-    evaluated. The text of a turn is shown on hover, in HTML.
+    Each principle has a panel, and one more where its response was scored. A line is broken where a principle was
+    not evaluated. In HTML the text of a turn is shown on hover.
 
     Args:
         scores: the scores, turn by turn from 1.
@@ -78,7 +78,7 @@ def trajectory_chart(
 
 
 def _rows(scores: Sequence[TurnScores], turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each turn, panel and component; at a gap its value is None, which breaks the line."""
+    """A row for each turn, panel and component; at a gap its value is None, which breaks the line."""
     scored = _scored(scores)
     for at, turn in zip(scores, turns, strict=True):
         for principle, side in scored:
@@ -95,7 +95,7 @@ def _rows(scores: Sequence[TurnScores], turns: Sequence[Turn]) -> Iterator[dict[
 
 
 def shortened(text: str) -> str:
-    """Return as much of a text as is shown on hover.
+    """As much of a text as is shown on hover.
 
     >>> len(shortened("x" * 10_000))
     600
@@ -134,7 +134,7 @@ class MatchedLine:
 
 
 def matches_chart(lines: Sequence[MatchedLine], *, title: str, subtitle: str = "") -> dict[str, Any]:
-    """Return the chart of the sequences that matched, a panel a series, as a Vega-Lite specification.
+    """Return the chart of the sequences that matched, with a panel for each series, as a Vega-Lite specification.
 
     Args:
         lines: the sequences; each with the same series.

@@ -1,4 +1,4 @@
-"""Drawing charts and writing them to files; each is drawn in a process that may die of it."""
+"""Drawing charts and writing them to files; a crash while drawing ends another process, not this one."""
 
 from __future__ import annotations
 
@@ -35,33 +35,24 @@ _SHOWN = 200
 
 
 def chart(spec: Spec, kind: str) -> dict[str, Any]:
-    """Return the job of drawing a chart.
-
-    Args:
-        spec: the chart; its texts are drawn as `cleaned` gives them.
-        kind: ``"svg"``, ``"png"`` or ``"pdf"``.
-    """
+    """The job of drawing a chart as ``"svg"``, ``"png"`` or ``"pdf"``, with its texts `cleaned`."""
     return {"make": kind, "spec": cleaned(spec), "version": vl_version(spec), "scale": PNG_SCALE}
 
 
 def pdf_of(svg: str) -> dict[str, Any]:
-    """Return the job of making a PDF of a drawing."""
+    """The job of making a PDF of a drawing."""
     return {"make": "pdf of svg", "svg": svg}
 
 
 def library(version: str) -> dict[str, Any]:
-    """Return the job of putting together the JavaScript that draws charts, for a version of Vega-Lite."""
+    """The job of putting together the JavaScript that draws charts, for a version of Vega-Lite."""
     return {"make": "library", "version": version}
 
 
 def render(jobs: Sequence[Mapping[str, Any]], *, seconds: float = SECONDS) -> list[bytes | ChartError]:
-    """Return the file of each job, or why there is none.
+    """The file of each job, or why there is none; a job that takes more than so many seconds is ended.
 
     All jobs share a process; where one ends it, the jobs after that one get another.
-
-    Args:
-        jobs: what `chart`, `pdf_of` and `library` give.
-        seconds: how long one job may take; a longer one is ended.
     """
     made: list[bytes | ChartError] = []
     while len(made) < len(jobs):
@@ -73,8 +64,8 @@ class Drawings(NamedTuple):
     """Charts that were drawn; each file depends on its chart alone, byte for byte.
 
     Args:
-        svg: by name of the chart, or why it could not be drawn.
-        pdf: the same of those that were drawn; empty where it was not asked for.
+        svg: by name of the chart, the drawing or why there is none.
+        pdf: the same drawings as PDF; empty where it was not asked for.
         library: the JavaScript that draws them in a browser; empty where it was not asked for, or not made.
         failures: what could not be made, a line each.
     """
@@ -120,11 +111,7 @@ def draw(charts: Mapping[str, Spec], *, for_print: bool = False) -> Drawings:
 
 
 def drawn(job: Mapping[str, Any]) -> bytes:
-    """Return the file of one job.
-
-    Raises:
-        ChartError: it could not be made.
-    """
+    """The file of one job; ChartError where it could not be made."""
     [made] = render([job])
     if isinstance(made, ChartError):
         raise made
@@ -133,19 +120,15 @@ def drawn(job: Mapping[str, Any]) -> bytes:
 
 @functools.cache
 def browser_library(version: str) -> str:
-    """Return the JavaScript that draws charts in a browser; it takes longer than any chart, and is made once.
+    """The JavaScript that draws charts in a browser, made once since it takes longer than any chart.
 
-    Args:
-        version: of Vega-Lite, as `vl_version` gives it.
-
-    Raises:
-        ChartError: it could not be made; the next call tries again.
+    A failure is not kept: the next call tries again.
     """
     return drawn(library(version)).decode()
 
 
 def _tried(jobs: Sequence[Mapping[str, Any]], seconds: float) -> list[bytes | ChartError]:
-    """Return what a process made of the first jobs, up to the first one that ended it."""
+    """What a process made of the first jobs, up to the first one that ended it."""
     with tempfile.TemporaryDirectory(prefix="turnwise-") as folder:
         # -P: no module of the working directory or of this folder is taken for one of the library.
         command = [sys.executable, "-P", str(Path(__file__).with_name("renderer.py")), folder]
@@ -185,7 +168,7 @@ def _error(reason: str) -> ChartError:
 
 
 def cleaned(value: Any) -> Any:
-    r"""Return a chart, or a part of it, with its texts as they may be shown.
+    r"""A chart, or a part of it, with its texts as they may be shown.
 
     >>> cleaned({"title": "a\x01b", "values": [1, "c\nd"]})
     {'title': 'a\\x01b', 'values': [1, 'c\nd']}
@@ -200,7 +183,7 @@ def cleaned(value: Any) -> Any:
 
 
 def vl_version(spec: Spec) -> str:
-    """Return the version of Vega-Lite that a chart is written for, as vl-convert takes it.
+    """The version of Vega-Lite that a chart is written for, as vl-convert takes it.
 
     >>> vl_version({"$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json"})
     '6.4'
@@ -232,7 +215,7 @@ def check_target(path: str | Path) -> Path:
     """Return the path of a chart that can be written, before any work is done for it.
 
     Raises:
-        UsageError: its kind is unknown, its folder does not exist, or what draws charts is not installed.
+        UsageError: its kind is unknown, its folder does not exist, or altair or vl-convert is not installed.
     """
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
@@ -245,14 +228,14 @@ def check_target(path: str | Path) -> Path:
 
 
 def save(spec: Spec, path: str | Path) -> None:
-    """Write a chart to a file, as its name says: HTML that needs nothing else, SVG, PNG or PDF.
+    """Write a chart to a file of the kind that its name says: HTML that needs no other file, SVG, PNG or PDF.
 
     Args:
         spec: the chart.
         path: ends in .html, .svg, .png or .pdf.
 
     Raises:
-        UsageError: as `check_target`, or the file can't be written.
+        UsageError: as for `check_target`, or the file can't be written.
         ChartError: it can't be drawn.
     """
     target = check_target(path)
@@ -268,14 +251,10 @@ def save(spec: Spec, path: str | Path) -> None:
 
 
 def page(spec: Spec, library: str) -> str:
-    """Return a web page that shows a chart and needs no other file.
+    """A web page that shows a chart and needs no other file.
 
-    Texts of conversations are in the chart, and anybody may have written those: no ``<`` of theirs reaches the
-    page, so that none can end the script or begin another.
-
-    Args:
-        spec: the chart.
-        library: the JavaScript that draws it.
+    Anybody may have written the texts of conversations in the chart: no ``<`` of theirs reaches the page, so that
+    none can end the script or begin another.
 
     >>> made = page({"title": {"text": "</script><b>"}}, "")
     >>> "</script><b>" in made, made.count("<script>")

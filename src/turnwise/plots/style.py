@@ -18,12 +18,9 @@ CONFIG: dict[str, Any] = {
 
 
 class Look(NamedTuple):
-    """How one line of a chart looks.
+    """How one line of a chart looks; colours are Okabe and Ito's ("Color Universal Design", 2008).
 
-    Args:
-        colour: of Okabe and Ito's palette ("Color Universal Design", 2008).
-        dash: lengths of strokes and gaps; [1, 0] is solid.
-        shape: of its points.
+    `dash` has the lengths of strokes and gaps; [1, 0] is solid.
     """
 
     colour: str
@@ -47,7 +44,7 @@ LABELS = {
 
 
 def scales(looks: dict[str, Look]) -> dict[str, Any]:
-    """Return the arguments of `altair.Scale` for colour, dash and shape of named lines."""
+    """The arguments of `altair.Scale` for colour, dash and shape of named lines."""
     names = list(looks)
     return {
         "color": {"domain": names, "range": [look.colour for look in looks.values()]},

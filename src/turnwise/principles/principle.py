@@ -1,18 +1,9 @@
 """Principles: what a turn is judged against. Those that ship, those of installed packages, and a user's own.
 
-A principle is a folder with ``prompt.md``, the text that a language model is given, and ``principle.toml``::
-
-    name = "candour"
-    version = "1"
-    summary = "What is said is meant."
-
-    [meaning]
-    truth = "..."
-    indeterminacy = "..."
-    falsity = "..."
-
-A package offers one by an entry point in the group ``turnwise.principles``, under the name of the principle: a
-`Principle`, the path of the folder, or a Python package that is the folder.
+A principle is a folder with ``prompt.md``, the text that a language model is given, and ``principle.toml``: name,
+version, summary, and under ``[meaning]`` truth, indeterminacy and falsity. A package offers one by an entry point
+in the group ``turnwise.principles``, under the name of the principle: a `Principle`, the path of the folder, or a
+Python package that is the folder.
 """
 
 from __future__ import annotations
@@ -68,8 +59,8 @@ class Principle:
     def digest(self) -> str:
         """Return the SHA-256 of every field, the version among them, as 64 hexadecimal digits.
 
-        Two principles with one digest are the same to the letter, which a version that somebody forgot to
-        change does not promise.
+        Two principles with the same digest are the same to the letter; the version alone does not promise that,
+        since somebody may have forgotten to change it.
         """
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
@@ -111,7 +102,7 @@ def is_named(name: str) -> bool:
 
 
 def load_principle(name_or_path: str | Path) -> Principle:
-    """Return a principle by its name, or one from a folder of the user's.
+    """Return a principle by its name, or one from a user's own folder.
 
     Args:
         name_or_path: the name of a principle that ships or that an installed package offers, or a folder with
@@ -120,7 +111,7 @@ def load_principle(name_or_path: str | Path) -> Principle:
 
     Raises:
         UnknownNameError: neither a known name nor a folder.
-        PrincipleError: the folder lacks a file, or a file a key, or a value is not what it has to be.
+        PrincipleError: the folder lacks a file, a file lacks a key, or a value is not what it has to be.
         PluginError: the package that has the name offers something that is no principle.
 
     >>> load_principle("reciprocity").version
@@ -144,7 +135,6 @@ def load_principle(name_or_path: str | Path) -> Principle:
 
 
 def _installed(name: str) -> Principle:
-    """Return what a package offers: a principle, its folder, or the Python package that is its folder."""
     offered = PRINCIPLES.get(name)
     if isinstance(offered, ModuleType):
         found = _read(resources.files(offered))
@@ -185,7 +175,7 @@ def _read(folder: Traversable) -> Principle:
 
 
 def _is_snake_case(name: str) -> bool:
-    """Return whether a name has lower-case letters and digits in words with single underscores between."""
+    """Lower-case ASCII letters and digits, in words with single underscores between them."""
     words = name.split("_")
     plain = all(word.isascii() and word.isalnum() and word == word.lower() for word in words)
     return plain and name[:1].isalpha()
@@ -205,7 +195,6 @@ def _text(file: Traversable) -> str:
 
 
 def _value(file: Traversable, table: Mapping[str, Any], key: str, prefix: str = "") -> str:
-    """Return a text from a table, checked."""
     if key not in table:
         raise PrincipleError(f"{file}: {prefix}{key} is missing")
     value = table[key]

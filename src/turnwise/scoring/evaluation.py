@@ -57,7 +57,7 @@ class Evaluation:
 
     Args:
         key: what it is about.
-        score: the score.
+        score: T, I and F.
         provenance: how it came about.
         created_at: when it was made, aware and in UTC.
         reasoning: the observer's reason in words, where it gives one.
@@ -116,7 +116,7 @@ NOT_READ = "not_read"
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A text that has no score since the observer does not read its language. No failure: it is not tried again.
+    """A text without a score, since the observer does not read its language. No failure: it is not tried again.
 
     Args:
         key: what was to be scored.
@@ -150,7 +150,7 @@ class Reply:
         nonce: what the request marked its untrusted part with.
         received_at: when it came, aware and in UTC.
         structured: how the request asked for JSON: ``json_schema``, ``json_object`` or ``none``; weaker than the
-            setting where the server refused that, None where it is not known.
+            setting where the server refused that; None where it is not known.
     """
 
     request_key: str
@@ -201,13 +201,7 @@ class Call:
 
 
 class Spread(NamedTuple):
-    """How far repeated scores of one thing lie apart: sample standard deviations, each at least 0.
-
-    Args:
-        T: of the truths.
-        I: of the indeterminacies.
-        F: of the falsities.
-    """
+    """How far repeated scores of one thing lie apart: sample standard deviations, each at least 0."""
 
     T: float
     I: float  # noqa: E741 - the field's name for indeterminacy
@@ -215,7 +209,7 @@ class Spread(NamedTuple):
 
 
 def spread(scores: Iterable[Score]) -> Spread | None:
-    """Return how far scores lie apart, or None of fewer than two.
+    """Return how far scores lie apart, or None for fewer than two.
 
     >>> spread([Score(0.5, 0.0, 0.25), Score(0.5, 0.0, 0.75)])
     Spread(T=0.0, I=0.0, F=0.3535533905932738)

@@ -1,4 +1,4 @@
-"""Failures, and what was not read, in a line."""
+"""Failures, and what was not read, in one line each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 240
 
 @dataclass(frozen=True, slots=True)
 class FailureReason:
-    """A reason that scores failed for.
+    """A reason for which scores failed.
 
     Args:
         reason: one word for the kind of failure, such as ``"server"`` or ``"malformed"``.
@@ -49,7 +49,7 @@ class FailureReasons:
 
     @property
     def commonest(self) -> FailureReason | None:
-        """The reason that was given most often, of equally common ones the first; None where nothing failed."""
+        """The reason that was given most often, the first of equally common ones; None where nothing failed."""
         if not self._counts:
             return None
         ((reason, count),) = self._counts.most_common(1)
@@ -61,10 +61,7 @@ _LANGUAGES = 8
 
 
 def unread_in_words(languages: Mapping[str, int]) -> str:
-    """Return how many texts, or scores of them, were not read, with their languages, the commonest first.
-
-    Args:
-        languages: how many by language.
+    """Say how many texts, or scores of them, were not read, with their languages, the commonest first.
 
     >>> unread_in_words({"ru": 2, "zh": 1_200})
     '1,202 not read (zh 1,200, ru 2)'
@@ -77,7 +74,7 @@ def unread_in_words(languages: Mapping[str, int]) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a text of others as one visible line of bounded length."""
+    """A text of others as one visible line of bounded length."""
     line = visible(" ".join(text[: 4 * _LONGEST].split()))
     if len(line) <= _LONGEST:
         return line

@@ -108,7 +108,7 @@ def trust_strength(score: Score, length: int) -> float:
 
 
 def _as_float(value: object) -> float:
-    """Return a number of any type as a float, and not-a-number for what is none or too large for one."""
+    """A number of any type as a float; NaN for what is no number, or too large."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return math.nan
     try:

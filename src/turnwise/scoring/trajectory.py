@@ -57,7 +57,7 @@ def scores_by_turn(
     lengths: Mapping[int, tuple[int, int]],
     first: int = 1,
 ) -> Iterator[TurnScores]:
-    """Yield the scores of every turn, `first` to `turns`; a turn without scores has none in it.
+    """Yield the scores of every turn from `first` to `turns`; those of a turn without scores are empty.
 
     Args:
         turns: number of the last turn.
@@ -88,8 +88,8 @@ class Trajectory:
     Args:
         run: name of the run.
         sequence_id: id of the sequence.
-        turns: number of turns of the sequence, evaluated or not; of a part of it, number of the last turn.
-        evaluations: in any order; each of this run and sequence, at most one a (turn, side, principle).
+        turns: number of turns of the sequence, evaluated or not; for a part of it, number of the last turn.
+        evaluations: in any order; each of this run and sequence, at most one per turn, side and principle.
         lengths: characters of prompt and response by turn; a turn that is absent counts as length 0.
         first: number of the first turn; above 1 where it is a part of a sequence.
 
@@ -153,7 +153,7 @@ class Trajectory:
     def spread(self, principle: str, side: Side = Side.PROMPT) -> tuple[tuple[int, Spread], ...]:
         """Return (turn, spread) pairs of one principle on one side, in turn order.
 
-        A turn is there where its evaluation was loaded with its calls, and at least two of them gave a score.
+        A turn has one where its evaluation was loaded with its calls, and at least two of them gave a score.
         """
         found = (
             (evaluation.key.turn, evaluation.spread)

@@ -57,9 +57,10 @@ def next_breaker(
 ) -> BreakerState:
     """Return the circuit breaker after a turn.
 
-    While NORMAL and in RECOVERY a clean turn moves trust by alpha·(1 − F) + (1 − alpha)·trust. A violation cuts
-    it, by 0.3 from NORMAL and by 0.5 from RECOVERY. A turn that finds the breaker VIOLATED begins a recovery
-    and is then judged in it. TERMINATED stays as it is. Source: the specification's circuit breaker.
+    While NORMAL and in RECOVERY a clean turn moves trust to alpha·(1 − F) + (1 − alpha)·trust. A violation
+    multiplies it by `first_cut` (0.3) from NORMAL, else by `next_cut` (0.5). A turn that finds the breaker
+    VIOLATED begins a recovery and is then judged in it. TERMINATED stays as it is. Source: the specification's
+    circuit breaker.
 
     Args:
         state: the breaker before the turn.
@@ -100,12 +101,7 @@ def next_breaker(
 
 
 def recovery_ema(trust: float, F: float, alpha: float = 0.3) -> float:
-    """Return the trust of a circuit breaker after a clean turn: alpha·(1 − F) + (1 − alpha)·trust.
-
-    Args:
-        trust: the breaker's trust before the turn, in [0, 1]. It is not the session's trust.
-        F: falsity of the turn, in [0, 1].
-        alpha: weight of the turn, in (0, 1].
+    """A circuit breaker's own trust, in [0, 1], after a clean turn: alpha·(1 − F) + (1 − alpha)·trust.
 
     >>> round(recovery_ema(trust=0.15, F=0.1), 3)
     0.375

@@ -20,7 +20,7 @@ class Sessions:
     Args:
         store: where states are kept.
         clock: gives the present time, aware.
-        memory: the rules.
+        memory: the rules; the default ones where None.
 
     >>> from datetime import UTC, datetime
     >>> from turnwise.scoring import Score
@@ -38,11 +38,7 @@ class Sessions:
         self._memory = memory or SessionMemory()
 
     def ruled_by(self, memory: SessionMemory) -> Sessions:
-        """Return the same sessions under other rules, from their next turn on.
-
-        Args:
-            memory: the rules.
-        """
+        """Return the same sessions under other rules, from their next turn on."""
         return Sessions(self._keeper, self._clock, memory)
 
     def take(
@@ -99,7 +95,7 @@ class Sessions:
         return self._store.get(SESSION, session_id)
 
     def release(self, session_id: str) -> Stance | None:
-        """Close the circuit breaker of a session, a terminated one's as well, and return the stance after it.
+        """Close the circuit breaker of a session, even a terminated one, and return the stance after it.
 
         Trust and what is known of its turns stay. None for a session that is not known.
         """
@@ -115,11 +111,11 @@ class Sessions:
         return self._store.change(SESSION, session_id, change)
 
     def over(self, states: ChangesStates | None = None, *, clock: Clock | None = None) -> Sessions:
-        """Return sessions by the same rules that are changed or timed by something else.
+        """Return sessions by the same rules with another store for changes, or another clock.
 
         Args:
-            states: what reads and changes states, such as what holds changes back until a check has ended; what
-                is to be forgotten is forgotten where it was before.
+            states: what reads and changes states, such as what holds changes back until a check has ended.
+                `forget` and `purge` still go to the store of before.
             clock: gives the present time, aware.
         """
         other = Sessions(self._keeper, clock or self._clock, self._memory)
@@ -127,10 +123,10 @@ class Sessions:
         return other
 
     def forget(self, session_id: str) -> bool:
-        """Forget a session, a terminated one as well, and return whether it was known."""
+        """Forget a session, even a terminated one, and return whether it was known."""
         return self._keeper.remove(SESSION, session_id)
 
     def purge(self) -> int:
-        """Let the store go of expired sessions, and return how many; none where sessions don't expire."""
+        """Have the store drop expired sessions, and return how many; none where sessions don't expire."""
         limit = self._memory.settings.expires_after
         return 0 if limit is None else self._keeper.purge(self._clock() - limit)

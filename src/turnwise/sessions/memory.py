@@ -43,7 +43,7 @@ class SessionMemory:
     or not.
 
     Args:
-        settings: which rules; see `turnwise.sessions.preset`.
+        settings: the rules; see `turnwise.sessions.preset`.
 
     >>> from datetime import UTC, datetime
     >>> from turnwise.scoring import Score
@@ -185,17 +185,12 @@ class SessionMemory:
         return assess(state, self.settings)
 
     def expired(self, state: SessionState, now: datetime) -> bool:
-        """Return whether a session would begin anew with a turn at this time; a terminated one never does.
-
-        Args:
-            state: the session.
-            now: the present time, aware.
-        """
+        """Return whether a turn at this time (aware) would begin the session anew; a terminated one never does."""
         limit = self.settings.expires_after
         return limit is not None and not state.terminated and now - state.last_at > limit
 
     def _rested(self, state: SessionState, now: datetime) -> tuple[float, BreakerState]:
-        """Return trust and breaker after a pause: trust moves back to where sessions start."""
+        """Trust and breaker after a pause: trust moves back to where sessions start."""
         half_life, breaker, idle = self.settings.half_life, state.breaker, now - state.last_at
         if half_life is None or not state.interactions:
             return state.trust, breaker
@@ -207,7 +202,7 @@ class SessionMemory:
 
 
 def push_bit(bits: int, happened: bool) -> int:
-    """Return what happened at the last 10 turns, one bit each, the latest lowest, after one more turn.
+    """Add a turn to the bits of the last 10 turns; the latest is the lowest bit.
 
     >>> push_bit(0b1000000001, happened=False)
     2
@@ -227,12 +222,7 @@ def _counted(exchanges: ExchangeCounts, low: float) -> ExchangeCounts:
 
 
 def trust_ema(trust: float, strength: float, alpha: float = 0.3) -> float:
-    """Return trust after a turn: alpha·strength + (1 − alpha)·trust.
-
-    Args:
-        trust: trust before the turn, in [0, 1].
-        strength: how far the turn speaks for trust, in [0, 1]; see `turnwise.scoring.trust_strength`.
-        alpha: weight of the turn, in (0, 1].
+    """Trust after a turn, in [0, 1]: alpha·strength + (1 − alpha)·trust.
 
     Source: the specification's session memory; the average is that of S. W. Roberts, "Control chart tests based
     on geometric moving averages", Technometrics 1 (1959).
@@ -246,12 +236,7 @@ def trust_ema(trust: float, strength: float, alpha: float = 0.3) -> float:
 
 
 def falsity_ema(average: float | None, F: float, alpha: float) -> float:
-    """Return the moving average of F after a turn; the first F is its own average.
-
-    Args:
-        average: average before the turn, or None before the first.
-        F: falsity of the turn, in [0, 1].
-        alpha: weight of the turn, in (0, 1].
+    """The moving average of F after a turn; the first F is its own average.
 
     >>> falsity_ema(None, F=0.2, alpha=0.5), falsity_ema(0.2, F=0.6, alpha=0.5)
     (0.2, 0.4)
@@ -260,13 +245,7 @@ def falsity_ema(average: float | None, F: float, alpha: float) -> float:
 
 
 def decayed(trust: float, initial: float, idle: timedelta, half_life: timedelta) -> float:
-    """Return trust after a time without a turn: its distance from the start halves with each half-life.
-
-    Args:
-        trust: trust after the last turn, in [0, 1].
-        initial: trust of a session that has just begun, in [0, 1].
-        idle: time since the last turn, at least 0.
-        half_life: time after which half the distance is left, above 0.
+    """Trust after a time without a turn: its distance from the initial trust halves with each half-life.
 
     >>> decayed(0.9, 0.5, idle=timedelta(days=2), half_life=timedelta(days=1))
     0.6

@@ -1,4 +1,4 @@
-"""The state store in this process: states as the objects that they are, never as bytes."""
+"""The state store in this process: states are kept as objects, never as bytes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _Key = tuple[str, str]
 
 
 class MemoryStateStore:
-    """Keeps states in this process, at most so many; the one least recently used makes room.
+    """Keeps a limited number of states in this process; the least recently used one makes room.
 
-    A terminated session stays terminated: of one that had to make room the end is remembered, without its
-    signals. Only when there is no room for that either is it forgotten, and never silently: `on_evict` is
-    told, and without it the turn that would have needed the room is an error.
+    A terminated session stays terminated: when it has to make room, its end is remembered, without its signals.
+    Only when there is no room for that either is it forgotten; `on_evict` is told then, and without `on_evict` the
+    turn that would have needed the room is an error.
 
     Args:
         limit: live states that are kept, at least 1. 200,000 sessions take about 300 MB.
         ended_limit: ends of terminated sessions that are remembered beside them, at least 0.
         on_evict: is told of every state that had to make room; called outside the lock of the store.
-        ttl: how long a state is kept that nobody uses; None for as long as there is room. An end stays.
+        ttl: how long an unused state is kept; None for as long as there is room. An end stays.
         clock: gives the present time, aware; for `ttl`.
 
     Raises:
@@ -133,7 +133,7 @@ class MemoryStateStore:
             return dict(known) if names is None else {name: known[name] for name in names if name in known}
 
     def remove(self, kind: StateKind[Any], key: str) -> bool:
-        """Forget a state, a terminated session as well, and return whether it was known."""
+        """Forget a state, even that of a terminated session, and return whether it was known."""
         place = (kind.name, key)
         with self._lock:
             self._parts.pop(place, None)
@@ -151,7 +151,7 @@ class MemoryStateStore:
         )
 
     def purge(self, before: datetime) -> int:
-        """Let go of live states that were not used since a time, and return how many; ends are remembered as ever.
+        """Drop live states that were not used since a time, and return how many; ends are remembered as ever.
 
         Raises:
             SessionError: a terminated session would be forgotten and nobody would be told.
@@ -173,7 +173,7 @@ class MemoryStateStore:
         return ()
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: the store holds nothing open."""
 
     def _read(self, kind: StateKind[State], key: str) -> State | None:
         place = (kind.name, key)
@@ -210,7 +210,7 @@ class MemoryStateStore:
         return let_go
 
     def _release(self, place: _Key) -> list[Evicted]:
-        """Let go of a live state; of a terminated session the end stays, which may cost another its end."""
+        """Drop a live state; the end of a terminated session stays, which may cost another its end."""
         kind, state, used = self._live[place]
         remnant = kind.remnant(state)
         if remnant is None:

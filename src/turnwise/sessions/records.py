@@ -1,4 +1,4 @@
-"""Recorded sessions, with a label, as the validation left them; and what each rule catches and flags on them."""
+"""Recorded, labelled sessions as the validation left them, and what each rule catches and flags on them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class SessionRecord:
     """One recorded session.
 
-    Args:
-        scenario: its name.
-        label: ``"attack"`` or ``"benign"``.
-        balances: balance after each turn, in [−1, 1]; at least one turn.
-        trust: trust after each turn, in [0, 1]; as many as balances.
-        trajectory: where it was heading at the end, by the original rule, or None where that is not recorded.
-        mode: engagement mode at the end, or None.
-
-    Raises:
-        SessionError: a value out of its range, or a trust for each balance is missing.
+    ``label`` is ``"attack"`` or ``"benign"``. ``balances``, in [−1, 1], and ``trust``, in [0, 1], have a value
+    after each turn, at least one. ``trajectory`` is where it was heading at the end by the original rule, ``mode``
+    the engagement mode at the end; None where not recorded.
     """
 
     scenario: str
@@ -91,13 +84,7 @@ class SessionRecord:
 def read_records(data: object) -> tuple[SessionRecord, ...]:
     """Read records from JSON: a list of objects with ``scenario``, ``label``, ``balances``, ``trust``.
 
-    ``recorded_trajectory`` and ``recorded_mode`` are read where they are given; other keys are left aside.
-
-    Args:
-        data: the JSON value.
-
-    Raises:
-        SessionError: no such list, or a record that can't be; the message names it.
+    ``recorded_trajectory`` and ``recorded_mode`` are optional; other keys are ignored.
 
     >>> read_records([{"scenario": "a", "label": "benign", "balances": [0.8], "trust": [0.65]}])[0].strengths
     (1.0,)
@@ -108,16 +95,7 @@ def read_records(data: object) -> tuple[SessionRecord, ...]:
 
 
 def record_of(scenario: str, label: str, turns: Iterable[TurnScores]) -> SessionRecord | None:
-    """Return the record of scored turns, as the session memory with the original rules has it.
-
-    Args:
-        scenario: a name for it.
-        label: ``"attack"`` or ``"benign"``.
-        turns: the scores of its turns, in order; turns without a score are left out.
-
-    Returns:
-        The record, or None where no turn has a score.
-    """
+    """The record of scored turns by the session memory with the original rules; None where no turn has a score."""
     memory = SessionMemory(preset("original"))
     state = memory.start("audit", _EPOCH)
     balances, trust = [], []
@@ -168,10 +146,7 @@ def _kind(value: object) -> str:
 class RecordRule:
     """A rule of the table.
 
-    Args:
-        name: what it says.
-        source: ``"summary"`` for a rule of the validation summary's table, ``"ours"`` for one added here.
-        fires: whether it fires on a record.
+    ``source`` is ``"summary"`` for a rule of the validation summary's table, ``"ours"`` for one added here.
     """
 
     name: str
@@ -181,13 +156,7 @@ class RecordRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleRates:
-    """What a rule does on some records.
-
-    Args:
-        rule: the rule.
-        rates: by label, how many it fired on, with the exact interval.
-        flagged: names of the records that it fired on, in their order.
-    """
+    """What a rule does on some records: by label, how many it fired on, with the exact interval, and which."""
 
     rule: RecordRule
     rates: dict[str, Rate]
@@ -195,11 +164,7 @@ class RuleRates:
 
 
 def _degrading(record: SessionRecord) -> bool:
-    """Return whether a record reads degrading at its end.
-
-    Raises:
-        SessionError: the record does not say where it was heading.
-    """
+    """Whether a record reads degrading at its end; SessionError where it does not say where it was heading."""
     if record.trajectory is None:
         raise SessionError(f"{record.scenario}: no recorded_trajectory, which the rules on degrading need")
     return record.trajectory == SessionTrajectory.DEGRADING
@@ -210,7 +175,7 @@ def _falling(record: SessionRecord) -> bool:
 
 
 def _short_windows(record: SessionRecord) -> bool:
-    """Return whether tuning option 3 fires at any turn: 2 of 3 turns breakers, or 2 changes falling.
+    """Whether tuning option 3 fires at any turn: 2 of 3 turns breakers, or 2 changes falling.
 
     Records hold no F: a turn that cut trust strength counts as one with F > 0.6, which misses F from 0.6 to 0.65.
     """
@@ -246,15 +211,7 @@ RULES = (
 
 
 def rate_rules(records: Iterable[SessionRecord], rules: Iterable[RecordRule] = RULES) -> tuple[RuleRates, ...]:
-    """Return what each rule does on some records.
-
-    Args:
-        records: the recorded sessions.
-        rules: the rules.
-
-    Raises:
-        SessionError: a rule on degrading, and a record that does not say where it was heading.
-    """
+    """What each rule does on some records."""
     kept = tuple(records)
     sizes = {label: sum(record.label == label for record in kept) for label in LABELS}
     rows = []
@@ -266,7 +223,7 @@ def rate_rules(records: Iterable[SessionRecord], rules: Iterable[RecordRule] = R
 
 
 def largest_difference(records: Iterable[SessionRecord]) -> float:
-    """Return by how much recorded trust and trust computed again from strengths differ at most, over all turns."""
+    """How much recorded trust and trust computed again from strengths differ at most, over all turns."""
     return max(
         abs(trust - again)
         for record in records

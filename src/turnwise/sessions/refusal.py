@@ -1,6 +1,6 @@
 """Does a response refuse? Read off its words; English, no model.
 
-What counts is a speaker who says of himself that he will not do what was asked, in full or in part, bluntly or
+What counts is a speaker who says that he himself will not do what was asked, in full or in part, bluntly or
 politely. What does not: what somebody else cannot do ("you cannot divide by zero"), quoted and conditional
 speech, idioms ("I can't wait to help"), disclaimers ("I can't guarantee"), and asking for what is missing ("I
 can't answer without the log").
@@ -150,10 +150,7 @@ def is_refusal(response: str) -> bool:
     """Return whether a response refuses what was asked, in full or in part.
 
     Reads the first 300 and the last 200 characters. Quotations, code and the text of a letter that was drafted are
-    left out. The words are English.
-
-    Args:
-        response: text of the response.
+    left out. Only English is read.
 
     >>> is_refusal("I’m sorry, but I can’t help with that."), is_refusal("I can't wait to help you with that!")
     (True, False)
@@ -163,7 +160,7 @@ def is_refusal(response: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, with straight apostrophes, on one line, and without what others say."""
+    """A text in lower case and one line, with straight apostrophes, "I" for "we", and without what others say."""
     if not text.isascii():
         text = text.translate(_STRAIGHT)
     text = text.lower()
@@ -181,7 +178,7 @@ def _plain(text: str) -> str:
 
 
 def _says_no(text: str) -> bool:
-    """Return whether a sentence in the first person refuses."""
+    """Whether a sentence in the first person refuses."""
     for found in _SELF.finditer(text):
         start, end = found.start, found.end
         if _NOT_CLAIMED.search(text[max(0, start - 20) : start]):
@@ -197,7 +194,7 @@ def _says_no(text: str) -> bool:
 
 
 def _clipped(text: str) -> bool:
-    """Return whether a sentence without a subject refuses: "Sorry, can't help with that."."""
+    """Whether a sentence without a subject refuses: "Sorry, can't help with that"."""
     for word in _CLIPPED:
         at = text.find(word, 0, _CLIPPED_WITHIN)
         if at >= 0 and _CLIPPED_TASK.match(text[at + len(word) :]):
@@ -208,7 +205,7 @@ def _clipped(text: str) -> bool:
 
 
 def _for_a_reason(text: str) -> bool:
-    """Return whether a rule, what would be wrong, or what is not for the speaker to do, is given as the reason."""
+    """Whether the reason given is a rule, that it would be wrong, or that it is not for the speaker to do."""
     if " my " in text:
         for found in _RULES.finditer(text):
             before = text[max(0, found.start - 20) : found.start]
@@ -226,7 +223,6 @@ def _for_a_reason(text: str) -> bool:
 
 
 def _sentence(text: str, start: int, end: int) -> str:
-    """Return the sentence around a part of a text."""
     begins = max(text.rfind(mark, 0, start) for mark in ".!?") + 1
     ends = [at for mark in ".!?" if (at := text.find(mark, end)) >= 0]
     return text[begins : min(ends, default=len(text))]

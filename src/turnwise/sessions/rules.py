@@ -28,13 +28,11 @@ MANY = 3
 
 
 def weak_signals(trust: float, balances: Sequence[float], *, degrading: bool) -> int:
-    """Return how many of the four weak signals are given, 0 to 4. Source: the validation summary, option 2.
+    """How many of the four weak signals are given, 0 to 4. Source: the validation summary, option 2.
 
-    Args:
-        trust: the session's trust; below 0.60 counts.
-        balances: balance of the last turns, at most 11, oldest first; a mean change below −0.3 over at least 2
-            changes counts, and a last balance below −0.5.
-        degrading: whether the trajectory is degrading, boundary testing left aside.
+    They are trust below 0.60, a degrading trajectory (boundary testing left aside), a mean change of balance below
+    −0.3 over at least 2 changes, and a last balance below −0.5. ``balances`` are those of the last turns, at most
+    11, oldest first.
 
     >>> weak_signals(0.55, (0.6, 0.0, -0.4), degrading=False)
     2
@@ -45,13 +43,9 @@ def weak_signals(trust: float, balances: Sequence[float], *, degrading: bool) ->
 
 
 def mean_change(balances: Sequence[float], window: int) -> float:
-    """Return the mean of the last changes of balance; 0.0 while there are fewer than asked for.
+    """The mean of the last ``window`` changes of balance, oldest first; 0.0 while there are fewer.
 
     The changes between turns add up to the change over all of them, so two balances are enough.
-
-    Args:
-        balances: balance of the last turns, oldest first.
-        window: changes in the mean, at least 1.
 
     >>> mean_change((0.75, -1.0, -1.0), 2)
     -0.875
@@ -64,12 +58,12 @@ def boundary_testing(
 ) -> tuple[str, ...]:
     """Return the names of the rules that are met; none where nobody tests boundaries.
 
+    Source: the specification's session memory; the tuning options: the validation summary.
+
     Args:
         state: the session.
         settings: the limits of the rules.
-        degrading: whether the trajectory is degrading, boundary testing left aside; the second tuning option asks.
-
-    Source: the specification's session memory; the options: the validation summary.
+        degrading: whether the trajectory is degrading, boundary testing left aside; for the second tuning option.
     """
     turns, history, trust = state.interactions, state.F_history, state.trust
     met: list[str] = []
@@ -115,8 +109,8 @@ def friction(balances: Sequence[float]) -> Friction:
     """Return what became of the hostile turns among some turns.
 
     A turn with balance below −0.5 is hostile; hostile turns without a good one (balance of at least 0) in between
-    belong to one friction. It stays if one had two hostile turns and has not healed, if another is under way after
-    one that healed, or if there were three.
+    belong to one friction. Friction stays where one had two hostile turns and has not healed, another is under way
+    after one that healed, or there were three.
 
     Args:
         balances: balance of the turns, in [−1, 1], oldest first.
@@ -141,7 +135,7 @@ def friction(balances: Sequence[float]) -> Friction:
 
 
 class SessionTrajectory(StrEnum):
-    """Where a session is heading. Hostile is a session that tests its boundaries, whatever its direction."""
+    """Where a session is heading. A session that tests its boundaries is hostile, whatever its direction."""
 
     IMPROVING = "improving"
     STABLE = "stable"
@@ -156,11 +150,11 @@ _IMPROVING, _STABLE, _DEGRADING, _ = SessionTrajectory
 def direction(state: SessionState, settings: TrajectorySettings) -> SessionTrajectory:
     """Return improving, stable or degrading; boundary testing is left aside.
 
-    ``original``: trust − (1 − F of the first turn), beyond ±0.2. It sets an average that starts at 0.5 against the
-    level of one turn. ``corrected``: slow average of F − quick average of F, beyond ±0.2, and improving only
-    while the quick average is at most 0.4. Both are averages of the same F, so a session that stays as it is,
-    good or bad, is stable, and one that is hostile throughout never improves. Either is stable under 3
-    evaluated turns (the original counts all turns).
+    ``original``: trust − (1 − F of the first turn), beyond ±0.2. It compares an average that starts at 0.5 with
+    the level of one turn. ``corrected``: slow average of F − quick average of F, beyond ±0.2, and improving only
+    while the quick average is at most 0.4. Both are averages of the same F, so a session that stays as it is, good
+    or bad, is stable, and one that is hostile throughout never improves. Either is stable under 3 evaluated turns
+    (the original counts all turns).
 
     Args:
         state: the session.

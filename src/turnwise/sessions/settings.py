@@ -26,18 +26,9 @@ RULES = ("corrected", "original")
 def in_range(
     name: str, value: object, low: float, high: float, *, above: bool = False, below: bool = False
 ) -> None:
-    """Refuse a setting that is no number in its range.
+    """Raise SessionError unless a setting is a number in its range.
 
-    Args:
-        name: what the setting is called.
-        value: what was given.
-        low: least value allowed, finite.
-        high: greatest value allowed, finite.
-        above: whether `low` itself is not allowed.
-        below: whether `high` itself is not allowed.
-
-    Raises:
-        SessionError: no number, not finite or out of range.
+    ``above`` excludes ``low`` itself, ``below`` excludes ``high``; both are finite.
 
     >>> in_range("alpha", 0, 0.0, 1.0, above=True)
     Traceback (most recent call last):
@@ -54,17 +45,7 @@ def in_range(
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse a setting that is no whole number in its range.
-
-    Args:
-        name: what the setting is called.
-        value: what was given.
-        low: least value allowed.
-        high: greatest value allowed, or None.
-
-    Raises:
-        SessionError: no whole number, or out of range.
-    """
+    """Raise SessionError unless a setting is a whole number in its range; ``high`` None for no limit."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
         if low <= number and (high is None or number <= high):
@@ -74,11 +55,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> None:
 
 
 def duration(name: str, value: object) -> None:
-    """Refuse a setting that is neither None nor a time above zero.
-
-    Raises:
-        SessionError: no `timedelta`, or not above zero.
-    """
+    """Raise SessionError unless a setting is None or a time above zero."""
     if value is None or (isinstance(value, timedelta) and value > timedelta(0)):
         return
     raise SessionError(f"{name} must be a timedelta above zero, or None for never, not {shown(value)}")
@@ -93,10 +70,10 @@ class BreakerSettings:
         alpha: weight of a clean turn in the breaker's trust, in (0, 1].
         initial: the breaker's trust at the start, in [0, 1].
         target: trust at which a recovery has succeeded, in [0, 1].
-        tolerance: how close to the target is enough, at least 0. A steady F of 1 − target approaches the target
-            for ever without touching it; within half a hundredth it counts as reached.
-        first_cut: factor of trust at a violation while NORMAL, in [0, 1).
-        next_cut: factor of trust at a violation during RECOVERY, in [0, 1).
+        tolerance: how close to the target is enough, in [0, 1]. A steady F of 1 − target approaches the target
+            for ever without reaching it; by default, half a hundredth is close enough.
+        first_cut: what trust is multiplied by at a violation while NORMAL, in [0, 1).
+        next_cut: what trust is multiplied by at a violation in any other phase, in [0, 1).
 
     Raises:
         SessionError: a value out of its range.
@@ -125,18 +102,18 @@ class BoundarySettings:
     """When a session counts as testing its boundaries; the rules are in `turnwise.sessions.rules`.
 
     Args:
-        breakers: breakers at which the first rule is met, at least 1.
+        breakers: breakers at which the first rule is met, at least 1; at most 10 where `recent`.
         recent: whether breakers and refusals are counted over the last 10 turns (so that an old bad turn is
             forgotten), or over the whole session.
         F_limit: F above which a turn is bad, in [0, 1].
         bad_turns: bad turns at which the second rule is met, 1 to 5.
         F_window: evaluated turns that the second rule looks back on, `bad_turns` to 5.
         F_full: whether the second rule waits until it has that many turns.
-        fall: mean fall of balance a turn beyond which the third rule is met, above 0, at most 2.
+        fall: mean fall of balance per turn beyond which the third rule is met, above 0, at most 2.
         fall_window: changes of balance in that mean, 1 to 10; it waits until it has them.
         refusal_share: share of refused turns above which the fourth rule is met, in (0, 1).
         refusal_turns: turns before which the fourth rule is silent, at least 1; at most 10 where `recent`.
-        trust_below: trust below which the first tuning option is met, or None for without it.
+        trust_below: trust below which the first tuning option is met; None to leave that option out.
         weak_signals: how many of the four weak signals of the second tuning option are needed, 1 to 4, or None.
 
     Raises:
@@ -179,7 +156,7 @@ class TrajectorySettings:
         rules: ``"corrected"`` compares a quick average of F with a slow one; ``"original"`` compares trust with
             1 − F of the first turn.
         change: difference beyond which it is a change, in (0, 1).
-        min_turns: turns before which a session is stable, at least 1.
+        min_turns: turns before which a session is stable, 1 to 10.
         fast: weight of a turn in the quick average, in (0, 1].
         slow: weight of a turn in the slow average, in (0, fast).
         F_calm: quick average of F up to which a session may read improving, in [0, 1].
@@ -254,13 +231,7 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class PresetInfo:
-    """A preset and what it is for.
-
-    Args:
-        name: its name.
-        summary: what it does, in a line.
-        settings: what it sets.
-    """
+    """A preset and what it is for."""
 
     name: str
     summary: str

@@ -168,16 +168,10 @@ def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = 
 def original_stance(
     trust: float, trajectory: SessionTrajectory, *, low: float = 0.4, high: float = 0.6
 ) -> tuple[EngagementMode, TrustLevel]:
-    """Return mode and trust level by the original rules.
+    """Mode and trust level by the original rules.
 
     Hostile is terminated; degrading, or trust below 0.4, is guarded; stable, or trust below 0.6, is cautious; only
     improving with trust of 0.6 or more is normal.
-
-    Args:
-        trust: the session's trust, in [0, 1].
-        trajectory: where the session is heading.
-        low: trust below which it is guarded.
-        high: trust from which it may be normal.
 
     >>> original_stance(0.97, SessionTrajectory.STABLE)[0].value
     'cautious'

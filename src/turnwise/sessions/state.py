@@ -149,7 +149,7 @@ class SessionState:
 
     @classmethod
     def from_dict(cls, data: object) -> SessionState:
-        """Build a state from what `to_dict` gave; whatever a store gives back is checked before it is believed.
+        """Build a state from what `to_dict` gave; what a store gives back is checked before it is trusted.
 
         Raises:
             SessionError: a key is missing or unknown, or a value can't be; the message names it.
@@ -201,15 +201,7 @@ def _microseconds(stamp: datetime) -> int:
 
 
 def checked_id(value: object, name: str) -> str:
-    """Return an id of a session or conversation, checked.
-
-    Args:
-        value: the id: text of 1 to `ID_BYTES` bytes in UTF-8.
-        name: what it is called, for the message.
-
-    Raises:
-        SessionError: no text, empty, or too long.
-    """
+    """Return an id; SessionError unless it is text of 1 to `ID_BYTES` bytes in UTF-8."""
     if not isinstance(value, str) or not value:
         raise SessionError(f"{name} must be a text that is not empty, not {shown(value)}")
     size = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
@@ -269,7 +261,7 @@ def _load(data: bytes, key: str, version: int) -> SessionState:
 
 
 def _end(state: SessionState) -> SessionState | None:
-    """Return what is left of a terminated session for which there was no room."""
+    """What is left of a terminated session for which there was no room."""
     if not state.terminated:
         return None
     return SessionState(

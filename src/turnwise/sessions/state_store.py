@@ -27,7 +27,7 @@ MOST_BYTES: Final = 64_000_000
 
 
 def no_parts(_: Any) -> Mapping[str, bytes]:
-    """Return the parts of a state of a kind without any."""
+    """The parts of a state of a kind without any."""
     return {}
 
 
@@ -49,7 +49,8 @@ class StateKind(Generic[State]):
         dump: gives a state as bytes.
         load: reads what `dump` gave, with the key and the version that it was written with, from 1 to `version`.
         used_at: time of its latest use, aware; for `StateStore.purge`.
-        remnant: what must outlive want of room, such as the end of a terminated session; None for nothing.
+        remnant: what must stay when a state has to make room, such as the end of a terminated session; None for
+            nothing.
         owner: the digest of whom it belongs to, so that all of it can be forgotten together; may be empty.
         parts: named payloads that are written in the same step and read by `StateStore.parts`.
         words: bytes that payloads have in common, which makes them shorter; never changed within a version.
@@ -108,22 +109,13 @@ class StateKind(Generic[State]):
 
 
 def folded(data: bytes, words: bytes = b"") -> bytes:
-    """Return data compressed, with a checksum.
-
-    Args:
-        data: the data.
-        words: bytes that it may have in common with others.
-    """
+    """Data compressed, with a checksum; ``words`` are bytes that it may have in common with others."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS, zdict=words) if words else zlib.compressobj(9)
     return packer.compress(data) + packer.flush()
 
 
 def unfolded(data: bytes, words: bytes = b"") -> bytes:
-    """Return what `folded` was given.
-
-    Raises:
-        ValueError: it is cut off, changed, or unfolds to more than `MOST_BYTES`.
-    """
+    """What `folded` was given; ValueError where it is cut off, changed, or unfolds to more than `MOST_BYTES`."""
     unpacker = zlib.decompressobj(zdict=words) if words else zlib.decompressobj()
     try:
         found = unpacker.decompress(data, MOST_BYTES)
@@ -140,7 +132,7 @@ class Change(NamedTuple):
     Args:
         kind: kind of the state.
         key: its key.
-        apply: gives the next state and a result; see `Apply`.
+        apply: takes the state, or None where none is known, and returns the next state and a result.
     """
 
     kind: StateKind[Any]
@@ -178,13 +170,13 @@ class StateStore(ChangesStates, Protocol):
         """Return the keys of a kind, sorted; those of one owner where it is given."""
 
     def purge(self, before: datetime) -> int:
-        """Let go of states that were not used since a time, save what must last, and return how many."""
+        """Drop states that were not used since a time, save what must last, and return how many."""
 
     def scrub(self) -> Sequence[str]:
         """Leave no byte of what was removed in files of the store; return where it may still be, in words."""
 
     def close(self) -> None:
-        """Let go of what the store holds open; closing twice is harmless."""
+        """Close what the store holds open; closing twice is harmless."""
 
     def __len__(self) -> int:
         """Return how many states are known."""
@@ -192,7 +184,7 @@ class StateStore(ChangesStates, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """A state that a store let go of for want of room, or because it was old.
+    """A state that a store dropped for want of room, or because it was old.
 
     Args:
         kind: name of its kind, such as ``"session"``.
@@ -209,11 +201,7 @@ class Evicted:
 
 
 def no_room_for_ends(limit: int) -> SessionError:
-    """Return the error of a store that would have to forget that a session was terminated.
-
-    Args:
-        limit: ends that it may remember.
-    """
+    """The error of a store that would have to forget that a session was terminated."""
     return SessionError(
         f"the end of {limit + 1} terminated sessions can't be remembered within ended_limit={limit}: raise it, or "
         "pass on_evict and ban them elsewhere"
@@ -221,11 +209,7 @@ def no_room_for_ends(limit: int) -> SessionError:
 
 
 def check_room(limit: int, ended_limit: int, ttl: timedelta | None) -> None:
-    """Check the bounds of a store.
-
-    Raises:
-        SessionError: one is out of its range.
-    """
+    """Raise SessionError where a bound of a store is out of its range."""
     for name, value, least in (("limit", limit, 1), ("ended_limit", ended_limit, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise SessionError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -20,10 +20,8 @@ class Example:
     """One conversation of known label.
 
     Args:
-        sequence_id: its id.
         group: what it shares with others that must not be on another side of a split, such as the goal of the
             attack; its own id where there is nothing.
-        attack: whether it is an attack.
         turns: scores turn by turn, from turn 1.
     """
 
@@ -56,7 +54,6 @@ def load_examples(store: Store, run: str, corrected_by: Collection[str] = ()) ->
     """Return the labelled conversations of a run, with their groups.
 
     Args:
-        store: the record.
         run: name of the run.
         corrected_by: people whose corrected labels hold in place of the imported ones, where they agree.
 

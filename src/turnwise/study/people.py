@@ -19,15 +19,10 @@ _WORTH: Final[Mapping[Label, float | None]] = {Label.ATTACK: 1.0, Label.BENIGN: 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far people agree on one thing.
+    """How far people agree on one thing: a principle, ``label``, or at which turns it had ``turned``.
 
-    Args:
-        what: a principle; ``label``; or ``turned``: whether it had turned, turn by turn.
-        component: ``T``, ``I`` or ``F``; empty of labels and turns.
-        alpha: Krippendorff's alpha with its interval, a bootstrap over conversations; None where it can't be told.
-        units: turns, or conversations, that at least two people spoke of.
-        authors: who did.
-        reason: why there is no alpha; empty where there is.
+    `component` is T, I or F, and empty for labels and turns. `units` are the turns, or conversations, that at
+    least two people spoke of, and `authors` those people. `reason` says why there is no alpha.
     """
 
     what: str
@@ -46,18 +41,12 @@ def agreement(
     replicates: int = 1000,
     seed: int = 0,
 ) -> tuple[Agreement, ...]:
-    """Return how far people agree: on each principle by component, on labels, and on where it turned.
+    """How far people agree: on each principle by component, on labels, and on where it turned.
 
     Krippendorff's alpha for the squared difference, which for labels and turned turns, having two values, is the
     alpha for categories. Units are turns, and whole conversations for labels; the bootstrap draws conversations,
-    since turns of one conversation hang together.
-
-    Args:
-        scores: what people said of turns, the latest of each; see `turnwise.store.People.scores`.
-        corrections: what they said of conversations, likewise.
-        turns: how many turns the conversations have that were marked.
-        replicates: resamples of the intervals, at least 1.
-        seed: of the resamples.
+    since turns of one conversation hang together. `scores` and `corrections` hold the latest of each person;
+    `turns` is how many turns the marked conversations have.
     """
     given: dict[tuple[str, str], dict[Hashable, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
     for one in scores:

@@ -1,1 +1,1 @@
-"""One data set format a file."""
+"""One module for each data set format."""

@@ -33,7 +33,7 @@ CATEGORIES = frozenset(
 
 
 class CoSafe(RecordLoader):
-    """1,400 conversations of five messages, 100 a category, a file a category."""
+    """1,400 conversations of five messages, 100 for each category, one file for each category."""
 
     info = DatasetInfo(
         name="cosafe",

@@ -50,15 +50,9 @@ class HHRLHF(RecordLoader):
 
 
 def split_speakers(text: str) -> list[dict[str, Any]]:
-    """Return a text in which ``Human:`` and ``Assistant:`` speak by turns as messages.
+    r"""Return a text in which ``Human:`` and ``Assistant:`` speak by turns as messages.
 
-    Args:
-        text: each speaker after an empty line.
-
-    Raises:
-        RecordError: it does not begin with a speaker.
-
-    >>> [message["content"] for message in split_speakers("\\n\\nHuman: Hi\\n\\nAssistant: Hello")]
+    >>> [message["content"] for message in split_speakers("\n\nHuman: Hi\n\nAssistant: Hello")]
     ['Hi', 'Hello']
     """
     said = []

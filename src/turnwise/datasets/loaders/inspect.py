@@ -41,7 +41,7 @@ class InspectLogs:
     )
 
     def sniff(self, head: Head) -> bool:
-        """Return whether it is an archive with the ending of a log, a folder with one, or a log as JSON."""
+        """Return whether it is an archive named as a log, a folder with one, or a log as JSON."""
         if head.layout is Layout.FOLDER:
             return any(Path(head.path).glob(f"*{ENDING}"))
         if head.layout is Layout.ARCHIVE:
@@ -53,10 +53,7 @@ class InspectLogs:
         )
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-        """Yield the conversation of each sample; see `turnwise.datasets.Loader.load`.
-
-        The number of a `BadRecord` counts samples, and in a folder those of all its logs.
-        """
+        """Yield the conversation of each sample; a `BadRecord` counts samples, over all logs of a folder."""
         place = Path(path)
         files = sorted(place.glob(f"*{ENDING}")) if place.is_dir() else [place]
         if not files:
@@ -78,11 +75,7 @@ class InspectLogs:
 
 
 def _samples(file: Path) -> Iterator[tuple[EvalLog, EvalSample]]:
-    """Yield the samples of a log with its head, one in memory at a time.
-
-    Raises:
-        DatasetError: inspect_ai is missing, or the log can't be read.
-    """
+    """Yield the samples of a log with its head, one in memory at a time."""
     try:
         logs: Any = import_module("inspect_ai.log")
     except ImportError:
@@ -141,6 +134,6 @@ def _sequence(log: EvalLog, sample: EvalSample, builder: SequenceBuilder) -> Seq
 
 
 def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return metadata as JSON values; what JSON lacks becomes text, and a number that is none becomes null."""
+    """Metadata as JSON values: what JSON lacks becomes text; NaN and Infinity become null."""
     plain: dict[str, Any] = json.loads(json.dumps(metadata, default=str), parse_constant=lambda _: None)
     return plain

@@ -1,4 +1,4 @@
-"""OpenAI chat messages, a conversation a record, from any source."""
+"""OpenAI chat messages from any source, one conversation in each record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MHJ, Multi-Turn Human Jailbreaks: successful attacks by people, one a row of a CSV file."""
+"""MHJ, Multi-Turn Human Jailbreaks: successful attacks by people, one in each row of a CSV file."""
 
 from __future__ import annotations
 

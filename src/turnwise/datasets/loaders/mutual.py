@@ -72,7 +72,7 @@ def _read(files: list[Path]) -> Iterator[ParsedRecord | BadRecord]:
 
 
 def _natural(file: Path) -> list[tuple[bool, int, str]]:
-    """Return a key by which 9 comes before 10, and digits before everything else."""
+    """A sort key by which 9 comes before 10, and digits before everything else."""
     runs = [(number, "".join(run)) for number, run in groupby(file.name, str.isdecimal)]
     return [(False, int(run), "") if number else (True, 0, run) for number, run in runs]
 

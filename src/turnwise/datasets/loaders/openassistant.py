@@ -19,10 +19,10 @@ _ROLES = {"prompter": "user", "assistant": "assistant"}
 
 
 class OpenAssistant(RecordLoader):
-    """Trees, threads or single messages a line, as the project exports them.
+    """Trees, threads or single messages, one in each line, as the project exports them.
 
-    Trees and threads are streamed. Single messages can come in any order, so they are all held: 88,838 in
-    the export that is ready for training.
+    Trees and threads are streamed. Single messages can come in any order, so they are all held: 88,838 in the
+    export that is ready for training.
     """
 
     info = DatasetInfo(

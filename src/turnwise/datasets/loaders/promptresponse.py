@@ -1,4 +1,4 @@
-"""One exchange a record: a prompt and its response."""
+"""One exchange in each record: a prompt and its response."""
 
 from __future__ import annotations
 

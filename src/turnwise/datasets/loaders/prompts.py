@@ -1,4 +1,4 @@
-"""Single prompts: one user text a record, each of them a conversation of one turn."""
+"""Single prompts: one user text in each record, read as a conversation of one turn."""
 
 from __future__ import annotations
 

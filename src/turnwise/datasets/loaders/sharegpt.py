@@ -1,4 +1,4 @@
-"""ShareGPT items, a conversation a record, from any source."""
+"""ShareGPT items from any source, one conversation in each record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor Trust: prompt injections of players of an online game, one a record."""
+"""Tensor Trust: prompt injections by players of an online game, one in each record."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from turnwise.datasets.records import Head
 
 
 class TensorTrust(RecordLoader):
-    """The raw dump of attacks and both robustness benchmarks.
+    """The raw dump of attacks and both robustness benchmarks, each record a conversation of one turn.
 
-    Each record is a conversation of one turn: records that share a defence are the tries of different people,
-    not turns of one conversation. They are one group, though.
+    Records that share a defence are one group: the tries of different people, not turns of one conversation.
     """
 
     info = DatasetInfo(

@@ -1,4 +1,4 @@
-"""Long tables: one row a message, with the id of its conversation."""
+"""Long tables: one message in each row, with the id of its conversation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,9 @@ _COLUMNS: Final = (*_NEEDED, "turn", "label")
 class _Rows:
     """What was read of one conversation.
 
-    Args:
-        first: number of its first row.
-        shared: what else all of its rows say alike.
-        messages: place in the conversation, role and text of each row.
-        labels: what stands in the label column, each value once.
-        bad: the row because of which it is left out.
+    ``shared`` is what else all of its rows say alike, ``messages`` place in the conversation, role and text of
+    each row. ``labels`` has each value of the label column once; ``bad`` is the row because of which it is left
+    out.
     """
 
     first: int
@@ -74,7 +71,7 @@ class Turns(RecordLoader):
     def load_records(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
-        """Yield the conversations in the order of their first rows, once all rows were read."""
+        """Yield the conversations in the order of their first rows, once all rows are read."""
         source, ids = self.source(path, options), UniqueIds()
         chats: dict[object, _Rows] = {}
         last: _Rows | None = None
@@ -157,7 +154,7 @@ def _add(
 
 
 def _turn_number(row: Mapping[str, Any], column: str | None) -> float:
-    """Return the number of a row in its conversation; rows of the same number keep their order."""
+    """The number of a row in its conversation; rows of the same number keep their order."""
     if column is None:
         return 0.0
     try:
@@ -170,7 +167,7 @@ def _turn_number(row: Mapping[str, Any], column: str | None) -> float:
 
 
 def _label(labels: list[Any], options: LoadOptions) -> object:
-    """Return what the rows of a conversation say: attack, else a label that is not known, else the first."""
+    """What the rows of a conversation say: attack, else a label that is not known, else the first."""
     read: list[object] = []
     unknown: list[object] = []
     for label in labels:
@@ -184,7 +181,7 @@ def _label(labels: list[Any], options: LoadOptions) -> object:
 
 
 def _leave_out(rows: _Rows | None, line: int) -> None:
-    """Leave a conversation out that a row beside it, which could not be read, may be of."""
+    """Leave out a conversation to which an unreadable row beside it may belong."""
     if rows is not None:
         rows.bad = rows.bad or BadRecord(
             rows.first, f"left out: row {line} beside it could not be read, and may be one of its turns"

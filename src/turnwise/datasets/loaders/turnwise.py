@@ -59,11 +59,8 @@ class TurnwiseJsonl(RecordLoader):
 def to_line(sequence: Sequence) -> dict[str, Any]:
     """Return a sequence as the JSON object of one line, from which the ``turnwise`` loader makes an equal one.
 
-    The line holds what data sets say: texts, tool calls and system messages. Time stamps, and metadata that
-    someone hung on single turns, have no place in it.
-
-    Args:
-        sequence: the sequence.
+    The line holds what data sets say: texts, tool calls and system messages. Time stamps and metadata of single
+    turns have no place in it.
 
     >>> from turnwise.conversation import Conversation, Label
     >>> chat = Conversation.from_turns([("How do tides work?", None)], conversation_id="a")

@@ -34,8 +34,8 @@ class WildChat(RecordLoader):
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a row.
 
-        ``conversation_hash`` is that of the content, and so no key: chats of the same words share it. The
-        identifier of the first turn is one.
+        ``conversation_hash`` is that of the content, so chats of the same words share it; the identifier of the
+        first turn is used as key before it.
         """
         row = as_object(record)
         messages = field(row, "conversation", list)
@@ -49,7 +49,7 @@ class WildChat(RecordLoader):
 
 
 def flagged(row: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """Return what OpenAI's moderation flagged: for each message, the names of the categories.
+    """What OpenAI's moderation flagged: for each message, the names of the categories.
 
     >>> flagged({"openai_moderation": [{"categories": {"hate": True, "violence": False}}, None]})
     {'openai_moderation': [['hate'], []]}

@@ -1,1 +1,1 @@
-"""What is no detector: protocol, registry, specifications, base classes, and the conformance kit."""
+"""Around the detectors: protocol, registry, specifications, base classes, and the conformance kit."""

@@ -18,12 +18,7 @@ FIRED_AT = "fired_at"
 
 
 def strongest(values: Mapping[str, float]) -> tuple[str, float]:
-    """Return the principle with the highest value and that value.
-
-    Of equal values the first name in the alphabet counts, so that the order of the mapping does not matter.
-
-    Args:
-        values: a value by principle; at least one.
+    """The principle with the highest value, and the value; of equal ones the first name in the alphabet.
 
     >>> strongest({"reciprocity": 0.4, "context_integrity": 0.7})
     ('context_integrity', 0.7)
@@ -151,7 +146,7 @@ def count(detector: str, parameter: str, value: Any, low: int) -> int:
 
 
 def _as_float(value: Any) -> float:
-    """Return any real number as a float, and not-a-number for anything else."""
+    """Any real number as a float, and not-a-number for anything else."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan
     try:
@@ -211,10 +206,10 @@ class ByPrinciple(Limited, ABC):
         return judge(state, scores.turn, values, self.label, self.limit)
 
     def highest(self, turns: Iterable[TurnScores]) -> float:
-        """Return the highest score over the turns of a conversation, as `run_detector` does, without the reasons;
-        minus infinity without evidence.
+        """Return the highest score over the turns of a conversation; minus infinity without evidence.
 
-        Studies ask for nothing else, of every conversation and hundreds of times.
+        The same as the score of `run_detector`, without the reasons: studies ask for nothing else, of every
+        conversation and hundreds of times.
 
         Args:
             turns: the scores turn by turn.

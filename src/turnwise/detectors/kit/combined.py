@@ -15,12 +15,9 @@ MEMBERS = "members"
 
 
 class Margins(NamedTuple):
-    """How far members are beyond their thresholds after a turn.
+    """How far members are beyond their thresholds after a turn: those that have a value, in their order.
 
-    Args:
-        values: margin of each member that has a value, in their order.
-        signals: their signals, in the same order.
-        contributions: by principle the greatest margin that any of them gives it.
+    `contributions` has by principle the greatest margin that any of them gives it.
     """
 
     values: list[float]
@@ -52,21 +49,13 @@ class Combination(Limited):
     def decide(
         self, state: State, turn: int, score: float, contributions: Mapping[str, float], reason: str
     ) -> Signal:
-        """Return the signal of a turn: it fires from the limit."""
+        """The signal of a turn: it fires from the limit."""
         active = score >= self.limit
         return latch(state, turn, score, active=active, contributions=contributions, reason=reason)
 
 
 def checked_members(name: str, members: Any) -> tuple[Detector, ...]:
-    """Return the members of a combination, checked.
-
-    Args:
-        name: name of the combination, for the message.
-        members: what was given.
-
-    Raises:
-        DetectorError: they are no detectors, or there is none.
-    """
+    """The members of a combination, checked; `name` is the combination's, for the message."""
     if isinstance(members, str) or not isinstance(members, Sequence):
         raise DetectorError(
             f"{name}: members must be detectors, such as members=[cusum; trust_ema], not {members!r}"
@@ -80,15 +69,7 @@ def checked_members(name: str, members: Any) -> tuple[Detector, ...]:
 
 
 def update_members(members: Sequence[Detector], state: State, scores: TurnScores) -> Margins:
-    """Take the next turn into every member, and return how far each is beyond its threshold.
-
-    A member that never fires has no margin.
-
-    Args:
-        members: the members.
-        state: state of the combination; changed.
-        scores: scores of the turn.
-    """
+    """Take the next turn into every member, changing `state`; a member that never fires has no margin."""
     values: list[float] = []
     signals: list[Signal] = []
     by_principle: dict[str, float] = {}
@@ -107,11 +88,6 @@ def update_members(members: Sequence[Detector], state: State, scores: TurnScores
 
 
 def reason_of(signals: Mapping[int, Signal] | Sequence[Signal], joint: str) -> str:
-    """Return the reasons of some members as one text.
-
-    Args:
-        signals: the signals to tell of, at least one.
-        joint: the word between them.
-    """
+    """The reasons of some members, at least one, as one text."""
     chosen = signals.values() if isinstance(signals, Mapping) else signals
     return f" {joint} ".join(signal.reason.partition("; fired at")[0] for signal in chosen)

@@ -1,4 +1,4 @@
-"""The conformance kit: what every detector has to keep, whoever wrote it."""
+"""The conformance kit: checks what every detector has to keep, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_detector(detector: Detector | Callable[[], Detector]) -> None:
 
 
 def conversations() -> Iterator[tuple[str, tuple[TurnScores, ...]]]:
-    """Yield the conversations of the kit, each with a name for messages; always the same ones."""
+    """The kit's conversations, each with a name for messages; always the same ones."""
     yield "no turns", ()
     yield "one turn without evaluations", (TurnScores(1, {}),)
     yield "one harmless turn", (_turn(1, 0.0),)
@@ -77,7 +77,7 @@ def _turn(number: int, F: float) -> TurnScores:
 
 
 def _irregular(seed: int, turns: int, *, sparse: bool) -> Iterator[TurnScores]:
-    """Yield turns with scores that look random; sparse ones lack principles and whole turns."""
+    """Turns with scores that look random; sparse ones lack principles and whole turns."""
     values = _noise(seed)
     for number in range(1, turns + 1):
         scores, replies = {}, {}
@@ -93,12 +93,12 @@ def _irregular(seed: int, turns: int, *, sparse: bool) -> Iterator[TurnScores]:
 
 @functools.cache
 def _long() -> tuple[TurnScores, ...]:
-    """Return the turns of a long conversation; making them takes longer than most detectors need for them."""
+    """The turns of a long conversation; making them takes longer than most detectors need for them."""
     return tuple(_irregular(3, LONG, sparse=False))
 
 
 def _noise(seed: int) -> Iterator[float]:
-    """Yield numbers in [0, 1): the linear congruential generator of "Numerical Recipes"."""
+    """Numbers in [0, 1): the linear congruential generator of "Numerical Recipes"."""
     value = seed * 7_919 + 1
     while True:
         value = (1_664_525 * value + 1_013_904_223) % 2**32
@@ -106,7 +106,7 @@ def _noise(seed: int) -> Iterator[float]:
 
 
 def _run(detector: Detector, turns: Sequence[TurnScores], label: str) -> tuple[Signal, ...]:
-    """Return the signals of a conversation, after checking that turns and signals stay as they were."""
+    """The signals of a conversation, after checking that turns and signals stay as they were."""
     state = detector.start()
     signals: list[Signal] = []
     kept: list[Signal] = []
@@ -153,7 +153,7 @@ def _check_repeats(
     signals: Sequence[Signal],
     label: str,
 ) -> None:
-    """Check the ways of running the same conversation that must not make a difference."""
+    """Ways of running the same conversation that must not make a difference."""
     for cut in range(len(turns) + 1):
         prefix = run_detector(detector, turns[:cut]).signals
         _demand(_same(prefix, signals[:cut]), label, f"the first {cut} turns alone give other signals")
@@ -185,7 +185,7 @@ def _check_repeats(
 def _check_threshold(
     detector: Detector, turns: Sequence[TurnScores], signals: Sequence[Signal], label: str
 ) -> None:
-    """Check that a threshold decides what fires and nothing else."""
+    """A threshold decides what fires and nothing else."""
     levels = sorted({round(signal.score, 9) for signal in signals if signal.score > 0})
     for low, high in itertools.pairwise(levels):
         between = (low + high) / 2
@@ -209,7 +209,7 @@ def _check_threshold(
 
 
 def _check_separate(detector: Detector) -> None:
-    """Check that two conversations at once don't touch each other."""
+    """Two conversations at once don't touch each other."""
     first, second = tuple(_irregular(1, 15, sparse=False)), tuple(_irregular(2, 15, sparse=True))
     alone = run_detector(detector, first).signals, run_detector(detector, second).signals
     states = detector.start(), detector.start()

@@ -22,8 +22,7 @@ _log, _log1p = math.log, math.log1p
 
 
 class Densities(NamedTuple):
-    """What the logarithm of the ratio of two beta densities depends on: on_log · log F + on_rest · log(1 - F) +
-    constant.
+    """The logarithm of the ratio of two beta densities: on_log · log F + on_rest · log(1 - F) + constant.
 
     >>> terms = Densities.of(benign_a=1, benign_b=4, attack_a=1, attack_b=1)
     >>> terms.log_ratio(0.2) < 0 < terms.log_ratio(0.8)
@@ -36,23 +35,12 @@ class Densities(NamedTuple):
 
     @classmethod
     def of(cls, benign_a: float, benign_b: float, attack_a: float, attack_b: float) -> Densities:
-        """Return the terms for a density of F on harmless turns and one on bad turns.
-
-        Args:
-            benign_a: first parameter of the density of harmless turns, above 0.
-            benign_b: second parameter of the density of harmless turns, above 0.
-            attack_a: first parameter of the density of bad turns, above 0.
-            attack_b: second parameter of the density of bad turns, above 0.
-        """
+        """The terms for a beta density of F on harmless turns and one on bad turns; all parameters are above 0."""
         constant = _log_beta(benign_a, benign_b) - _log_beta(attack_a, attack_b)
         return cls(attack_a - benign_a, attack_b - benign_b, constant)
 
     def log_ratio(self, F: float) -> float:
-        """Return log(density of F on bad turns / density of F on harmless turns), within ±`LARGEST`.
-
-        Args:
-            F: falsity of a turn, in [0, 1].
-        """
+        """log(density of F on bad turns / density of F on harmless turns), within ±`LARGEST`; F in [0, 1]."""
         inside = EDGE if F < EDGE else 1.0 - EDGE if F > 1.0 - EDGE else F
         on_log, on_rest, constant = self
         ratio = on_log * _log(inside) + on_rest * _log1p(-inside) + constant
@@ -64,16 +52,11 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def fit_beta(values: Collection[float]) -> tuple[float, float]:
-    """Return the parameters of the beta density with the mean and variance of some values.
+    """The parameters of the beta density with the mean and variance of some values of F, each in [0, 1].
 
     The method of moments: a = m·c and b = (1 - m)·c with c = m(1 - m)/v - 1 (N. L. Johnson, S. Kotz and
-    N. Balakrishnan, "Continuous Univariate Distributions", volume 2, 1995, chapter 25).
-
-    Args:
-        values: F of turns, each in [0, 1]; at least 10, not all the same.
-
-    Raises:
-        DetectorError: too few values, or no spread among them.
+    N. Balakrishnan, "Continuous Univariate Distributions", volume 2, 1995, chapter 25). `DetectorError` where
+    there are fewer than 10 values, or no spread among them.
 
     >>> a, b = fit_beta([n / 20 for n in range(21)])
     >>> round(a, 3), round(b, 3)
@@ -98,16 +81,6 @@ class LikelihoodRatio(ByPrinciple):
 
     The defaults take a harmless F as falling off steeply and a bad one as equally likely everywhere; ``turnwise
     tune`` learns the densities from a run.
-
-    Args:
-        limit: value from which it fires; infinity never fires.
-        benign_a: first parameter of the density of harmless turns, above 0.
-        benign_b: second parameter of the density of harmless turns, above 0.
-        attack_a: first parameter of the density of bad turns, above 0.
-        attack_b: second parameter of the density of bad turns, above 0.
-
-    Raises:
-        DetectorError: a parameter is out of range.
     """
 
     limit: float = 4.6

@@ -154,14 +154,7 @@ def build_detector(spec: str | Mapping[str, Any]) -> Detector:
 
 
 def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a detector and the parameters that are given with it, as they are written.
-
-    Args:
-        spec: a specification or mapping, as for `build_detector`.
-
-    Raises:
-        UnknownNameError: no detector has that name.
-        DetectorError: the specification can't be read.
+    """The name of a detector and the parameters that are given with it, as they are written.
 
     >>> read_spec("any_of:members=[cusum:drift=0.1; trust_ema]")
     ('any_of', {'members': ['cusum:drift=0.1', 'trust_ema']})
@@ -186,7 +179,7 @@ def _read_mapping(spec: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _built(value: Any) -> Any:
-    """Return a value with the members of a combination built; they stand in lists, as texts or mappings."""
+    """Build the members of a combination; they stand in lists, as texts or mappings."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(build_detector(item) if isinstance(item, str | Mapping) else item for item in value)
@@ -224,7 +217,7 @@ def to_mapping(detector: Detector) -> dict[str, Any]:
 
 
 def _given(detector: Detector) -> dict[str, Any]:
-    """Return the parameters that are not at their default, by name."""
+    """The parameters that are not at their default, by name."""
     if not is_dataclass(detector):
         return {}
     # In the order in which the constructor takes them: those that are given by name alone come last.
@@ -237,7 +230,7 @@ def _given(detector: Detector) -> dict[str, Any]:
 
 
 def _written(value: Any, write: Callable[[Detector], Any]) -> Any:
-    """Return a value with the detectors in it written; tuples become lists."""
+    """A value with the detectors in it written; tuples become lists."""
     if isinstance(value, tuple):
         return [write(item) if hasattr(item, "with_threshold") else item for item in value]
     return dict(value) if isinstance(value, Mapping) else value
@@ -361,7 +354,7 @@ def _built_members(members: Mapping[str, list[Any]], *, plain: bool) -> dict[str
 
 
 def _threshold_parameter(detector: Detector) -> str | None:
-    """Return the name of the parameter that another threshold changes."""
+    """The name of the parameter that another threshold changes."""
     if not is_dataclass(detector):
         return None
     moved: Any = detector.with_threshold(float("inf"))

@@ -20,17 +20,9 @@ _NAMED = re.compile(r"\s*\w+\s*=(?!=)")
 def read_parameters(
     spec: str, name: str, text: str, known: Mapping[str, Any], whole: str | None
 ) -> dict[str, Any]:
-    """Return the parameters that stand behind the colon of a specification.
+    """The parameters behind the colon of a specification.
 
-    Args:
-        spec: the specification, for messages.
-        name: name of the detector.
-        text: what stands behind the colon.
-        known: its parameters, for messages.
-        whole: the parameter that takes the text as it stands where no parameter is named; None for none.
-
-    Raises:
-        DetectorError: the text can't be read; the message names the part.
+    `whole` is the parameter that takes the text as it stands where no parameter is named; None for none.
     """
     if whole is not None and not _NAMED.match(text):
         return {whole: text.strip()}
@@ -49,15 +41,7 @@ def read_parameters(
 
 
 def split_outside(text: str, mark: str, spec: str) -> Iterator[str]:
-    """Yield the parts of a text between marks that stand in no bracket or quotes.
-
-    Args:
-        text: the text.
-        mark: one character.
-        spec: the specification, for messages.
-
-    Raises:
-        DetectorError: a bracket or quote is not closed, or closed without being open.
+    """The parts of a text between marks, each one character, that stand in no bracket or quotes.
 
     >>> list(split_outside("k=2,members=[cusum:drift=0.1,limit=1; slope]", ",", ""))
     ['k=2', 'members=[cusum:drift=0.1,limit=1; slope]']
@@ -119,10 +103,7 @@ def _read_item(text: str) -> float | int | str:
 
 
 def write_value(value: Any) -> str:
-    """Return a parameter's value as it stands in a specification; texts stand in quotes.
-
-    Args:
-        value: number, None, text, or a list or mapping of texts and numbers.
+    """A parameter's value as it stands in a specification; texts stand in quotes.
 
     >>> write_value({"peak": 4.0}), write_value(["cusum", "slope:window=5"]), write_value(None)
     ('{peak:4.0}', '[cusum;slope:window=5]', 'none')

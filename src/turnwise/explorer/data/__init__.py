@@ -1,1 +1,1 @@
-"""What the views show, read from the record and its mirror. No web page is needed for any of it."""
+"""What the views show, read from the record and its mirror, without a web page."""

@@ -12,17 +12,7 @@ from turnwise.explorer.data.words import WordIndex
 
 
 class Answers:
-    """The record with what answers questions about it; closing it stops what works in the background.
-
-    Args:
-        record: the record, which stays open.
-
-    Attributes:
-        record: the record.
-        flagging: says what rules flag.
-        words: says where words are.
-        sequences: gives pages of sequences.
-    """
+    """The record with what answers questions about it; closing stops the work in the background, nothing else."""
 
     def __init__(self, record: Record) -> None:
         self.record = record

@@ -21,13 +21,7 @@ _BEYOND: Final = 1e-6
 class Changed(NamedTuple):
     """A conversation whose verdict another threshold changes.
 
-    Args:
-        sequence_id: its id.
-        source: the data set that it comes from.
-        attack: whether it is an attack.
-        score: the arm's highest score of it.
-        flagged: whether it is flagged now; it was not before, or the other way round.
-        turn: the turn at which it was flagged before; None where it was not.
+    `score` is the arm's highest of it, `flagged` the new verdict, `turn` where it was flagged before.
     """
 
     sequence_id: str
@@ -47,13 +41,9 @@ class Changed(NamedTuple):
 class AtThreshold:
     """What an arm says of the conversations at some threshold.
 
-    Args:
-        threshold: the threshold, or how far all thresholds are moved where there are several.
-        recall: attacks that are flagged.
-        false_positives: benign conversations that are flagged.
-        before: recall and false positives at the threshold of the study.
-        changed: conversations that change sides, those nearest to the old threshold first.
-        missing: conversations without a score: neither caught nor clean, and in none of the rates.
+    `threshold` may also be how far all are moved, where there are several. `before` is recall and false positives
+    at the threshold of the study; `changed` has those nearest to it first. `missing` conversations have no score:
+    they are neither caught nor clean, and in none of the rates.
     """
 
     threshold: float
@@ -65,16 +55,11 @@ class AtThreshold:
 
 
 class ArmScores:
-    """The scores of one arm of a study, in arrays, so that a threshold is tried in no time.
+    """The scores of one arm of a study on one part, in arrays, so that a threshold is tried in no time.
 
-    Args:
-        name: the arm.
-        rows: its rows of the verdicts, of one part.
-
-    Attributes:
-        several: whether its folds have thresholds of their own; then all are moved alike, by a difference.
-        own: the threshold of the study; 0 where there are several.
-        odd: conversations whose recorded verdict does not follow from score and threshold.
+    Where its folds have thresholds of their own (`several`), all are moved alike, by a difference, and `own` is 0;
+    else `own` is the study's threshold. `odd` conversations have a recorded verdict that does not follow from
+    score and threshold.
     """
 
     def __init__(self, name: str, rows: Mapping[str, NDArray[Any]]) -> None:
@@ -112,12 +97,7 @@ class ArmScores:
         return self.own if math.isfinite(self.own) else float(self.steps[-1])
 
     def bins(self, count: int = 60, sources: Iterable[str] = ()) -> tuple[list[int], list[int], float, float]:
-        """Return how many attacks and how many benign conversations have which scores, and the ends of the scale.
-
-        Args:
-            count: equal parts of the scale.
-            sources: only conversations of these data sets; all by default.
-        """
+        """How many attacks, and benign conversations, lie in each part of the scale, and the ends of the scale."""
         import numpy as np
 
         low, high = float(self.steps[0]), float(self.steps[-1])
@@ -135,12 +115,7 @@ class ArmScores:
         return np.isin(self._rows["source"], wanted) if wanted else np.ones(len(self), dtype=bool)
 
     def next_step(self, threshold: float, up: bool) -> float:
-        """Return the next threshold at which another conversation changes sides.
-
-        Args:
-            threshold: where to begin.
-            up: whether to look for a higher one.
-        """
+        """The next threshold at which another conversation changes sides."""
         import numpy as np
 
         place = int(np.searchsorted(self.steps, threshold, "right" if up else "left"))
@@ -148,13 +123,7 @@ class ArmScores:
         return float(self.steps[place])
 
     def at(self, threshold: float, sources: Iterable[str] = ()) -> AtThreshold:
-        """Return what the arm says at a threshold.
-
-        Args:
-            threshold: score from which a conversation is flagged; where there are several thresholds, how far all
-                of them are moved.
-            sources: only conversations of these data sets; all by default.
-        """
+        """What the arm says at a threshold, or where there are several with all of them moved by so much."""
         import numpy as np
 
         chosen = self._of(sources)

@@ -21,16 +21,9 @@ _MOST_PARTNERS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """One of the two.
+    """One of the two: a conversation with the scores of a run, turn by turn; without a run, texts alone.
 
-    Args:
-        sequence_id: the conversation.
-        label: what its data set says that it is.
-        source: the data set.
-        run: whose scores; None for none.
-        observer: the observer of that run, and the context it saw; empty without a run.
-        turns: the turns.
-        scores: the scores of each turn, in the same order.
+    `label` is what the data set says, `observer` the run's observer with the context that it saw.
     """
 
     sequence_id: str
@@ -44,14 +37,10 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One turn of both.
+    """One turn of both; texts and scores are None where that half is at its end.
 
-    Args:
-        turn: number of the turn.
-        texts: the turns; None where that half is at its end.
-        scores: the scores, likewise.
-        same: whether both say the same, prompt and response.
-        apart: largest difference of F over the principles that both were scored on; None where there is none.
+    `same` is whether both say the same, prompt and response; `apart` the largest difference of F over the
+    principles that both were scored on.
     """
 
     turn: int
@@ -63,13 +52,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Two readings beside each other.
+    """Two readings beside each other, turn by turn.
 
-    Args:
-        halves: the two.
-        rows: turn by turn.
-        parts_at: first turn at which their texts differ; None where they are the same to the end.
-        differs_at: first turn at which F differs by 0.1 or more for some principle; None where it never does.
+    `parts_at` is the first turn at which their texts differ, `differs_at` the first at which F differs by
+    `DIFFERS` or more for some principle.
     """
 
     halves: tuple[Half, Half]
@@ -87,13 +73,7 @@ class Beside:
         return tuple(found)
 
     def curve(self, half: int, principle: str, component: str = "F") -> list[float | None]:
-        """Return a component of a principle turn by turn; None where it was not scored.
-
-        Args:
-            half: 0 or 1.
-            principle: name of the principle.
-            component: ``T``, ``I`` or ``F``.
-        """
+        """A component of a principle in the half 0 or 1, turn by turn; None where it was not scored."""
         scored = (row.scores[half] for row in self.rows)
         given = (None if one is None else one.scores.get(principle) for one in scored)
         return [None if score is None else getattr(score, component) for score in given]
@@ -104,16 +84,7 @@ DIFFERS: Final = 0.1
 
 
 def lay_beside(store: Store, first: tuple[str, str | None], second: tuple[str, str | None]) -> Beside:
-    """Return two readings beside each other.
-
-    Args:
-        store: the record.
-        first: id of a conversation, and the run whose scores are wanted; None for the texts alone.
-        second: the same of the other.
-
-    Raises:
-        UnknownNameError: the store has no such conversation or run.
-    """
+    """Two readings beside each other, each a conversation's id and the run of its scores (None: texts alone)."""
     halves = _half(store, *first), _half(store, *second)
     rows = tuple(_rows(*halves))
     return Beside(
@@ -157,15 +128,7 @@ def _apart(one: TurnScores | None, other: TurnScores | None) -> float | None:
 
 
 def partners(store: Store, sequence_id: str) -> list[tuple[str, str]]:
-    """Return the conversations that belong with one, such as its twin, each with why, the closest first.
-
-    Args:
-        store: the record.
-        sequence_id: the conversation.
-
-    Raises:
-        UnknownNameError: the store has no such conversation.
-    """
+    """The conversations that belong with one, such as its twin, each with why, the closest first."""
     metadata = store.sequence(sequence_id).metadata
     found: dict[str, str] = {}
     for key in PAIR_KEYS:

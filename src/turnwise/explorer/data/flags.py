@@ -1,7 +1,7 @@
 """Which sequences a rule flags, and at which turn: a pattern of the language, or a detector by its name.
 
-A pattern is asked of the mirror. A detector is run over all trajectories of the run, which takes a while where
-they are many: in a thread of its own, whose progress can be asked for.
+A pattern is asked of the mirror. A detector runs over all trajectories of the run, which can take a while: in a
+thread of its own, whose progress can be asked for.
 """
 
 from __future__ import annotations
@@ -32,13 +32,9 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a rule flags in a run.
+    """What a rule flags in a run: row numbers of sequences, and of each the first flagged turn.
 
-    Args:
-        sequences: row numbers of the sequences in the record.
-        turns: the first turn at which each was flagged, as many.
-        done: sequences that were judged so far; as many as `of` once it is complete.
-        of: sequences that there are to judge.
+    `done` sequences of `of` are judged so far.
     """
 
     sequences: NDArray[np.int64]
@@ -53,11 +49,7 @@ class Flags:
 
 
 class Flagging:
-    """Answers which sequences rules flag, and keeps the answers as long as the record does not grow.
-
-    Args:
-        record: the record.
-    """
+    """Answers which sequences rules flag, and keeps the answers as long as the record does not grow."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
@@ -66,17 +58,10 @@ class Flagging:
         self._lock = threading.Lock()
 
     def flags(self, run: str, rule: str, when: str = "ever") -> Flags:
-        """Return what a rule flags in a run; of a detector that is still at work, what it has found so far.
+        """What a rule flags in a run; of a detector that is still at work, what it has found so far.
 
-        Args:
-            run: name of the run.
-            rule: a pattern such as ``F >= 0.7``, or a detector such as ``cusum`` or ``cusum:drift=0.05``.
-            when: "ever" where a pattern has to hold at some turn, "final" where at the last evaluated one.
-
-        Raises:
-            PatternError: the rule is neither; the message is about the pattern, and points at the place.
-            UsageError: the run has no evaluation.
-            UnknownNameError: the record has no such run.
+        A pattern has to hold at some turn ("ever") or at the last evaluated one ("final"). The error for what is
+        neither pattern nor detector is about the pattern, and points at the place.
         """
         key = run, rule, when, self._record.newest_evaluation()
         with self._lock:
@@ -106,17 +91,13 @@ class Flagging:
 
 
 def rule_of(record: Record, run: str) -> str:
-    """Return the rule that flags a sequence of a run by default: its threshold for single turns, or `RULE`.
-
-    Raises:
-        UnknownNameError: the record has no such run.
-    """
+    """The rule that flags a sequence of a run by default: the run's threshold for single turns, or `RULE`."""
     threshold = record.store.run(run).operating_points.get("any_turn")
     return RULE if threshold is None else f"F >= {threshold:.4g}"
 
 
 def is_detector(rule: str) -> bool:
-    """Return whether a rule names a detector that there is, rather than a pattern.
+    """Whether a rule names a detector that there is, rather than a pattern.
 
     >>> is_detector("cusum"), is_detector("cusum:drift=0.05"), is_detector("F > 0.5"), is_detector("gradual_drift")
     (True, True, False, False)
@@ -148,7 +129,7 @@ class _Judging:
         self._thread.join(0.2)  # a small store is judged before anybody has to wait
 
     def found(self) -> Flags:
-        """Return what was found so far."""
+        """What was found so far."""
         if self._error is not None:
             raise self._error
         ended, done, turns = self._ended, self._done, dict(self._turns)

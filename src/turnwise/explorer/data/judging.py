@@ -36,14 +36,7 @@ MODE_WORDS: Final = {
 
 
 class SeenText(NamedTuple):
-    """One text that the person may see.
-
-    Args:
-        turn: number of its turn.
-        side: prompt or response.
-        text: the text.
-        judged: whether this is the text that is scored now.
-    """
+    """One text that the person may see, and whether it is the one that is scored now."""
 
     turn: int
     side: Side
@@ -55,14 +48,8 @@ class SeenText(NamedTuple):
 class Judging:
     """How far a person is with a conversation.
 
-    Args:
-        sequence_id: the conversation.
-        mode: ``history``, ``turn`` or ``replies``.
-        author: the person.
-        turns: turns that there are to score.
-        scored: what the person gave so far, by turn and principle.
-        now: the turn to score next; None where all are scored.
-        texts: what they may see now. Later turns are not among them, and nothing of label, source or other scores.
+    `scored` is what they gave so far, by turn and principle; `now` is the turn to score next. `texts` is what they
+    may see now: no later turn, and nothing of label, source or other scores.
     """
 
     sequence_id: str
@@ -80,18 +67,7 @@ class Judging:
 
 
 def judging(store: Store, sequence_id: str, author: str, mode: str = "history") -> Judging:
-    """Return how far a person is with a conversation.
-
-    Args:
-        store: the record.
-        sequence_id: the conversation.
-        author: the person.
-        mode: ``history`` for prompts read with those before them, ``turn`` for each prompt alone, ``replies`` for
-            replies read with everything before them.
-
-    Raises:
-        UnknownNameError: the store has no such conversation, or there is no such mode.
-    """
+    """How far a person is with a conversation, in one of the `MODES` of reading."""
     side, seen = _reading(mode)
     conversation = store.sequence(sequence_id).conversation
     turns = tuple(turn.number for turn in conversation if side is Side.PROMPT or turn.response is not None)
@@ -117,17 +93,8 @@ def judging(store: Store, sequence_id: str, author: str, mode: str = "history") 
 def score_again(state: Judging, store: Store, turn: int, scores: dict[str, Score], note: str = "") -> Judging:
     """Keep other scores of a turn that was scored before, or those of the one that is due.
 
-    What was given before stays in the record; the last counts.
-
-    Args:
-        state: how far they were.
-        store: the record.
-        turn: number of the turn.
-        scores: T, I and F by principle: of every principle that ships.
-        note: why, in their words.
-
-    Raises:
-        UsageError: a later turn, which the person has not seen, or a principle is left out.
+    Every principle that ships has to be scored. What was given before stays in the record; the last counts. A
+    later turn, which the person has not seen, is refused.
     """
     if turn not in state.scored and turn != state.now:
         raise UsageError(f"turn {turn} is not due: score turn {state.now} first")
@@ -150,18 +117,14 @@ def _reading(mode: str) -> tuple[Side, Seen]:
 
 
 def definitions() -> tuple[Principle, ...]:
-    """Return the principles that a person scores against, with what T, I and F mean in each."""
+    """The principles that a person scores against, with what T, I and F mean in each."""
     return builtin_principles()
 
 
 def next_conversation(store: Store, author: str, mode: str, after: str | None = None) -> str | None:
-    """Return the next conversation of which a person has scored not every turn, in the order of import.
+    """The next conversation of which a person has scored not every turn, in the order of import.
 
-    Args:
-        store: the record.
-        author: the person.
-        mode: way of reading.
-        after: the conversation that they look at; the search begins behind it, and goes round.
+    The search begins behind the conversation `after`, and goes round.
     """
     side, seen = _reading(mode)
     given: dict[str, set[int]] = {}
@@ -181,7 +144,7 @@ def next_conversation(store: Store, author: str, mode: str, after: str | None = 
 
 
 def given_by(scores: Iterable[HumanScore]) -> dict[str, int]:
-    """Return how many turns each person has scored, by name."""
+    """How many turns each person has scored, by name."""
     found: dict[str, set[tuple[str, int, str]]] = {}
     for one in scores:
         found.setdefault(one.author, set()).add((one.sequence_id, one.turn, str(one.side)))

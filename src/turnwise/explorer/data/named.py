@@ -22,20 +22,8 @@ _OPEN_STUDIES: Final = 4
 class Named:
     """What whoever starts the explorer names. The page chooses among these names, and opens nothing else.
 
-    Args:
-        store: the store that is explored.
-        studies: folders of studies; those beside the store are found by themselves.
-        audits: audit files.
-        service: address of a running service; None for none.
-        key: its API key.
-
-    Attributes:
-        trials: pipelines of presets, for conversations that are tried.
-        service: the service that is watched; None for none.
-
-    Raises:
-        UsageError: a folder that holds no study, or an address of no service.
-        GuardError: an audit file that can't be read.
+    Studies beside the store are found without being named. A wrong folder, audit file or address is refused at
+    once.
     """
 
     def __init__(
@@ -57,16 +45,11 @@ class Named:
         self._opened = lru_cache(_OPEN_STUDIES)(self._open)
 
     def studies(self) -> tuple[str, ...]:
-        """Return the names of the studies that can be shown."""
+        """The names of the studies that can be shown."""
         return tuple(find_studies(self._folders, self._store.location))
 
     def study(self, name: str) -> FinishedStudy:
-        """Return a study; one that was written anew is read anew.
-
-        Raises:
-            UnknownNameError: there is no study of that name.
-            UsageError: it can't be read.
-        """
+        """A study; one that was written anew is read anew."""
         found = find_studies(self._folders, self._store.location)
         if name not in found:
             raise UnknownNameError("study", name, found)
@@ -81,7 +64,7 @@ class Named:
         return FinishedStudy(folder)
 
     def audits(self) -> dict[str, str]:
-        """Return where an audit can be watched, by name: the store itself, and the files that were named."""
+        """Where an audit can be watched, by name: the store itself, and the files that were named."""
         store = {} if self._store.is_findings else {"store": self._store.location}
         return {
             **store,
@@ -89,12 +72,7 @@ class Named:
         }
 
     def audit(self, name: str) -> Audit:
-        """Return an audit to watch, from its beginning on.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-            GuardError: the file can't be read.
-        """
+        """An audit to watch, from its beginning on."""
         places = self.audits()
         if name not in places:
             raise UnknownNameError("audit", name, places)

@@ -18,13 +18,7 @@ MOST_TURNS = 60
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """Sequences of a source.
-
-    Args:
-        source: the data set.
-        labels: how many by label.
-        turns: how many turns they have in all.
-    """
+    """Sequences of a source by label, and how many turns they have in all."""
 
     source: str
     labels: dict[str, int]
@@ -40,15 +34,8 @@ class SourceCount:
 class RunCount:
     """What a run has come to.
 
-    Args:
-        name: its name.
-        observer: specification of its observer.
-        context: what the observer could see.
-        sequences: sequences with a score.
-        evaluations: scores.
-        failures: tries that failed.
-        unread: scores that were not made since the observer does not read the text.
-        cost_usd: what its scores cost, in US dollars; None where none has a known cost.
+    `unread` are scores that were not made since the observer does not read the text; `cost_usd` is None where no
+    score has a known cost.
     """
 
     name: str
@@ -63,12 +50,7 @@ class RunCount:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a store holds.
-
-    Args:
-        sources: by data set, the largest first.
-        runs: the runs, oldest first.
-    """
+    """What a store holds: data sets, the largest first, and runs, oldest first."""
 
     sources: tuple[SourceCount, ...]
     runs: tuple[RunCount, ...]
@@ -76,16 +58,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean scores of the prompts of a label at a turn, over principles and sequences.
-
-    Args:
-        label: ground truth.
-        turn: number of the turn, from 1.
-        scores: how many scores it is the mean of.
-        T: mean T, in [0, 1].
-        I: mean I, in [0, 1].
-        F: mean F, in [0, 1].
-    """
+    """Mean T, I and F of the prompts of a label at a turn, over principles and sequences; `scores` is how many."""
 
     label: str
     turn: int
@@ -96,7 +69,7 @@ class Mean:
 
 
 def counts(record: Record) -> Counts:
-    """Return what a store holds, from the mirror alone."""
+    """What a store holds: scores are counted in the mirror, what failed and what it cost in the store."""
     with record.tables() as tables:
         found = tables.execute(
             "SELECT source, label, count(*), sum(turns) FROM copied.sequences GROUP BY ALL ORDER BY ALL"
@@ -123,7 +96,7 @@ def counts(record: Record) -> Counts:
 
 
 def _may_cost(run: Run) -> bool:
-    """Return whether scores of a run may have a cost: those of observers that are known to be free have none."""
+    """Whether scores of a run may have a cost: those of observers that are known to be free have none."""
     try:
         return describe_observer(run.observer).costs
     except TurnwiseError:  # an observer that was given as an object, or one that is not installed here
@@ -131,7 +104,7 @@ def _may_cost(run: Run) -> bool:
 
 
 def means(record: Record, run: str) -> list[Mean]:
-    """Return the mean scores of prompts of a run over turns by label, turn by turn."""
+    """The mean scores of prompts of a run over turns by label, turn by turn."""
     with record.tables() as tables:
         found = tables.execute(
             "SELECT label, turn, count(*), avg(T), avg(I), avg(F) FROM copied.evaluations "
@@ -143,15 +116,10 @@ def means(record: Record, run: str) -> list[Mean]:
 
 
 def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
-    """Return how many of how many evaluated sequences of a run a pattern flags, by label and source.
-
-    Raises:
-        PatternError: the pattern can't be read.
-        UsageError: the run has no evaluation.
-    """
+    """How many of how many evaluated sequences of a run a pattern flags, by label and source."""
     return record.store.query(rule, run, patterns=record.library()).rates
 
 
 def mark(record: Record) -> Newest:
-    """Return how far the record has come; it takes next to no time."""
+    """How far the record has come; it takes next to no time."""
     return record.store.numbered.newest()

@@ -25,15 +25,9 @@ MOST_CURVES = 3
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many sequences match a pattern.
+    """How many sequences match a pattern, which stands as the language writes it.
 
-    Args:
-        pattern: the pattern, as the language writes it.
-        rate: how many of how many evaluated sequences.
-        by_label: the same by ground truth.
-        by_source: the same by data set.
-        not_scored: sequences that have no score of something that the pattern reads.
-        seconds: how long the answer took.
+    `not_scored` sequences have no score of something that the pattern reads.
     """
 
     pattern: str
@@ -48,10 +42,8 @@ class Counted:
 class Curve:
     """What a pattern compares, over the turns of a conversation.
 
-    Args:
-        name: one side of the comparison, as the language writes it.
-        values: (turn, value) in the order of turns; None where it is undefined.
-        level: the number that it is compared with; None where that is no constant.
+    `name` is one side of the comparison, `values` are None where it is undefined, and `level` is the number on the
+    other side; None where that is no constant.
     """
 
     name: str
@@ -60,13 +52,7 @@ class Curve:
 
 
 def count(record: Record, run: str, pattern: str, when: str = "ever") -> Counted:
-    """Return how many sequences of a run match a pattern.
-
-    Raises:
-        PatternError: it can't be read, or is no condition; the message points at the place.
-        UsageError: the run has no evaluation.
-        UnknownNameError: no such run.
-    """
+    """How many sequences of a run match a pattern."""
     found = record.store.query(pattern, run, when=when, patterns=record.library())
     return Counted(
         to_text(found.pattern), found.rate, found.by_label, found.by_source, found.not_scored, found.seconds
@@ -74,12 +60,7 @@ def count(record: Record, run: str, pattern: str, when: str = "ever") -> Counted
 
 
 def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:
-    """Return what a pattern compares over the turns of a conversation, and the turns at which the pattern holds.
-
-    Raises:
-        PatternError: the pattern can't be read.
-        UnknownNameError: no such run or sequence.
-    """
+    """What a pattern compares over the turns of a conversation, and the turns at which the pattern holds."""
     read = parse(pattern, patterns=record.library())
     turns = tuple(record.store.trajectory(run, sequence_id))
     runs = {node.run for node in read.walk() if isinstance(node, OtherRun)}
@@ -103,7 +84,7 @@ def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[li
 
 
 def words(record: Record) -> list[tuple[str, str]]:
-    """Return the words that a pattern may hold here, each with what it is: for completion while typing."""
+    """The words that a pattern may hold here, each with what it is: for completion while typing."""
     with record.tables() as tables:
         scored = tables.execute(
             "SELECT DISTINCT name, response FROM copied.evaluations JOIN copied.principles USING (principle) "
@@ -122,11 +103,7 @@ def words(record: Record) -> list[tuple[str, str]]:
 
 
 def as_command(record: Record, run: str, pattern: str, when: str = "ever") -> str:
-    """Return the command that asks the same.
-
-    Raises:
-        PatternError: the pattern can't be read.
-    """
+    """The command that asks the same."""
     parse(pattern, patterns=record.library())
     parts = ["turnwise", "query", pattern, "--store", record.where, "--run", run]
     parts += ["--when", when] if when != "ever" else []
@@ -135,11 +112,7 @@ def as_command(record: Record, run: str, pattern: str, when: str = "ever") -> st
 
 
 def as_rule(record: Record, pattern: str) -> str:
-    """Return the guardrail, as a line of a guard's YAML, that blocks where the pattern holds.
-
-    Raises:
-        PatternError: the pattern can't be read, or compares runs, which a guard does not have.
-    """
+    """The guardrail, as YAML, that blocks where the pattern holds; a guard has no other runs to compare with."""
     read = parse(pattern, patterns=record.library())
     if any(isinstance(node, OtherRun) for node in read.walk()):
         raise PatternError("a guard has one run: a pattern with run(...) can't be a rule")
@@ -148,11 +121,7 @@ def as_rule(record: Record, pattern: str) -> str:
 
 
 def as_named(name: str, pattern: str, description: str) -> str:
-    """Return a pattern as YAML under a name of its own.
-
-    Raises:
-        PatternError: the name or the pattern can't be.
-    """
+    """A pattern as YAML under a name of its own, checked."""
     definition = {
         "version": 1,
         "description": description or f"Found in the explorer on {datetime.now(UTC):%Y-%m-%d}.",
@@ -165,12 +134,7 @@ def as_named(name: str, pattern: str, description: str) -> str:
 
 
 def save_named(record: Record, name: str, pattern: str, description: str) -> None:
-    """Add a pattern to the user's file of named patterns.
-
-    Raises:
-        PatternError: the name or the pattern can't be, or there is a pattern of that name.
-        UsageError: the explorer was started without --patterns, or the file can't be written.
-    """
+    """Add a pattern to the user's file of named patterns; a name that there is already is refused."""
     if record.patterns is None:
         raise UsageError("start it with --patterns FILE to save patterns there; or copy the YAML")
     if name in record.library():

@@ -32,11 +32,7 @@ _LONGEST_FACT = 200
 class Record:
     """A store that is looked at, by several threads at once. Only what people say of it is written to it.
 
-    Args:
-        store: the store, which stays open as long as this is used.
-        name: what it is called on the page; the last part of its location by default.
-        patterns: YAML file of your own named patterns, which need not be there yet; None for none.
-        named: what is looked at beside it; by default the studies that lie beside the store.
+    `patterns` is a YAML file of the user's own named patterns, which need not be there yet.
     """
 
     def __init__(
@@ -49,34 +45,30 @@ class Record:
         self.patterns = patterns
 
     def library(self) -> Library:
-        """Return the named patterns that there are, those of the user's file as it is now among them.
-
-        Raises:
-            PatternError: the file can't be read.
-        """
+        """The named patterns that there are, with those of the user's file as it is now."""
         if self.patterns is None or not self.patterns.exists():
             return default_library()
         return load_patterns(self.patterns)
 
     def runs(self) -> tuple[Run, ...]:
-        """Return all runs, oldest first."""
+        """All runs, oldest first."""
         return self.store.runs()
 
     def latest_run(self) -> str | None:
-        """Return the name of the run that was started last; None where there is none."""
+        """The name of the run that was started last; None where there is none."""
         found = self.runs()
         return found[-1].name if found else None
 
     def newest_evaluation(self) -> int:
-        """Return the row number of the last score; it grows with every one."""
+        """The row number of the last score; it grows with every one."""
         return self.store.numbered.newest().evaluations
 
     def newest_sequence(self) -> int:
-        """Return the row number of the last sequence; it grows with every one."""
+        """The row number of the last sequence; it grows with every one."""
         return self.store.numbered.newest().sequences
 
     def scored_sequences(self, run: str) -> int:
-        """Return of how many sequences a run has a score."""
+        """How many sequences have a score in a run."""
         query = (
             "SELECT count(DISTINCT sequence) FROM copied.evaluations JOIN copied.runs USING (run) WHERE name = ?"
         )
@@ -85,7 +77,7 @@ class Record:
         return int(found)
 
     def numbered(self, values: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return numbers by the id of a sequence as two arrays: row numbers of the sequences, and the numbers."""
+        """Numbers by the id of a sequence as two arrays: row numbers of the sequences, and the numbers."""
         import numpy as np
 
         with self.tables() as tables:
@@ -102,16 +94,13 @@ class Record:
 
         Beside the tables of docs/sql.md, and those in the schema ``copied`` with numbers for names, there is
         ``facts`` (sequence, category, tactic): what the metadata of a sequence say.
-
-        Raises:
-            StoreError: the record can't be read.
         """
         with self.store.mirror.tables() as connection:
             self._copy_facts(connection)
             yield connection
 
     def _copy_facts(self, connection: DuckDBPyConnection) -> None:
-        """Bring the table of facts up to date; it goes where the mirror begins anew, since it lies in it."""
+        """Bring the table of facts up to date; it lies in the mirror, so it is gone where that begins anew."""
         columns = ", ".join(f"{name} VARCHAR" for name in FACTS)
         import numpy as np
 
@@ -134,7 +123,7 @@ class Record:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """Return the metadata of a row, which SQLite gives as text; what can't be read says nothing."""
+    """The metadata of a row, which SQLite gives as text; what can't be read says nothing."""
     try:
         found = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):

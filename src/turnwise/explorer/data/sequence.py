@@ -25,16 +25,7 @@ MOST_DETECTORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What the session memory makes of a conversation after a turn.
-
-    Args:
-        turn: number of the turn.
-        trust: trust, in [0, 1].
-        phase: where the circuit breaker stands.
-        mode: how to engage.
-        heading: where the session is heading.
-        rationale: why, in words.
-    """
+    """What the session memory makes of a conversation after a turn; trust is in [0, 1]."""
 
     turn: int
     trust: float
@@ -46,18 +37,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation with what a run says of it.
+    """A conversation with what a run says of it; without a run, the conversation alone.
 
-    Args:
-        sequence: the conversation, with label, source and metadata.
-        run: name of the run; None where there is none.
-        trajectory: its scores; None where there is no run.
-        failures: what could not be scored.
-        unread: what the observer did not read.
-        rule: the rule that flags it; empty where there is no run.
-        flag: the first turn that the rule flags; None where it flags none.
-        verdicts: what detectors say.
-        session: what the session memory makes of it, turn by turn; empty where nothing was scored.
+    `flag` is the first turn that the rule flags. `session` goes turn by turn; it is empty where nothing was
+    scored.
     """
 
     sequence: Sequence
@@ -83,7 +66,7 @@ class Chat:
         return sorted({(one.key.principle, one.key.side) for one in self.trajectory.evaluations})
 
     def values(self, principle: str, side: Side, component: str) -> list[tuple[int, float | None]]:
-        """Return the values of a component over all turns; None at a gap."""
+        """The values of a component over all turns; None at a gap."""
         found = {
             one.key.turn: getattr(one.score, component)
             for one in (self.trajectory.evaluations if self.trajectory is not None else ())
@@ -92,12 +75,12 @@ class Chat:
         return [(turn.number, found.get(turn.number)) for turn in self.turns]
 
     def unread_at(self, turn: int) -> str | None:
-        """Return what is told of a turn that was not read, such as ``not read: prompt in zh``; None of others."""
+        """What is told of a turn that was not read, such as ``not read: prompt in zh``; None of others."""
         found = dict.fromkeys((one.key.side, one.language) for one in self.unread if one.key.turn == turn)
         return f"not read: {', '.join(f'{side} in {language}' for side, language in found)}" if found else None
 
     def at(self, turn: int) -> tuple[tuple[Evaluation, ...], tuple[Failure, ...]]:
-        """Return scores and failures of a turn."""
+        """Scores and failures of a turn."""
         scored = self.trajectory.evaluations if self.trajectory is not None else ()
         return (
             tuple(one for one in scored if one.key.turn == turn),
@@ -108,20 +91,7 @@ class Chat:
 def read_chat(
     record: Record, sequence_id: str, run: str | None, rule: str = "", detectors: Ordered[str] = ()
 ) -> Chat:
-    """Return a conversation with what a run says of it.
-
-    Args:
-        record: the record.
-        sequence_id: id of the sequence.
-        run: name of the run; None for the conversation alone.
-        rule: pattern or detector that flags it; empty for the run's default.
-        detectors: specifications of the detectors that are shown; those of `detect` by default.
-
-    Raises:
-        UnknownNameError: no such sequence, run or detector.
-        PatternError: the rule can't be read.
-        UsageError: too many detectors.
-    """
+    """A conversation with what a run says of it: by default the run's own rule, and the detectors of `detect`."""
     sequence = record.store.sequence(sequence_id)
     if run is None:
         return Chat(sequence)
@@ -160,7 +130,7 @@ def _flag(record: Record, run: str, trajectory: Trajectory, rule: str) -> int | 
 
 
 def _session(sequence: Sequence, trajectory: Trajectory) -> tuple[Session, ...]:
-    """Return what the session memory makes of each turn; where turns have no time, none passes."""
+    """What the session memory makes of each turn; where turns have no time, none passes."""
     if not trajectory:
         return ()
     memory = SessionMemory()

@@ -35,31 +35,9 @@ _MOST_CHOICES = 200
 class Filter:
     """Which sequences, in which order, and which page of them.
 
-    Args:
-        run: whose scores; None where there is no run.
-        rule: what flags a sequence; see `Flagging.flags`. Empty for the run's default.
-        when: ``ever`` or ``final``: at which turn a pattern has to hold.
-        flagged: ``yes``, ``no``, or empty for all.
-        label: only this ground truth.
-        source: only this data set.
-        category: only this category of the metadata.
-        tactic: only this tactic of the metadata.
-        words: only conversations that hold these words; see `WordIndex.find`.
-        least_turns: turns at least.
-        most_turns: turns at most.
-        first_flag: only those flagged at this turn or later.
-        last_flag: only those flagged at this turn or earlier.
-        principle: whose scores the limit below is about; empty for any.
-        component: ``T``, ``I`` or ``F``, which the limits below are about.
-        least: the highest value of the component is this at least, 0 to 1.
-        most: the lowest value of the component is this at most, 0 to 1.
-        sort: one of `SORTS`.
-        descending: whether the highest comes first.
-        page: number of the page, from 1.
-        size: rows of a page, from 1 to 1000.
-
-    Raises:
-        UsageError: a value that can't be.
+    An empty rule is the run's default; see `Flagging.flags` for `rule` and `when`, and `WordIndex.find` for
+    `words`. `first_flag` and `last_flag` bound the turn of the flag. `least` and `most` (0 to 1) bound the highest
+    and the lowest value of a component, of any principle where none is named.
     """
 
     run: str | None = None
@@ -98,11 +76,7 @@ class Filter:
 
     @classmethod
     def of_address(cls, state: Mapping[str, str]) -> Self:
-        """Return the filter that the texts of an address say, by name of its fields.
-
-        Raises:
-            UsageError: a value that can't be read.
-        """
+        """The filter that the texts of an address say, by name of its fields."""
         given: dict[str, Any] = {}
         kinds = {one.name: str(one.type) for one in fields(cls)}
         for name, text in state.items():
@@ -127,18 +101,8 @@ class Filter:
 class Row:
     """A sequence of a page.
 
-    Args:
-        sequence_id: its id.
-        label: ground truth.
-        source: the data set that it comes from.
-        category: category of its metadata, or empty.
-        tactic: tactic of its metadata, or empty.
-        turns: how many turns it has.
-        flag: the first turn that was flagged; None where none was.
-        T: lowest T of its prompts in the run; None where nothing was scored, as for I and F.
-        I: highest I.
-        F: highest F.
-        series: highest F over principles by turn, as (turn, F) in the order of turns.
+    `flag` is the first turn that was flagged. T is the lowest, I and F are the highest of its prompts in the run;
+    None where nothing was scored. `series` has the highest F over principles, as (turn, F) in order.
     """
 
     sequence_id: str
@@ -156,15 +120,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of sequences.
+    """A page of sequences: `total` sequences of `of` pass the filter.
 
-    Args:
-        rows: its rows.
-        total: how many sequences the filter holds for.
-        of: how many there are.
-        rule: the rule that flags; empty where there is no run.
-        judged: sequences that the rule has judged so far, and how many there are to judge.
-        indexed: sequences in the index of words, and how many there are; None where no word was asked for.
+    `judged` is how many the rule has judged so far and how many there are to judge; `indexed` the same of the
+    index of words, None where no word was asked for.
     """
 
     rows: tuple[Row, ...]
@@ -181,13 +140,7 @@ class Found:
 
 
 class Sequences:
-    """Answers with pages of sequences.
-
-    Args:
-        record: the record.
-        flagging: says what rules flag.
-        words: says where words are.
-    """
+    """Answers with pages of sequences."""
 
     def __init__(self, record: Record, flagging: Flagging, words: WordIndex) -> None:
         self._record = record
@@ -195,12 +148,7 @@ class Sequences:
         self._words = words
 
     def find(self, wanted: Filter) -> Found:
-        """Return a page of sequences.
-
-        Raises:
-            UsageError: a rule, words or a principle that don't fit; PatternError points at the place.
-            UnknownNameError: no such run.
-        """
+        """A page of sequences."""
         flags, rule = None, ""
         if wanted.run is not None:
             rule = wanted.rule or rule_of(self._record, wanted.run)
@@ -226,7 +174,7 @@ class Sequences:
         return Found(rows, total, of, rule, judged, indexed)
 
     def every(self, wanted: Filter, most: int = 100_000) -> list[Row]:
-        """Return all rows that a filter holds for, whatever the page, without their series."""
+        """The rows of all pages, without their series; reading stops once there are `most`, with no sign of it."""
         rows: list[Row] = []
         page = 1
         while len(rows) < most:
@@ -238,7 +186,7 @@ class Sequences:
         return rows
 
     def choices(self) -> dict[str, list[str]]:
-        """Return the values that filters offer, the commonest first: sources, categories, tactics, principles."""
+        """The values that filters offer, the commonest first: sources, categories, tactics, principles."""
         with self._record.tables() as tables:
             found = {
                 name: _commonest(tables, name, "copied.sequences" if name == "source" else "facts")
@@ -248,7 +196,7 @@ class Sequences:
         return {**found, "principle": [name for (name,) in names]}
 
     def _flags(self, run: str, rule: str, wanted: Filter) -> Flags | None:
-        """Return what a rule flags; None where the run has no score yet and nobody asks for flags."""
+        """What a rule flags; None where the run has no score yet and nobody asks for flags."""
         if not wanted.rule and not wanted.flagged and not self._record.scored_sequences(run):
             return None
         return self._flagging.flags(run, rule, wanted.when)
@@ -282,7 +230,7 @@ class Sequences:
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
-    """Return what has to hold, and the values of its question marks."""
+    """What has to hold, and the values of its question marks."""
     conditions, values = ["TRUE"], []
     for name in ("label", "source", "category", "tactic"):
         if getattr(wanted, name):
@@ -302,7 +250,7 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
 
 
 def _number(tables: DuckDBPyConnection, column: str, table: str, name: str | None) -> int:
-    """Return the number of a run or principle in the mirror; of none that there is, -1."""
+    """The number of a run or principle in the mirror; -1 without a name."""
     found = tables.execute(f"SELECT {column} FROM {table} WHERE name = ?", [name]).fetchall()
     if not found and name is not None:
         known = [one for (one,) in tables.execute(f"SELECT name FROM {table}").fetchall()]

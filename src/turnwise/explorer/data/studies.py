@@ -26,16 +26,7 @@ _MOST_BYTES: Final = 64_000_000
 
 
 class ShownTable(NamedTuple):
-    """A table of a study.
-
-    Args:
-        name: of its files.
-        title: heading.
-        columns: headings of the columns.
-        rows: cells as text.
-        numeric: for each column whether it holds numbers.
-        note: what a reader must know to read it.
-    """
+    """A table of a study, under the name of its files; `numeric` tells of each column whether it has numbers."""
 
     name: str
     title: str
@@ -46,14 +37,7 @@ class ShownTable(NamedTuple):
 
 
 class FinishedStudy:
-    """What ``turnwise compare --report`` wrote. Files are read when they are asked for.
-
-    Args:
-        folder: the folder of the report.
-
-    Raises:
-        UsageError: it holds no study, or one that can't be read.
-    """
+    """What ``turnwise compare --report`` wrote into a folder. Files are read when they are asked for."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -99,15 +83,7 @@ class FinishedStudy:
         return tuple(sorted(set(map(str, self._rows["source"]))))
 
     def arm(self, name: str, part: str = "test") -> ArmScores:
-        """Return the scores of an arm.
-
-        Args:
-            name: the arm.
-            part: ``test``, ``calibrate`` or ``train``.
-
-        Raises:
-            UnknownNameError: there is no such arm, or no such part.
-        """
+        """The scores of an arm on ``test``, ``calibrate`` or ``train``."""
         if name not in self.arms:
             raise UnknownNameError("arm", name, self.arms)
         if part not in self.parts:
@@ -116,7 +92,7 @@ class FinishedStudy:
         return ArmScores(name, {column: values[chosen] for column, values in self._rows.items()})
 
     def tables(self) -> tuple[ShownTable, ...]:
-        """Return the tables in the order of the report; one that can't be read is left out."""
+        """The tables in the order of the report; one that can't be read is left out."""
         order = {name: place for place, name in enumerate(name for _, _, some in _sections() for name in some)}
         paths = sorted(
             (self.folder / "tables").glob("*.csv"), key=lambda path: (order.get(path.stem, 99), path.stem)
@@ -138,7 +114,7 @@ class FinishedStudy:
         return ShownTable(name, title, tuple(rows[0]), tuple(map(tuple, rows[1:])), numeric, " ".join(texts))
 
     def figures(self) -> dict[str, bytes]:
-        """Return the drawings as SVG, by name, in the order of the report."""
+        """The drawings as SVG, by name, in the order of the report."""
         order = {name: place for place, name in enumerate(name for _, some, _ in _sections() for name in some)}
         paths = sorted(
             (self.folder / "figures").glob("*.svg"), key=lambda path: (order.get(path.stem, 99), path.stem)
@@ -153,11 +129,7 @@ def _sections() -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
 
 
 def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the columns of the verdicts; a missing number is NaN.
-
-    Raises:
-        UsageError: the file can't be read, or lacks a column.
-    """
+    """The columns of the verdicts; a missing number is NaN."""
     import duckdb
     import numpy as np
 
@@ -192,16 +164,9 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def find_studies(named: Iterable[str | Path], store: str) -> dict[str, Path]:
-    """Return the folders of studies by name: those that were named, and those beside the store.
+    """The folders of studies by name: those that were named, and those beside the store.
 
     Nothing else on the machine can be opened by whoever sees the page.
-
-    Args:
-        named: folders that were named when the explorer was started.
-        store: location of the store.
-
-    Raises:
-        UsageError: a folder that was named holds no study.
     """
     found: dict[str, Path] = {}
     for folder in map(Path, named):

@@ -33,12 +33,7 @@ _SPEAKERS: Final = {
 class GuardrailWord:
     """What one guardrail said of a text.
 
-    Args:
-        name: the guardrail.
-        status: evaluated, skipped or failed.
-        did: ``blocked``, ``warned``, ``redacted``, ``found`` or ``clean``; else its status.
-        reason: why; may be empty.
-        milliseconds: how long it took.
+    `did` is ``blocked``, ``warned``, ``redacted``, ``found`` or ``clean``; where it was not evaluated, its status.
     """
 
     name: str
@@ -52,20 +47,10 @@ class GuardrailWord:
 class Checked:
     """What the guard made of one text.
 
-    Args:
-        turn: number of its turn; None where a rate limit refused it.
-        side: ``input``, ``output``, ``tool_call`` or ``tool_result``.
-        text: the text as it may go on, redacted where a guardrail redacts.
-        verdict: ``blocked``, ``warned`` or ``passed``.
-        why: reasons and warnings, those of blocks first.
-        scores: T, I and F by principle, where something scored it.
-        score: what the detector of the drift guardrail said; None without one.
-        threshold: score at which it blocks.
-        stance: how to engage with the session after it; empty where no guardrail knows it.
-        rationale: why.
-        trust: the session's trust, in [0, 1].
-        guardrails: what each guardrail said.
-        milliseconds: how long the check took.
+    `turn` is None where a rate limit refused it. `side` is ``input``, ``output``, ``tool_call`` or
+    ``tool_result``, `verdict` ``blocked``, ``warned`` or ``passed``. `text` is as it may go on, redacted where a
+    guardrail redacts. `score` and `threshold` are those of the drift guardrail's detector. `stance` and `trust`
+    (in [0, 1]) are the session's after it; the stance is empty where no guardrail knows it.
     """
 
     turn: int | None
@@ -84,17 +69,10 @@ class Checked:
 
 
 def read_chat(text: str) -> Conversation:
-    """Return the conversation that somebody pasted: JSON in any form that turnwise reads, or plain text.
+    """The conversation that somebody pasted: JSON in any form that turnwise reads, or plain text.
 
     In plain text a line that begins with ``user:`` or ``assistant:`` begins what that side says. Without such a
     line all of it is one prompt.
-
-    Args:
-        text: at most 1,000,000 characters and 500 turns.
-
-    Raises:
-        UsageError: it is empty, too long, or a response comes first.
-        ConversationError: it begins like JSON and can't be read.
 
     >>> [(turn.prompt, turn.response) for turn in read_chat("user: Hi\\nassistant: Hello\\nuser: Bye")]
     [('Hi', 'Hello'), ('Bye', None)]
@@ -158,23 +136,18 @@ class Trials:
 
     @staticmethod
     def presets() -> dict[str, str]:
-        """Return what each preset is for, by its name."""
+        """What each preset is for, by its name."""
         return {name: preset_summary(name) for name in preset_names()}
 
     def pipeline(self, preset: str) -> GuardrailPipeline:
-        """Return the pipeline of a preset.
-
-        Raises:
-            UnknownNameError: no preset has that name.
-            GuardError: a guardrail can't be built.
-        """
+        """The pipeline of a preset."""
         with self._lock:
             if preset not in self._pipelines:
                 self._pipelines[preset] = replay_pipeline(Config.preset(preset))
             return self._pipelines[preset]
 
     def begin(self, preset: str) -> Trial:
-        """Return a conversation that begins, for messages as they are typed; errors as for `pipeline`."""
+        """A conversation that begins, for messages as they are typed."""
         return Trial(self.pipeline(preset))
 
     def close(self) -> None:
@@ -186,15 +159,7 @@ class Trials:
 
 
 class Trial:
-    """One conversation under a guard.
-
-    Args:
-        pipeline: checks it.
-
-    Attributes:
-        conversation: what was said, with the checks of each turn.
-        checks: what the guard made of each text, in order.
-    """
+    """One conversation under a guard, and what the guard made of each text, in order."""
 
     def __init__(self, pipeline: GuardrailPipeline) -> None:
         self._pipeline = pipeline
@@ -207,20 +172,13 @@ class Trial:
         return self._keep(self._pipeline.check_input(text, self.conversation, session_id=self._session))
 
     def answer(self, text: str) -> Checked:
-        """Check the response to the last prompt.
-
-        Raises:
-            ConversationError: there is no prompt that waits for one.
-        """
+        """Check the response to the last prompt."""
         return self._keep(self._pipeline.check_output(text, self.conversation, session_id=self._session))
 
     def replay(self, chat: Conversation) -> Iterator[Checked]:
-        """Check a conversation turn by turn, and yield what came of each text as soon as it is known.
+        """Check a copy of a conversation turn by turn, and yield what came of each text as soon as it is known.
 
         What is blocked stays said: the next turn is checked all the same, as in ``turnwise guard replay``.
-
-        Args:
-            chat: the conversation; it is not changed.
         """
         self.checks, self._session = [], f"trial-{uuid4().hex}"
         for copy, result in checks_of(self._pipeline, chat, self._session):
@@ -232,12 +190,12 @@ class Trial:
         return self.checks[-1]
 
     def analysis(self) -> dict[str, Any]:
-        """Return the forensic analysis of the conversation so far, without texts."""
+        """The forensic analysis of the conversation so far, without texts."""
         return analyze_conversation_forensics(self.conversation)
 
 
 def checked(result: PipelineResult) -> Checked:
-    """Return what a result says, as the page shows it."""
+    """What a result says, as the page shows it."""
     drift: Mapping[str, Any] = next(
         (one.data for one in result.details.values() if one.data is not None and "detector" in one.data), {}
     )

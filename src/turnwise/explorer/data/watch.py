@@ -34,17 +34,8 @@ _MOST_ANSWER: Final = 16_000_000
 class Watched:
     """One conversation as an audit or a service knows it.
 
-    Args:
-        conversation_id: its name, or what stands for it.
-        who: the initiator, where that is known.
-        pipeline: the pipeline that checked it.
-        turns: number of its last turn.
-        checks: how many checks are known.
-        blocked: how many of them blocked.
-        warned: how many warned.
-        stance: the latest stance; empty where none is known.
-        trust: the latest trust, in [0, 1].
-        latest: time of the latest check, ISO 8601.
+    `turns` is the number of its last turn; stance, trust (in [0, 1]) and time (ISO 8601) are the latest that are
+    known.
     """
 
     conversation_id: str
@@ -63,22 +54,11 @@ class Audit(Protocol):
     """Where an audit is read: what came since the last look."""
 
     def more(self) -> list[dict[str, Any]]:
-        """Return the records that came, oldest first.
-
-        Raises:
-            TurnwiseError: it can't be read.
-        """
+        """The records that came since the last look, oldest first; TurnwiseError where it can't be read."""
 
 
 class AuditFile:
-    """An audit in a file of JSON lines, followed as it grows; a file that was begun anew is read from its start.
-
-    Args:
-        path: the file.
-
-    Raises:
-        GuardError: it can't be read.
-    """
+    """An audit in a file of JSON lines, followed as it grows; one that was begun anew is read from its start."""
 
     def __init__(self, path: str | Path) -> None:
         self.name = str(path)
@@ -95,7 +75,7 @@ class AuditFile:
             raise GuardError(f"the audit {self.name} can't be read: {error.strerror}") from error
 
     def more(self) -> list[dict[str, Any]]:
-        """Return the records that came since the last look, oldest first; a line that is no record is counted."""
+        """The records that came since the last look, oldest first; a line that is no record is counted."""
         known = self._stat()
         if self._at is None or known.st_ino != self._inode or known.st_size < self._at:
             self._at, self._inode = max(0, known.st_size - _TAIL), known.st_ino
@@ -130,11 +110,7 @@ class AuditFile:
 
 
 class AuditStore:
-    """An audit in a store.
-
-    Args:
-        store: the store; its caller closes it.
-    """
+    """An audit in a store, which its caller closes."""
 
     def __init__(self, store: Store) -> None:
         self.name = store.location
@@ -143,7 +119,7 @@ class AuditStore:
         self.unreadable = 0
 
     def more(self) -> list[dict[str, Any]]:
-        """Return the records that came since the last look, oldest first."""
+        """The records that came since the last look, oldest first."""
         found = self._store.audit.after(self._row, KEPT)
         if found:
             self._row = found[-1][0]
@@ -153,15 +129,7 @@ class AuditStore:
 
 
 class AuditWatch:
-    """The latest events of an audit, brought up to date at each look.
-
-    Args:
-        audit: where they are read.
-
-    Attributes:
-        events: the latest checks, oldest first.
-        missing: events that the audit itself says are missing.
-    """
+    """The latest checks of an audit, oldest first, and how many events are missing by its own account."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -169,11 +137,7 @@ class AuditWatch:
         self.missing = 0
 
     def look(self) -> int:
-        """Take in what came, and return how many checks that were.
-
-        Raises:
-            TurnwiseError: the audit can't be read.
-        """
+        """Take in what came, and return how many checks that were."""
         came = self._audit.more()
         numbers = [n for record in came if isinstance(n := record.get("n"), int)]
         if numbers:
@@ -188,7 +152,7 @@ class AuditWatch:
         return sum(record["kind"] == CHECK for record in came)
 
     def conversations(self) -> list[Watched]:
-        """Return the conversations of these events, the latest first."""
+        """The conversations of these events, the latest first."""
         by_name: dict[str, list[dict[str, Any]]] = {}
         for event in self.events:
             by_name.setdefault(str(event.get("conversation_id")), []).append(event)
@@ -196,7 +160,7 @@ class AuditWatch:
         return sorted(found, key=lambda one: one.latest, reverse=True)
 
     def checks(self, conversation_id: str) -> list[dict[str, Any]]:
-        """Return the checks of a conversation, oldest first."""
+        """The checks of a conversation, oldest first."""
         return [event for event in self.events if str(event.get("conversation_id")) == conversation_id]
 
 
@@ -220,16 +184,9 @@ def _watched(name: str, events: list[dict[str, Any]]) -> Watched:
 
 
 class ServiceWatch:
-    """The conversations of a running ``turnwise serve``, read over HTTP with its API key.
+    """The conversations of a running ``turnwise serve``, read over HTTP with its API key (empty for none).
 
     The address is given by whoever starts the explorer, never by the page, so that the page opens no other doors.
-
-    Args:
-        url: the service, such as ``http://127.0.0.1:8080``.
-        key: its API key; empty where it asks for none.
-
-    Raises:
-        UsageError: no address of a service.
     """
 
     def __init__(self, url: str, key: str = "") -> None:
@@ -242,20 +199,12 @@ class ServiceWatch:
         self.key = key
 
     def conversations(self) -> list[dict[str, Any]]:
-        """Return what the service holds: of each conversation its id, turns, and when it was last active.
-
-        Raises:
-            GuardError: the service does not answer, or refuses.
-        """
+        """What the service holds: of each conversation its id, turns, and when it was last active."""
         found = self._get("/v1/conversations")
         return list(_mappings(found.get("conversations")))
 
     def forensics(self, conversation_id: str) -> dict[str, Any]:
-        """Return the forensic analysis of a conversation, with its texts as the service keeps them.
-
-        Raises:
-            GuardError: the service does not answer, or does not know the conversation any more.
-        """
+        """The forensic analysis of a conversation, with its texts as the service keeps them."""
         return self._get(f"/v1/conversations/{quote(conversation_id, safe='')}/forensics?texts=true")
 
     def _get(self, path: str) -> dict[str, Any]:

@@ -50,12 +50,7 @@ _KEPT: Final = 16
 
 
 class WordIndex:
-    """Finds conversations by words in their texts, prompts and responses alike.
-
-    Args:
-        record: the record.
-        file: where the index is; by default beside the record.
-    """
+    """Finds conversations by words in their texts, prompts and responses alike."""
 
     def __init__(self, record: Record, file: Path | None = None) -> None:
         self._record = record
@@ -77,11 +72,7 @@ class WordIndex:
             self._temporary.cleanup()
 
     def progress(self) -> tuple[int, int]:
-        """Begin indexing where sequences are missing, and return how many are in the index and how many there are.
-
-        Raises:
-            UsageError: the index can't be made; the message says why.
-        """
+        """Begin indexing where sequences are missing; return how many are in the index and how many there are."""
         self._begin()
         if self._error is not None:
             raise UsageError(f"the index of words can't be made: {self._error}")
@@ -95,14 +86,10 @@ class WordIndex:
         self.progress()
 
     def find(self, words: str) -> NDArray[np.int64]:
-        """Return the row numbers of sequences that hold all of some words.
+        """The row numbers of sequences that hold all of some words.
 
-        Args:
-            words: words with spaces between them; ``"two words"`` in quotes follow one another, ``word*`` is the
-                beginning of one, ``-word`` must not be there. Letters' case and accents don't matter.
-
-        Raises:
-            UsageError: there is no word in it, or too many.
+        ``"two words"`` in quotes follow one another, ``word*`` is the beginning of one, ``-word`` must not be
+        there. Letters' case and accents don't matter.
         """
         import numpy as np
 
@@ -190,7 +177,7 @@ class WordIndex:
             self._error = str(error)
 
     def _prepared(self, index: sqlite3.Connection) -> int:
-        """Return up to which row number sequences of this very record are in the index; it may be made anew."""
+        """The row number up to which sequences of this very record are in the index, which may be made anew."""
         if index.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
             found = index.execute("SELECT sequence, digest FROM upto").fetchone()
             if found is not None and self._record.store.numbered.digest(found[0]) == found[1]:
@@ -205,10 +192,7 @@ class WordIndex:
 
 
 def fts_query(words: str) -> str:
-    """Return the question in the words of FTS5, in which nothing that was typed is an operator.
-
-    Raises:
-        UsageError: there is no word in it, or too many.
+    """The question in the words of FTS5, in which nothing that was typed is an operator.
 
     >>> fts_query('slow "white lie" -recipe -"old one" promis*')
     '("slow" "white lie" "promis"*) NOT "recipe" NOT "old one"'

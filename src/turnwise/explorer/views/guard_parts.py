@@ -12,7 +12,7 @@ from turnwise.explorer.markup import element, text_lines
 
 
 def gauge(share: float | None, kind: str = "") -> Markup:
-    """Return a bar that is full to a share, in [0, 1]; the number stands beside it in words."""
+    """A bar that is full to a share, in [0, 1]; the number stands beside it in words."""
     width = round(100 * min(1.0, max(0.0, share or 0.0)))
     return element(
         "span", element("span", style=f"width:{width}%"), class_=f"gauge {kind}".strip(), aria_hidden="true"
@@ -20,12 +20,7 @@ def gauge(share: float | None, kind: str = "") -> Markup:
 
 
 def timeline(analysis: Mapping[str, Any], *, texts: bool = False) -> Markup:
-    """Return the timeline of a forensic analysis: every check in order of time, stance by stance.
-
-    Args:
-        analysis: what `turnwise.guard.forensics.analyze_conversation_forensics` gave, here or in a service.
-        texts: whether to show what was said, where the analysis has it.
-    """
+    """The timeline of a forensic analysis, made here or by a service: every check in order of time."""
     entries = analysis.get("timeline")
     rows = (
         [_entry(entry, texts) for entry in entries if isinstance(entry, Mapping)]
@@ -77,5 +72,5 @@ def _list(values: object) -> list[str]:
 
 
 def _clock(time: object) -> str:
-    """Return the time of day of a time in ISO 8601, with seconds."""
+    """The time of day of a time in ISO 8601, with seconds."""
     return str(time)[11:19] if isinstance(time, str) else "–"

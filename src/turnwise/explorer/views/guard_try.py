@@ -24,11 +24,7 @@ _EXAMPLE = (
 
 
 class TryView:
-    """A conversation under a preset.
-
-    Args:
-        page: the page.
-    """
+    """A conversation under a preset."""
 
     def __init__(self, page: Page) -> None:
         self._page = page

@@ -29,11 +29,7 @@ turnwise explore --audit audit.jsonl     # a file, named at the start"""
 
 
 class AuditView:
-    """An audit that is watched.
-
-    Args:
-        page: the page.
-    """
+    """An audit that is watched."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -182,11 +178,7 @@ def _check(event: Mapping[str, Any]) -> Markup:
 
 
 class ServiceView:
-    """A service that is watched.
-
-    Args:
-        page: the page.
-    """
+    """A service that is watched."""
 
     def __init__(self, page: Page) -> None:
         self._page = page

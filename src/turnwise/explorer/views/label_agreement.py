@@ -15,11 +15,7 @@ from turnwise.study.people import Agreement, agreement
 
 
 class Agreements:
-    """Agreement of everybody who said something.
-
-    Args:
-        page: the page.
-    """
+    """Agreement of everybody who said something."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -53,7 +49,7 @@ class Agreements:
         return given_by(scores), {author: self._files(author) for author in store.people.authors()}
 
     async def content(self) -> Markup:
-        """Return the table of agreement, and the files."""
+        """The table of agreement, and the files."""
         turns, files = await self._page.ask(self._read)
         if not files:
             return element("p", "Nobody has said anything yet: correct a label, or score turns.", class_="empty")
@@ -85,7 +81,7 @@ class Agreements:
         )  # fmt: skip
 
     def _notes(self) -> list[str]:
-        """Return what keeps intervals from meaning what they say, each once."""
+        """What keeps intervals from meaning what they say, each once."""
         notes = [one.alpha.note for one in self._found if one.alpha is not None]
         return list(dict.fromkeys(part for note in notes for part in note.split("; ") if part))
 
@@ -117,7 +113,7 @@ class Agreements:
         )  # fmt: skip
 
     def csv(self) -> tuple[str, list[list[Any]]]:
-        """Return the table of agreement as rows."""
+        """The table of agreement as rows."""
         heads: list[list[Any]] = [["on", "alpha", "low", "high", "units", "people", "reason"]]
         rows: list[list[Any]] = []
         for one in self._found:

@@ -16,11 +16,7 @@ _NOW = "as imported"
 
 
 class Corrections:
-    """Labels and turned turns of one conversation.
-
-    Args:
-        page: the page.
-    """
+    """Labels of one conversation, and turns marked as the one where it turned."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -54,7 +50,7 @@ class Corrections:
         return ""
 
     async def content(self) -> Markup:
-        """Return the conversation with what people said of it, and the fields to say more."""
+        """The conversation with what people said of it, and the fields to say more."""
         page = self._page
         store, sequence_id = page.record.store, page.get("id")
         sequence = await page.ask(store.sequence, sequence_id)
@@ -94,7 +90,7 @@ class Corrections:
         )
 
     def csv(self) -> tuple[str, list[list[Any]]]:
-        """Return what people said of the conversation as rows."""
+        """What people said of the conversation as rows."""
         heads: list[list[Any]] = [["sequence", "kind", "label", "turn", "author", "time", "note"]]
         rows = [
             [one.sequence_id, one.kind, one.label, one.turn, one.author, one.created_at.isoformat(), one.note]
@@ -104,7 +100,7 @@ class Corrections:
 
 
 def _after(page: Page, sequence_id: str) -> str:
-    """Return the conversation behind one in the order of import; the first behind the last."""
+    """The conversation behind one in the order of import; the first behind the last."""
     ids = [head.sequence_id for head in page.record.store.heads()]
     place = ids.index(sequence_id) if sequence_id in ids else -1
     return ids[(place + 1) % len(ids)]

@@ -27,11 +27,7 @@ _PARTS = {"T": "how far it is kept", "I": "how far it can't be told", "F": "how 
 
 
 class Scores:
-    """Scores of one conversation by one person.
-
-    Args:
-        page: the page.
-    """
+    """Scores of one conversation by one person."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -102,7 +98,7 @@ class Scores:
         return Score(*values)
 
     async def content(self) -> Markup:
-        """Return what the person may see, and the fields for the turn that is due."""
+        """What the person may see, and the fields for the turn that is due."""
         page = self._page
         author = page.get("author").strip()
         choose = choice("What is scored, and read with it", "mode", MODE_WORDS, self._mode)
@@ -186,7 +182,7 @@ class Scores:
         )
 
     def csv(self) -> tuple[str, list[list[Any]]]:
-        """Return the person's scores of the conversation as rows."""
+        """The person's scores of the conversation as rows."""
         heads: list[list[Any]] = [["turn", "principle", "T", "I", "F", "note"]]
         rows = [
             [turn, name, one.score.T, one.score.I, one.score.F, one.note]

@@ -145,7 +145,7 @@ class _Sequence:
         )  # fmt: skip
 
     def _elsewhere(self) -> list[Markup]:
-        """Return links to the other views that show a conversation."""
+        """Links to the other views that show a conversation."""
         page, chat = self._page, self._chat
         assert chat is not None
         name = chat.sequence.sequence_id
@@ -231,7 +231,7 @@ def _score_cell(signal: Signal) -> str:
 
 
 def _bands(chat: Chat, at: int) -> Markup:
-    """Return a row a detector, and a row a part of the session memory, a cell a turn."""
+    """A row for each detector and each part of the session memory, with a cell for each turn."""
     if not chat.session and not chat.verdicts:
         return Markup()
     turns = range(1, len(chat.turns) + 1)

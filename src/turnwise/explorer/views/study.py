@@ -53,13 +53,7 @@ def _nothing(page: Page) -> Markup:
 
 
 class _StudyView:
-    """The threshold of an arm, and what moves with it.
-
-    Args:
-        page: the page.
-        study: the study.
-        name: its name.
-    """
+    """The threshold of an arm, and what moves with it."""
 
     def __init__(self, page: Page, study: FinishedStudy, name: str) -> None:
         self.page = page
@@ -77,7 +71,6 @@ class _StudyView:
         return self.arm.at(self.threshold, [self.source] if self.source else [])
 
     def head(self, names: Sequence[str]) -> Markup:
-        """Return the title, the choices, and the warnings of the study."""
         warnings = [element("li", warning) for warning in self.study.warnings]
         return element(
             "div",
@@ -115,7 +108,6 @@ class _StudyView:
             ui.navigate.to(self.page.link(None, **{**dict.fromkeys(gone), name: value}))
 
     def controls(self) -> Markup:
-        """Return the slider with its field and buttons."""
         steps = self.arm.steps
         low, high = float(steps[0]), float(steps[-1])
         if self.arm.several:
@@ -156,7 +148,7 @@ class _StudyView:
         self.page.remember(threshold=None if start else f"{self.threshold:.8g}", arm=self.arm.name)
 
     def outcome(self) -> Markup:
-        """Return the rates, where the scores lie, and who changes sides."""
+        """The rates, where the scores lie, and who changes sides."""
         found = self.found
         better = sum(one.better for one in found.changed)
         worse = len(found.changed) - better
@@ -227,7 +219,7 @@ class _StudyView:
         )
 
     def rows(self) -> tuple[str, list[list[Any]]]:
-        """Return what changes sides as rows of a file."""
+        """What changes sides as rows of a file."""
         heads: list[list[Any]] = [["sequence", "label", "source", "score", "flagged", "right"]]
         made = [
             [one.sequence_id, "attack" if one.attack else "benign", one.source, one.score, one.flagged, one.better]
@@ -237,13 +229,7 @@ class _StudyView:
 
 
 class _Parts:
-    """Tables and figures of a study, one shown at a time.
-
-    Args:
-        page: the page.
-        tables: the tables.
-        figures: the figures as SVG.
-    """
+    """Tables and figures of a study, one shown at a time."""
 
     def __init__(self, page: Page, tables: Sequence[ShownTable], figures: dict[str, bytes]) -> None:
         self.page = page
@@ -252,13 +238,11 @@ class _Parts:
         self.region: Region | None = None
 
     def chose(self, name: str, value: str) -> None:
-        """Show another table or figure."""
         if name == "shown" and self.region is not None:
             self.page.remember(shown=value)
             self.region.show(self.content())
 
     def content(self) -> Markup:
-        """Return the choice and what is chosen."""
         first = next((name for name in ("detectors", *self.tables) if name in self.tables), "")
         shown = self.page.get("shown") or f"table {first}"
         kind, _, name = shown.partition(" ")

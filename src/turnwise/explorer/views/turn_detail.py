@@ -15,7 +15,7 @@ _SHOWN = 8_000
 
 
 def detail(chat: Chat, turn: int) -> Markup:
-    """Return all that is known of a turn of a conversation."""
+    """All that is known of a turn of a conversation."""
     scored, failed = chat.at(turn)
     head = [
         element("th", name, class_="number" if name in "TIF" else None) for name in ("principle", "side", *"TIF")

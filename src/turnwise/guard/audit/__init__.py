@@ -1,4 +1,4 @@
-"""The audit: every check as an event, written off the hot path, without personal data unless it is asked for."""
+"""The audit: an event for each check, written off the hot path, without personal data unless that is asked for."""
 
 from turnwise.guard.audit.chain import Damage, Head, Verification
 from turnwise.guard.audit.file import Erased

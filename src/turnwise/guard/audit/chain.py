@@ -1,7 +1,7 @@
-"""The chain of an audit: each event carries a hash over itself and the event before.
+"""The hash chain of an audit: each event carries a hash over itself and the event before.
 
-What is personal in an event counts as one digest, salted with a salt that stands beside it. Both can be erased:
-the digest that stays says nothing, and the hash of the event and the chain are as they were.
+The personal part of an event goes into the hash as one digest, salted with a salt that stands beside it. Part
+and salt can be erased: the digest that stays tells nothing, and the event's hash and the chain still hold.
 """
 
 from __future__ import annotations
@@ -37,25 +37,20 @@ _CHAIN: Final = frozenset(("prev", "salt", "personal", "erased", "hash"))
 
 
 class Head(NamedTuple):
-    """The last event of a chain.
-
-    Args:
-        n: its number, from 1; 0 for none.
-        hash: its hash.
-    """
+    """The number, from 1, and the hash of the last event of a chain; the defaults stand for an empty chain."""
 
     n: int = 0
     hash: str = START
 
     @classmethod
     def of(cls, record: Mapping[str, Any] | None) -> Head | None:
-        """Return the head that an event is; None for one that is no part of a chain."""
+        """The head that an event makes; None where it is not part of a chain."""
         n, own = (None, None) if record is None else (record.get("n"), record.get("hash"))
         return cls(n, own) if type(n) is int and isinstance(own, str) else None
 
 
 def secret() -> bytes:
-    """Return the secret that the environment has; empty for none."""
+    """The secret from the environment; empty where there is none."""
     return os.environ.get(KEY_VARIABLE, "").encode("utf-8", "surrogateescape")
 
 
@@ -64,13 +59,7 @@ text_of: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class Sealed(NamedTuple):
-    """An event with its hash.
-
-    Args:
-        record: the event.
-        text: the same as a line.
-        head: the head of the chain that it is.
-    """
+    """An event with its hash: as a record, as the line to write, and as the new head of the chain."""
 
     record: dict[str, Any]
     text: str
@@ -78,13 +67,7 @@ class Sealed(NamedTuple):
 
 
 def sealed(records: Iterable[Mapping[str, Any]], head: Head, key: bytes) -> list[Sealed]:
-    """Return events with their hashes.
-
-    Args:
-        records: the events.
-        head: the event before.
-        key: the secret; empty for none.
-    """
+    """Chain events to `head`, the event before them; `key` is the secret, empty for none."""
     chained = []
     for record in records:
         kept, personal = _parted(record)
@@ -98,7 +81,7 @@ def sealed(records: Iterable[Mapping[str, Any]], head: Head, key: bytes) -> list
 
 
 def record_in(line: bytes) -> dict[str, Any] | None:
-    """Return the event of a line; None where it has none."""
+    """The event in a line; None where there is none."""
     try:
         record = read_json(line)
     except ValueError:
@@ -111,12 +94,9 @@ Wanted = Callable[[Mapping[str, Any]], bool]
 
 
 class Erasing:
-    """Erases personal parts of events, and is told of by an event of its own.
+    """Erases the personal parts of the events that are wanted, and makes the event that tells of it.
 
-    Args:
-        wanted: tells which.
-        why: what that event says of it.
-        now: when.
+    `why` is written in that event; `now` is aware.
     """
 
     def __init__(self, wanted: Wanted, why: str, now: datetime) -> None:
@@ -126,7 +106,7 @@ class Erasing:
         self._numbers: list[int] = []
 
     def left_of(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return what is left of an event, with its hash; None for one that stays as it is."""
+        """What is left of an event, its hash unchanged; None for one that stays as it is."""
         if "erased" in record or not self._wanted(record):
             return None
         kept, personal = _parted(record)
@@ -138,13 +118,13 @@ class Erasing:
         return left
 
     def event(self) -> dict[str, Any]:
-        """Return the event that tells of it."""
+        """The event that tells of the erasure."""
         numbers = ranges(self._numbers)
         return {"v": VERSION, "kind": ERASURE, "time": self._time, "why": self._why, "events": numbers}
 
 
 def ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Return whole numbers as first and last of each run of them.
+    """Whole numbers as the first and last of each run.
 
     >>> ranges([7, 1, 2, 3])
     [[1, 3], [7, 7]]
@@ -172,11 +152,9 @@ def _hash(before: str, kept: str, digest: str, key: bytes) -> str:
 
 
 class Damage(NamedTuple):
-    """Where a chain breaks.
+    """Where a chain breaks, and what is wrong there.
 
-    Args:
-        place: file and line, or row, such as ``audit.jsonl, line 7``; of a whole audit its name.
-        what: what is wrong there.
+    `place` is file and line, or row, such as ``audit.jsonl, line 7``; the audit's name where all of it is meant.
     """
 
     place: str
@@ -187,12 +165,9 @@ class Damage(NamedTuple):
 class Verification:
     """What verifying an audit found.
 
-    Args:
-        events: events that are part of the chain.
-        erased: those of them whose personal parts were erased.
-        head: the last one; keep its hash elsewhere, and nobody can rewrite what was before.
-        damage: where the chain breaks.
-        notes: what is no damage, such as a line that a crash cut off.
+    Keep the hash of `head`, the last event, somewhere else: then nobody can rewrite what came before it
+    unnoticed. `events` counts what is part of the chain, `erased` those of them without their personal parts.
+    `notes` are no damage, such as a line that a crash cut off.
     """
 
     events: int
@@ -203,11 +178,11 @@ class Verification:
 
     @property
     def intact(self) -> bool:
-        """Whether there is a chain that breaks nowhere."""
+        """Whether there is a chain and it breaks nowhere."""
         return self.events > 0 and not self.damage
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """The same as JSON values."""
         return {
             "intact": self.intact,
             "events": self.events,
@@ -222,10 +197,8 @@ class Verification:
 class ChainReader:
     """Follows a chain line by line, or row by row, and notes where it breaks.
 
-    Args:
-        key: the secret that its hashes were made with; empty for none.
-        expected: a hash that has to be in it; None for none.
-        first: number of its first event, where earlier ones are known to be gone.
+    `key` is the secret of its hashes, empty for none; `expected` a hash that has to occur in it; `first` the
+    number of its first event, where earlier ones are known to be gone.
     """
 
     key: bytes
@@ -246,7 +219,7 @@ class ChainReader:
         self.last, self._sure = Head(self.first - 1), self.first == 1
 
     def line(self, place: str, line: bytes) -> None:
-        """Follow a line with its end."""
+        """Follow a line, given with its line end."""
         record = record_in(line)
         if record is None:
             self._told_unreadable()
@@ -257,13 +230,7 @@ class ChainReader:
             self.record(place, record, changed=line.rstrip(b"\n") != text_of_any(record))
 
     def record(self, place: str, record: Mapping[str, Any], *, changed: bool = False) -> None:
-        """Follow an event.
-
-        Args:
-            place: where it stands.
-            record: the event.
-            changed: whether its line is known to be none that was written.
-        """
+        """Follow an event; `changed` where its line is known not to be as we write it."""
         if record.get("kind") == TORN and self._unreadable is not None:
             self.notes.append(f"{self._unreadable} was cut off while it was written; the next writer says so")
             self._unreadable = None
@@ -308,7 +275,7 @@ class ChainReader:
         return bool(_hash(str(record.get("prev")), text_of(kept), digest, self.key) == record["hash"])
 
     def _broken(self, place: str, what: str) -> None:
-        """Note damage of a line that stands for one event; what comes next is not compared with it."""
+        """Note damage to a line that counts as one event; the next event is not compared with it."""
         self.damage.append(Damage(place, what))
         self.last, self._sure = Head(self.last.n + 1, self.last.hash), False
 
@@ -318,12 +285,10 @@ class ChainReader:
             self._broken(place, "it is not JSON")
 
     def end(self, name: str, kept: Head | None = None, *, cut_off: bool = False) -> Verification:
-        """Return what was found.
+        """What was found.
 
-        Args:
-            name: what the audit is called.
-            kept: its last event, as the file beside it says; None where there is none.
-            cut_off: whether the last line has no end.
+        `kept` is the last event by the file beside the audit, None without one; `cut_off` tells of a last line
+        without end.
         """
         if self._unreadable is not None and cut_off and (kept is None or kept.n <= self.last.n):
             self.notes.append(f"{self._unreadable}, the last one, was cut off while it was written")
@@ -347,7 +312,7 @@ class ChainReader:
 
 
 def text_of_any(record: Mapping[str, Any]) -> bytes:
-    """Return the line of an event that somebody else may have written; empty where it can't be one."""
+    """The line of an event that somebody else may have written; empty where it can't be one."""
     try:
         return text_of(record).encode("ascii")
     except ValueError:

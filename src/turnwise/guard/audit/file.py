@@ -1,4 +1,4 @@
-"""An audit in a file of JSON lines: a chain that several processes append to, over files that rotation moved."""
+"""An audit in a JSON Lines file: a chain that several processes append to, and that outlives log rotation."""
 
 from __future__ import annotations
 
@@ -46,9 +46,8 @@ _BLOCK: Final = 65_536
 class Erased(NamedTuple):
     """What was erased from an audit.
 
-    Args:
-        events: events without their personal parts now, by file or table; lines that a crash cut off among them.
-        unreached: what could not be looked through, and why.
+    `events` counts, by file or table, events that lost their personal parts and lines cut off by a crash that
+    were removed; `unreached` says what could not be looked through, and why.
     """
 
     events: dict[str, int]
@@ -56,13 +55,7 @@ class Erased(NamedTuple):
 
 
 class _Beside(NamedTuple):
-    """The last event of an audit, as the file beside it says.
-
-    Args:
-        head: the event.
-        size: bytes of the audit with it.
-        inode: which file that is.
-    """
+    """The last event by the file beside an audit, and the audit's size in bytes and inode at that time."""
 
     head: Head
     size: int
@@ -70,19 +63,13 @@ class _Beside(NamedTuple):
 
 
 class JsonLinesSink:
-    """Appends records to a file, a line each. Several processes may append to the same file.
+    """Appends records to a file, one a line. Several processes may append to the same file.
 
-    The file ``PATH.head`` beside it has the last event, and its lock lets one process write at a time. Where the
-    file is moved away, as log rotation does, the next batch goes to a new file of the old name, and the chain goes
-    on. What is no file, such as a pipe, has a chain for each process.
-
-    Args:
-        path: the file; made where it is not there, readable by its owner alone.
-        fsync: whether to wait for the disk after each batch.
-        clock: gives the present time, aware.
-
-    Raises:
-        GuardError: it can't be written.
+    The file ``PATH.head`` beside it holds the last event, and its lock lets one process write at a time (on
+    Windows there is no lock: one process a file). Where the file is moved away, as log rotation does, the next
+    batch goes to a new file of the old name, and the chain goes on. What is no regular file, such as a pipe, has
+    a chain per process. The file is made where there is none, readable by its owner alone; `fsync` waits for the
+    disk after each batch.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False, clock: Clock = utc_now) -> None:
@@ -101,12 +88,7 @@ class JsonLinesSink:
             raise GuardError(f"the audit can't be written to {path}: {why}") from error
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Append records.
-
-        Raises:
-            OSError: the system does not take them.
-            ValueError: a record that JSON can't hold.
-        """
+        """Append records; a batch that can't be written as a whole is taken back."""
         with self._locked():
             file = self._current()
             head, before, torn = self._head(file)
@@ -128,16 +110,7 @@ class JsonLinesSink:
                 os.fsync(file)
 
     def erase(self, wanted: Wanted, why: str) -> Erased:
-        """Erase the personal parts of events, here and in files that rotation moved away, and append that it was.
-
-        Args:
-            wanted: which.
-            why: what the event says of it.
-
-        Raises:
-            OSError: a file can't be written.
-            GuardError: it is no file.
-        """
+        """Erase personal parts here and in files that rotation moved away, and append an event that says so."""
         if self._beside is None:
             raise GuardError(f"{self._path} is no file: what was written there can't be erased")
         with self._locked():
@@ -176,7 +149,7 @@ class JsonLinesSink:
         return Erased(found, tuple(unreached))
 
     def close(self) -> None:
-        """Let go of the files; closing twice is harmless."""
+        """Close the files; closing twice is harmless."""
         for file in (self._file, self._beside):
             if file is not None:
                 os.close(file)
@@ -184,7 +157,7 @@ class JsonLinesSink:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Let no other writer at the file, in this process or another."""
+        """Keep other writers of the file out, in this process and in others."""
         self._current()
         while self._beside is not None and fcntl is not None:
             fcntl.flock(self._beside, fcntl.LOCK_EX)
@@ -198,7 +171,7 @@ class JsonLinesSink:
                 fcntl.flock(self._beside, fcntl.LOCK_UN)
 
     def _current(self) -> int:
-        """Return the file, opened again where another stands under its name, or none."""
+        """The open file; opened again where its name stands for another file now, or for none."""
         if self._file is not None and _stands(self._path, self._file):
             return self._file
         return self._open()
@@ -219,7 +192,7 @@ class JsonLinesSink:
         self._beside = os.open(self._head_path, os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o600)
 
     def _head(self, file: int) -> tuple[Head, bytes, int]:
-        """Return the last event, what ends its line, and how many bytes of a line stand behind it cut off."""
+        """The last event, what its line still lacks as an end, and how many bytes of a cut-off line follow it."""
         if self._beside is None:
             return self._alone, b"", 0
         beside, there = _read_beside(self._beside), os.fstat(file)
@@ -245,7 +218,7 @@ class JsonLinesSink:
             os.write(self._beside, json.dumps(values).ljust(_HEAD_BYTES - 1).encode("ascii") + b"\n")
 
     def _rewritten(self, path: Path, erasing: Erasing, unreached: list[str]) -> int:
-        """Write a file anew beside itself, without what is to be erased; return how many lines that concerns."""
+        """Write a file anew beside itself, without what is to be erased; returns the number of those lines."""
         count, held = 0, b""
         mode = stat.S_IMODE(path.stat().st_mode)
         with path.open("rb") as old, _private(_next(path), mode) as new:
@@ -276,16 +249,7 @@ class JsonLinesSink:
 
 
 def verify_file(path: Path, *, expected: str | None = None, first: int = 1) -> Verification:
-    """Verify the chain of a file, and of those that rotation moved away.
-
-    Args:
-        path: the file.
-        expected: a hash that has to be in the chain; None for none.
-        first: number of the first event, where earlier ones are known to be gone.
-
-    Raises:
-        OSError: it can't be read.
-    """
+    """Verify the chain of a file and of those that rotation moved away; see `verify_audit`."""
     reader, others, line = ChainReader(secret(), expected, first), files_of(path)[0], b"\n"
     for each in [*others, path]:
         with each.open("rb") as file:
@@ -299,10 +263,9 @@ def verify_file(path: Path, *, expected: str | None = None, first: int = 1) -> V
 
 
 def files_of(path: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files of an audit that rotation moved away, in the order of their events, and those unreadable.
+    """The files that rotation moved away, in the order of their events, and those that can't be read.
 
-    Args:
-        path: the file that is written to. Others have its name and something behind it, and no head of their own.
+    They begin with the name of the file that is written to, and have no head file of their own.
     """
     found: list[tuple[int, Path]] = []
     unread: list[Path] = []
@@ -325,13 +288,13 @@ def files_of(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def older_than(time: datetime) -> Wanted:
-    """Return what tells whether an event is of before a time, aware."""
+    """Wants the checks from before a time, aware."""
     until = time_text(time)
     return lambda record: record.get("kind") == "check" and str(record.get("time")) < until
 
 
 def _stands(path: Path, file: int) -> bool:
-    """Tell whether an open file is the one that stands under a name."""
+    """Whether an open file is the one that its name stands for now."""
     try:
         there, ours = path.stat(), os.fstat(file)
     except FileNotFoundError:
@@ -361,7 +324,7 @@ def _read_beside(file: int) -> _Beside | None:
 
 
 def _ends(path: Path) -> tuple[bytes, bytes]:
-    """Return the last whole line of a file, and what stands behind it."""
+    """The last whole line of a file, and what comes after it."""
     with path.open("rb") as file:
         at, tail = file.seek(0, os.SEEK_END), b""
         while at and tail.count(b"\n") < 2:

@@ -1,4 +1,4 @@
-"""What an audit holds, in a file of JSON lines or in a store: asked for, and as a table for spreadsheets."""
+"""Reading an audit, from a JSON Lines file or a store: answers to questions, and a table for spreadsheets."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class AuditQuestion:
     """Which events are asked for; all conditions have to hold.
 
     Args:
-        conversation_id: only of this conversation; by its name, also where a pseudonym was written.
-        session_id: only of this session, likewise.
-        person: only of conversations whose initiator has this name, likewise.
+        conversation_id: only this conversation; its name also finds events that have its pseudonym.
+        session_id: only this session, likewise.
+        person: only conversations whose initiator has this name, likewise.
         guardrail: only where this guardrail found something, failed, or did not read the text.
-        blocked: only where the text was blocked (or, False, where it was not).
+        blocked: only where the text was blocked (False: only where it was not).
         since: only from this time on, aware.
         until: only before this time, aware.
-        limit: the latest so many; None for all.
+        limit: at most so many, the latest ones, from 1; None for all.
 
     Raises:
         GuardError: a time without a zone or that UTC can't hold, or a limit out of range.
@@ -111,11 +111,9 @@ class AuditQuestion:
 class AuditAnswer:
     """What an audit holds of what was asked for.
 
-    Args:
-        events: the records, in the order in which they were written.
-        gaps: records of events that are missing, of the times asked for.
-        unreadable: lines that are no record, each with its number and why.
-        checked: records of checks that were looked through.
+    `events` stand in the order in which they were written. `gaps` are the records of missing events in the time
+    asked for; `unreadable` names the lines that are no record, by number, and says why; `checked` counts the
+    checks that were looked through.
     """
 
     events: tuple[dict[str, Any], ...]
@@ -126,7 +124,7 @@ class AuditAnswer:
 
 @dataclass(slots=True)
 class _Wanted:
-    """A question made ready to be asked of many records."""
+    """A question, made ready to be asked of many records."""
 
     question: AuditQuestion
     conversations: tuple[str, ...] = field(init=False)
@@ -162,17 +160,10 @@ class _Wanted:
 
 
 def read_audit(location: str | Path, question: AuditQuestion | None = None) -> AuditAnswer:
-    """Return what an audit holds of what is asked for.
+    """What an audit holds of what is asked for, by default everything; torn lines are named and left out.
 
-    A line that a crash tore is left out and named; the others are read.
-
-    Args:
-        location: a file of JSON lines, or a store: a file or ``postgresql://...``.
-        question: which events; all by default.
-
-    Raises:
-        GuardError: the file can't be read, or is no audit.
-        StoreError: the store can't be opened.
+    `location` is a JSON Lines file, or a store: a file or ``postgresql://...``. Raises GuardError where the
+    file can't be read or is no audit, StoreError where the store can't be opened.
     """
     wanted = _Wanted(question or AuditQuestion())
     place = audit_at(location)
@@ -221,7 +212,7 @@ def _records(lines: Iterable[bytes], unreadable: list[str]) -> Iterator[dict[str
 
 
 def problem_of(record: object) -> str | None:
-    """Return what is wrong with a record of an audit; None where it can be read.
+    """What is wrong with a record of an audit; None where it can be read.
 
     >>> problem_of({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
     'reasons is 5, not a list'
@@ -281,12 +272,12 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
 
 
 def names_of(name: str | None) -> tuple[str, ...]:
-    """Return what may be written of a name: itself, or what stands for it."""
+    """How a name may have been written: as it is, or as its pseudonym."""
     return () if name is None else (name, pseudonym(name))
 
 
 def spellings_of(name: str | None) -> tuple[str, ...]:
-    """Return what may be written of a session or person: the name as asked for, or as sessions know it."""
+    """How a session or person may have been written: under the name asked for, or the form sessions know."""
     return () if name is None else (*names_of(name), *names_of(short_id(canonical_name(name))))
 
 
@@ -299,15 +290,7 @@ def _fired(record: Mapping[str, Any], guardrail: str) -> bool:
 
 
 def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
-    """Write checks to a CSV file, a row each, and return how many there were.
-
-    Args:
-        events: records, as `read_audit` gives them.
-        path: the file; one that is there is written over.
-
-    Raises:
-        GuardError: it can't be written.
-    """
+    """Write checks to a CSV file, replacing one that is there; returns how many rows."""
     count = 0
     try:
         with to_path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
@@ -322,7 +305,6 @@ def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
 
 
 def _row(event: Mapping[str, Any]) -> list[Any]:
-    """Return the cells of a check, in the order of `CSV_COLUMNS`."""
     sides, stance, details = (_mapping(event.get(key)) for key in ("participants", "stance", "guardrails"))
     failed, not_read = (
         [name for name, detail in details.items() if _mapping(detail).get("status") == status]

@@ -1,4 +1,4 @@
-"""Events that wait to be written: bounded, and honest about what it had no room for."""
+"""The bounded queue of events that wait to be written; it counts what it had no room for."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ DROP_OLDEST: Final = "drop_oldest"
 class EventQueue:
     """A bounded queue of events between many checks and one writer.
 
-    Args:
-        when_full: ``block``, ``drop_oldest`` or ``drop_newest``.
-        most: events that it holds.
-        characters: characters of their texts together; a longer text passes alone.
-        block_seconds: seconds that `put` waits for room at most with ``block``.
+    It holds `most` events, and `characters` of their texts together; a longer text passes alone. `when_full` is
+    ``block``, ``drop_oldest`` or ``drop_newest``; with ``block``, `put` waits `block_seconds` at most.
     """
 
     def __init__(self, when_full: str, most: int, characters: int, block_seconds: float) -> None:
@@ -48,7 +45,7 @@ class EventQueue:
         return self._closed
 
     def put(self, event: AuditEvent) -> None:
-        """Take an event, or drop one and count it; one that comes after closing is left out."""
+        """Take an event, or drop one and count it; after closing, the event is left out uncounted."""
         size = len(event.result.text)
         with self._filled:
             if self._closed:
@@ -64,7 +61,7 @@ class EventQueue:
                 self._filled.notify()
 
     def take(self, most: int) -> list[AuditEvent] | None:
-        """Return the next events, at most so many, once there are any; None when it is closed and empty."""
+        """Wait for events, and take at most so many; None when the queue is closed and empty."""
         with self._filled:
             while not self._events and not self._closed:
                 self._idle = True
@@ -78,13 +75,13 @@ class EventQueue:
             return taken
 
     def settle(self, count: int) -> None:
-        """Say that so many of the events that were taken are written, or given up."""
+        """Count so many of the taken events as written or given up."""
         with self._emptied:
             self._settled += count
             self._emptied.notify_all()
 
     def drained(self, timeout: float) -> bool:
-        """Wait until every event so far is settled; return whether that came about in time."""
+        """Wait until every event so far is settled; returns whether that happened within `timeout` seconds."""
         end = monotonic() + timeout
         with self._emptied:
             goal = self._put
@@ -95,7 +92,7 @@ class EventQueue:
             return True
 
     def close(self) -> None:
-        """Take no more events; those that wait may still be taken."""
+        """Take no more events; those that wait can still be taken."""
         with self._filled:
             self._closed = True
             self._idle = False
@@ -107,7 +104,7 @@ class EventQueue:
         return len(events) >= self._most or (bool(events) and self._held + size > self._characters)
 
     def _room(self, size: int) -> bool:
-        """Make room for an event as the policy says; return whether there is any."""
+        """Make room for an event as the policy says; returns whether there is any."""
         if self._when_full == DROP_OLDEST:
             while self._full(size):
                 self._held -= len(self._events.popleft().result.text)

@@ -1,4 +1,4 @@
-"""A check as the audit is told of it, and as it is written: JSON values without personal data."""
+"""Events as checks hand them over, and their records as they are written, without personal data."""
 
 from __future__ import annotations
 
@@ -34,15 +34,9 @@ _DEPTH = 12
 class AuditEvent:
     """One check, as it is handed to the audit. The key of a rate limit is no part of it.
 
-    Args:
-        result: what the caller was given.
-        details: what each guardrail said, by name; a copy, since the caller may change what was given.
-        pipeline: name of the pipeline.
-        session_id: the session that the text belongs to.
-        participants: names and types of both sides of the conversation.
-        model: ``model_id`` of the conversation, where it is known.
-        timestamp: when the check ended, aware.
-        tenant: whose check it is; empty where the pipeline serves no tenant.
+    `details` is a copy, since the caller may change the result that was given out; `model` is ``model_id`` of
+    the conversation; `timestamp` is when the check ended, aware; `tenant` is empty where the pipeline serves no
+    tenant.
     """
 
     result: PipelineResult
@@ -64,7 +58,7 @@ class AuditEvent:
         now: datetime,
         tenant: str = "",
     ) -> Self:
-        """Return the event of a check."""
+        """The event of a check."""
         model = conversation.model_info.get("model_id")
         return cls(
             result=result,
@@ -79,7 +73,7 @@ class AuditEvent:
 
 
 class AuditSink(Protocol):
-    """Takes events. `write` must not wait for a disk or a network, and raises nothing."""
+    """Takes events. `write` must not wait for a disk or a network, and must raise nothing."""
 
     def write(self, event: AuditEvent) -> None:
         """Take an event."""
@@ -90,18 +84,13 @@ class AuditSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Makes the record of an event.
-
-    Args:
-        text: ``redacted``, ``hash`` or ``raw``.
-        redact: takes out what must not be written.
-    """
+    """Makes the record of an event; `text` is ``redacted``, ``hash`` or ``raw``."""
 
     text: str
     redact: Redact
 
     def __call__(self, event: AuditEvent) -> dict[str, Any]:
-        """Return what is written of a check, as JSON values; docs/audit-and-forensics.md names the keys."""
+        """What is written of a check, as JSON values; docs/audit-and-forensics.md names the keys."""
         result, details = event.result, event.details
         sides = event.participants
         return {
@@ -142,7 +131,6 @@ class Recorder:
         return written if written == name else self._name(canonical_name(name)) or written
 
     def _tool(self, result: PipelineResult) -> dict[str, str]:
-        """Return which call of which tool the text was of; a model named both."""
         if result.call_id is None:
             return {}
         return {"tool": self.redact(result.tool or ""), "call_id": self._name(result.call_id)}
@@ -174,7 +162,7 @@ class Recorder:
         return shown
 
     def _plain(self, value: object, depth: int = 0) -> Any:
-        """Return a value as JSON has it; what JSON lacks becomes null, or the name of its type."""
+        """A value as JSON values; what JSON lacks becomes null, or the name of its type."""
         if isinstance(value, str):
             return self.redact(str(value))
         if value is None or isinstance(value, int | float):
@@ -189,14 +177,10 @@ class Recorder:
 
 
 def gap_record(now: datetime, *, dropped: int, policy: str, unwritten: int, error: str | None) -> dict[str, Any]:
-    """Return the record of events that are missing.
+    """The record of missing events.
 
-    Args:
-        now: the present time, aware.
-        dropped: events that the full queue had no room for.
-        policy: which gave way.
-        unwritten: events that the file did not take.
-        error: why it did not.
+    `dropped` had no room in the full queue, under `policy`; `unwritten` were not taken by the file, because of
+    `error`.
     """
     return {
         "v": VERSION,
@@ -210,7 +194,7 @@ def gap_record(now: datetime, *, dropped: int, policy: str, unwritten: int, erro
 
 
 def time_text(time: datetime) -> str:
-    """Return a time as it is written: in UTC, so that it sorts as text as it does as time."""
+    """A time as it is written: in UTC, so that texts sort as times do."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -239,19 +223,16 @@ class Redact(Protocol):
     """Returns a text without what must not be written."""
 
     def __call__(self, text: str) -> str:
-        """Return it."""
+        """The text that may be written."""
 
 
 def unchanged(text: str) -> str:
-    """Return a text as it is."""
+    """A text as it is."""
     return text
 
 
 class Redactor:
-    """Replaces what guardrails find.
-
-    Args:
-        rails: guardrails that redact; each sees what those before it left.
+    """Replaces what guardrails find; each sees what those before it left.
 
     >>> from turnwise.guard.guardrail import CLEAN, Finding, Redaction
     >>> class Names(Guardrail):
@@ -271,12 +252,7 @@ class Redactor:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Self:
-        """Return the redactor of guardrails that are registered under these names.
-
-        Raises:
-            UnknownNameError: no guardrail has that name.
-            GuardError: one does not redact, or can't be built.
-        """
+        """The redactor of the guardrails that are registered under these names."""
         rails = []
         for name in names:
             factory = GUARDRAILS.get(name)
@@ -293,7 +269,7 @@ class Redactor:
         return cls(rails)
 
     def __call__(self, text: str) -> str:
-        """Return a text with what is found in it replaced; `WITHHELD` where it can't be searched."""
+        """A text with what is found in it replaced; `WITHHELD` where it can't be searched."""
         if len(text) <= _PLAIN_LONGEST and _PLAIN.issuperset(text):
             return text
         return self._known(text) if len(text) <= _SHORT else self._search(text)
@@ -311,7 +287,7 @@ class Redactor:
 
 
 def pseudonym(name: str) -> str:
-    """Return what stands for a name that must not be written: the same for the same name.
+    """What stands for a name that must not be written; the same name always gives the same.
 
     Somebody who can guess the name can check the guess.
 
@@ -323,19 +299,14 @@ def pseudonym(name: str) -> str:
 
 
 def private_name(name: str, redact: Redact) -> str:
-    """Return the name of a person, session or conversation as it may be written.
-
-    Args:
-        name: the name.
-        redact: says whether there is anything in it that must not be.
-    """
+    """The name of a person, session or conversation as it may be written: itself, or its pseudonym."""
     if _is_made_up(name) or redact(name) == name:
         return name
     return pseudonym(name)
 
 
 def _is_made_up(name: str) -> bool:
-    """Tell whether a name is an id that a program made, whose digits mean nothing: a UUID or SHA-256."""
+    """Whether a name is an id that a program made, whose digits mean nothing: a UUID, or 32 or 64 hex digits."""
     parts = name.split("-")
     if len(parts) == 1:
         return len(name) in _HEX_LENGTHS and _HEX.issuperset(name)

@@ -1,4 +1,4 @@
-"""What may be set of the audit."""
+"""The settings of the audit."""
 
 from __future__ import annotations
 
@@ -28,24 +28,22 @@ class AuditSettings:
     """Where checks are written, and how.
 
     Args:
-        path: the file; made where it is not there, readable by its owner alone. Of a store a URL will do as well,
-            such as ``postgresql://guard@server/audit``.
-        sink: ``jsonl`` for a file of JSON lines, ``store`` for the table ``audit_events`` of a turnwise store.
+        path: the file; made where there is none, readable by its owner alone. For a store also a URL, such as
+            ``postgresql://guard@server/audit``.
+        sink: ``jsonl`` for a JSON Lines file, ``store`` for the table ``audit_events`` of a turnwise store.
         text: ``redacted`` writes texts with personal data and secrets replaced; ``hash`` only their SHA-256, from
             which a short text can be guessed; ``raw`` writes everything as it is, reasons and names as well.
-        redact: guardrails whose recognisers say what is to be replaced, in this order.
-        when_full: what gives way when the writer can't keep up: ``drop_oldest`` or ``drop_newest`` event, or
-            ``block``: the check waits. What is dropped is counted, and the count is written.
-        queue: events that may wait to be written, at least 1.
+        redact: guardrails that find what is to be replaced, in this order.
+        when_full: what gives way when the writer can't keep up: the ``drop_oldest`` or ``drop_newest`` event, or
+            ``block``: the check waits. Dropped events are counted, and the count is written.
+        queue: events that may wait, at least 1.
         queue_characters: characters of their texts together, at least 1.
-        block_seconds: seconds that a check waits at most with ``block``, above 0; then the newest is dropped.
-        fsync: whether to wait for the disk after every batch, so that a loss of power loses no written event.
-        keep_days: days after which the personal parts of an event are erased, above 0: with the first event that
-            is written after the start, and then once a day; ``turnwise guard expire`` does the same at once. None
-            for never.
-
-    Raises:
-        GuardError: a value out of range.
+        block_seconds: how long a check waits at most with ``block``, above 0, at most 60; then the newest
+            event is dropped.
+        fsync: whether to wait for the disk after every batch, so that a power cut loses no written event.
+        keep_days: age in days, above 0, at which the personal parts of an event are erased: with
+            the first event written after the start, and then once a day; ``turnwise guard expire`` does it at
+            once. None for never.
     """
 
     path: str
@@ -75,15 +73,7 @@ class AuditSettings:
             raise GuardError("redact is empty; name guardrails that redact, or set text to raw")
 
     def open(self, clock: Clock = utc_now) -> AuditWriter:
-        """Return the audit, open.
-
-        Args:
-            clock: gives the present time, aware; for events of the audit itself.
-
-        Raises:
-            GuardError: the file can't be written, or what redacts can't be built.
-            StoreError: the store can't be opened.
-        """
+        """Open the audit; `clock` times the audit's own events."""
         from turnwise.guard.audit.record import Recorder, Redactor, unchanged
         from turnwise.guard.audit.writer import AuditWriter
 
@@ -101,7 +91,7 @@ class AuditSettings:
         )
 
     def _shown(self) -> str:
-        """Return where it is written, without a password."""
+        """Where it is written, without a password."""
         if self.sink == "jsonl":
             return self.path
         from turnwise.store import shown_location

@@ -1,4 +1,4 @@
-"""An audit in the table of a store; and an audit wherever it is: verified, or with texts of it erased."""
+"""An audit in the table of a store; and verifying and erasing any audit, in a file or a store."""
 
 from __future__ import annotations
 
@@ -28,13 +28,7 @@ _SERVERS: Final = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
 
 class StoreSink:
-    """Appends records to the table ``audit_events`` of a store; each batch is durable when it is appended.
-
-    Args:
-        location: the store.
-        create: whether it is made where there is none.
-        clock: gives the present time, aware.
-    """
+    """Appends records to the table ``audit_events`` of a store; each batch is durable when it is appended."""
 
     def __init__(self, location: str, clock: Clock = utc_now, *, create: bool = True) -> None:
         from turnwise.store import Store
@@ -48,7 +42,7 @@ class StoreSink:
         self._store.audit.append(records, lambda last: self._sealed(records, last))
 
     def erase(self, wanted: Wanted, why: str) -> Erased:
-        """Erase the personal parts of events, and append that it was; see `turnwise.store.AuditLog.rewrite`."""
+        """Erase personal parts, and append an event that says so; see `turnwise.store.AuditLog.rewrite`."""
         erasing = Erasing(wanted, why, self._clock())
         count, unreached = self._store.audit.rewrite(
             erasing.left_of, lambda last: self._sealed([erasing.event()], last)
@@ -68,24 +62,18 @@ class StoreSink:
         return reader.end(self._store.location)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._store.close()
 
 
 def verify_audit(location: str | Path, *, expected: str | None = None, first: int = 1) -> Verification:
-    """Return where the chain of an audit breaks, if it does.
+    """Where the chain of an audit breaks, if it does.
 
-    Of a file the files that rotation moved away are part of the chain: beside it, with its name and more. With the
-    environment variable ``TURNWISE_AUDIT_KEY`` hashes have to be made with that key.
+    Files that rotation moved away are part of a file's chain: those beside it whose names begin like its own.
+    Where the environment variable ``TURNWISE_AUDIT_KEY`` is set, hashes have to be made with that key.
 
-    Args:
-        location: as for `read_audit`.
-        expected: a hash that has to be in the chain, such as the head of an earlier verification; None for none.
-        first: number of the first event, where files with earlier ones were deleted.
-
-    Raises:
-        GuardError: it can't be read.
-        StoreError: the store can't be opened.
+    `location` is as for `read_audit`; `expected` a hash that has to occur in the chain, such as the head of an
+    earlier verification; `first` the number of the first event, where files with earlier ones were deleted.
     """
     place = audit_at(location)
     if isinstance(place, Path):
@@ -101,29 +89,14 @@ def verify_audit(location: str | Path, *, expected: str | None = None, first: in
 
 
 def erase_audit(location: str | Path, wanted: Wanted, why: str, clock: Clock = utc_now) -> Erased:
-    """Erase the personal parts of events of an audit, and append an event that says so.
-
-    Args:
-        location: as for `read_audit`.
-        wanted: tells which.
-        why: what the event says of it.
-        clock: gives the present time, aware.
-
-    Raises:
-        GuardError: it can't be read or written.
-        StoreError: the same of a store.
-    """
+    """Erase the personal parts of the wanted events of an audit; an event appended to it says so, and `why`."""
     place = audit_at(location)
     sink = JsonLinesSink(place, clock=clock) if isinstance(place, Path) else StoreSink(place, clock, create=False)
     return erase_in(sink, str(location), wanted, why)
 
 
 def audit_at(location: str | Path) -> Path | str:
-    """Return the file of an audit, or the location of the store that has it.
-
-    Raises:
-        GuardError: there is no such file.
-    """
+    """The file of an audit, or the location of the store that has it; an SQLite file is a store."""
     if str(location).startswith(_SERVERS):
         return str(location)
     try:

@@ -1,4 +1,4 @@
-"""The audit off the hot path: checks hand over their event, and one thread writes."""
+"""The writer of the audit: checks hand over their events, and a thread writes them."""
 
 from __future__ import annotations
 
@@ -31,28 +31,17 @@ class RecordSink(Protocol):
     """Takes records; may wait for a disk, and may fail."""
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Append records; an exception means that it is not known to have all of them."""
+        """Append records; after an exception it is not known whether it has all of them."""
 
     def erase(self, wanted: Wanted, why: str) -> Erased:
-        """Erase the personal parts of events, and append that it was."""
+        """Erase the personal parts of events, and append an event that says so."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close what it holds open."""
 
 
 def erase_in(sink: RecordSink, name: str, wanted: Wanted, why: str) -> Erased:
-    """Erase the personal parts of events in a sink, and close it.
-
-    Args:
-        sink: the sink.
-        name: what the audit is called.
-        wanted: tells which events.
-        why: what the event that tells of it says.
-
-    Raises:
-        GuardError: it can't be read or written.
-        StoreError: the same of a store.
-    """
+    """Erase the personal parts of the wanted events in a sink, and close it."""
     try:
         return sink.erase(wanted, why)
     except OSError as error:
@@ -63,17 +52,11 @@ def erase_in(sink: RecordSink, name: str, wanted: Wanted, why: str) -> Erased:
 
 @dataclass(frozen=True, slots=True)
 class AuditStatus:
-    """How an audit fares.
+    """How an audit is doing.
 
-    Args:
-        path: where it writes.
-        written: events that are written.
-        waiting: events that wait to be.
-        dropped: events that the full queue had no room for.
-        unwritten: events that the file did not take.
-        failing: whether the last batch failed.
-        error: the last failure; None before the first.
-        closed: whether it takes no more events.
+    Events: `written`; `waiting` in the queue; `dropped`, as the full queue had no room; `unwritten`, as the file
+    did not take them. `failing`: the last batch failed; `error` is the last failure, None before any. `closed`:
+    it takes no more events.
     """
 
     path: str
@@ -90,26 +73,16 @@ class AuditWriter:
     """An `AuditSink` that writes in a thread of its own.
 
     `write` puts the event into a bounded queue, which takes microseconds. The thread makes the records, redacts
-    and writes them. A file that fails breaks no check: what it did not take is counted in `status`, told once to
-    the logger ``turnwise.guard.audit``, and written as an event of the kind ``gap`` as soon as it takes events
+    and writes them. A file that fails breaks no check: what it did not take is counted in `status`, logged once
+    by ``turnwise.guard.audit``, and written as an event of the kind ``gap`` as soon as the file takes events
     again. The same goes for what a full queue dropped.
 
-    What waits is written when the writer is closed, dropped, or the interpreter ends. After a fork the child has a
-    queue, thread and open file of its own, and what waited is written by the parent alone.
+    What waits is written when the writer is closed or collected, or when the interpreter ends. After a fork the
+    child has a queue, thread and open file of its own, and what waited is written by the parent alone.
 
-    Args:
-        open_sink: opens where records go; called here, and again in a forked child.
-        record: makes the record of an event, in the thread.
-        path: where it writes, for messages.
-        clock: gives the present time, aware.
-        when_full: ``block``, ``drop_oldest`` or ``drop_newest``.
-        most: events that may wait.
-        characters: characters of their texts together.
-        block_seconds: seconds that `write` waits at most with ``block``.
-        keep: the age at which personal parts of events are erased; None for never.
-
-    Raises:
-        TurnwiseError: what `open_sink` raises.
+    `open_sink` is called at once, and again in a forked child; `record` runs in the thread; `path` is for
+    messages; `keep` is the age at which personal parts are erased, None for never; for the bounds see
+    `EventQueue`.
     """
 
     def __init__(
@@ -149,39 +122,22 @@ class AuditWriter:
         self._work.put(event)
 
     def flush(self, timeout: float = CLOSE_SECONDS) -> bool:
-        """Wait until every event so far is written, dropped or given up; return whether that came about in time.
-
-        Args:
-            timeout: seconds.
-        """
+        """Wait until every event so far is written, dropped or given up; returns whether it was in time."""
         return self._work.flush(timeout)
 
     def erase(self, wanted: Wanted, why: str) -> Erased:
-        """Erase the personal parts of events, and append an event that says so; what waits is written before.
-
-        Args:
-            wanted: tells which events.
-            why: what that event says of it.
-
-        Raises:
-            GuardError: the file can't be written.
-            StoreError: the same of a store.
-        """
+        """Write what waits, erase the personal parts of the wanted events, and append an event that says so."""
         if not self.flush():
             raise GuardError(f"the audit {self._path} does not take what waits to be written; nothing was erased")
         return erase_in(self._open_sink(), self._path, wanted, why)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Write what waits, and close. Closing twice is harmless.
-
-        Args:
-            timeout: seconds that it waits at most; what is not written then is counted as unwritten and told.
-        """
+        """Write what waits, and close; after `timeout` seconds the rest is logged as lost."""
         self._work.close(timeout)
 
     @property
     def status(self) -> AuditStatus:
-        """How it fares at this moment."""
+        """How the audit is doing now."""
         return self._work.status
 
     def _start(self, sink: RecordSink | None) -> None:
@@ -284,7 +240,7 @@ class _Work:
                 self._fail(error, 0)
 
     def _write(self, events: Sequence[AuditEvent]) -> None:
-        """Write events, after a gap that is not told of yet."""
+        """Write events, after a gap that has not been told yet."""
         records, broken = [], 0
         for event in events:
             try:
@@ -321,7 +277,7 @@ class _Work:
             _LOG.warning("%s takes events again; %d were not written", self._path, unwritten)
 
     def _erase_old(self, sink: RecordSink) -> None:
-        """Erase the texts of events that are past their time, once a day."""
+        """Erase the personal parts of events that are past their time, once a day."""
         if self._keep is None:
             return
         now = self._clock()

@@ -1,4 +1,4 @@
-"""What happened in a conversation under guard: who was blocked when, by what, and where it began to drift."""
+"""What happened in a conversation under guard: what was blocked when and by what, and where drift began."""
 
 from turnwise.guard.forensics.analysis import analyze_conversation_forensics, in_words
 from turnwise.guard.forensics.page import forensics_page

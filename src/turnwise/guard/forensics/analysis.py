@@ -31,13 +31,13 @@ _COUNTED = {
 def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = False) -> dict[str, Any]:
     """Return what happened in a conversation, as JSON values.
 
-    It reads what the guard kept with the conversation, live or back from JSON. Texts are no part of it unless they
+    It reads what the guard kept with the conversation, live or back from JSON. Texts are left out unless they
     are asked for.
 
     Args:
-        conversation: the conversation; one that no guard looked at has turns and times alone.
-        texts: whether ``prompt`` and ``response`` of the timeline are the texts as they are kept, redacted where a
-            guardrail redacts; otherwise they are null.
+        conversation: the conversation; one that no guard looked at has only turns and times.
+        texts: whether the timeline has ``prompt`` and ``response`` as the conversation keeps them, redacted where
+            a guardrail redacts; otherwise they are null.
 
     Returns:
         - ``conversation_id``, ``participants``, ``model_info``;
@@ -45,7 +45,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``totals``: ``turns``, ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
           ``output_checks``, ``tool_call_checks`` and ``tool_result_checks``; ``blocked_turns``, ``warned_turns``,
           ``failures`` of guardrails, ``not_read``: texts in languages that a guardrail's observer does not read,
-          counted by guardrail, ``rate_limited`` prompts;
+          once per guardrail, ``rate_limited`` prompts;
         - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``,
           ``output``, ``tool_call`` and ``tool_result``. A text that one guardrail blocked and another warned of is
           in both;
@@ -53,7 +53,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
           ``not_read``, ``firings``, ``blocks``, ``warnings``, ``logged``, ``redactions`` by kind,
           ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under
           ``input``, ``output``, ``tool_call`` and ``tool_result``;
-        - ``timeline``: one entry for each check and each rate-limit event, in order of time; of a call or result
+        - ``timeline``: an entry for each check and each rate-limit event, in order of time; for a call or result
           of a tool with ``tool``, its name, and ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
@@ -65,7 +65,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
           ``listener_type``, ``pipeline_type``, ``prompt`` and ``response``.
 
     Raises:
-        GuardMetadataError: what the guard kept was changed, so that it can't be read; the message says where.
+        GuardMetadataError: what the guard kept was changed and can't be read any more; the message says where.
 
     >>> chat = Conversation.from_turns([("Hello", "Hi")], conversation_id="c1")
     >>> found = analyze_conversation_forensics(chat)
@@ -211,7 +211,7 @@ def _text(time: datetime | None) -> str | None:
 
 
 def _guardrails(checks: Iterable[KeptCheck]) -> dict[str, dict[str, Any]]:
-    """Return by guardrail how often it ran and what came of it, both sides together and each apart."""
+    """By guardrail, how often it ran and what came of it: for all kinds of text together, and for each alone."""
     seen: dict[str, dict[str, list[tuple[int, Detail]]]] = {}
     for check in checks:
         for name, detail in check.details.items():
@@ -246,7 +246,7 @@ def _counts(details: list[tuple[int, Detail]]) -> dict[str, Any]:
 
 
 def in_words(analysis: Mapping[str, Any]) -> list[str]:
-    """Return what an analysis found, a sentence each, the gravest first.
+    """Return what an analysis found, as sentences, the gravest first.
 
     Args:
         analysis: what `analyze_conversation_forensics` gave.
@@ -311,7 +311,7 @@ def _drift(drift: Mapping[str, Any]) -> str:
 
 
 def _listed(turns: Sequence[int]) -> str:
-    """Return numbers of turns with neighbours joined.
+    """Numbers of turns, with runs of them joined.
 
     >>> _listed([1, 2, 3, 7])
     'turns 1–3, 7'

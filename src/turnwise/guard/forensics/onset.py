@@ -21,13 +21,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class DriftPoint:
-    """What a drift guardrail said of one side of a turn.
-
-    Args:
-        turn: number of the turn.
-        side: ``input`` or ``output``.
-        kept: what it kept.
-    """
+    """What a drift guardrail kept of one side of a turn, ``input`` or ``output``."""
 
     turn: int
     side: str
@@ -35,10 +29,9 @@ class DriftPoint:
 
 
 def drift_points(checks: Iterable[KeptCheck]) -> dict[str, list[DriftPoint]]:
-    """Return by drift guardrail what it said, turn by turn; of the responder's texts under a name of their own.
+    """What each drift guardrail kept, turn by turn.
 
-    Raises:
-        GuardMetadataError: what one kept can't be read.
+    Trajectories of the responder's texts have names of their own, such as ``drift (responder)``.
     """
     found: dict[str, list[DriftPoint]] = {}
     for check in checks:
@@ -49,12 +42,7 @@ def drift_points(checks: Iterable[KeptCheck]) -> dict[str, list[DriftPoint]]:
 
 
 def drift_summary(name: str, points: Sequence[DriftPoint]) -> dict[str, Any]:
-    """Return what a drift guardrail saw of a conversation, as JSON values.
-
-    Args:
-        name: the guardrail.
-        points: what it kept, turn by turn; at least one.
-    """
+    """What a drift guardrail saw of a conversation, as JSON values; needs at least one point."""
     last = points[-1].kept
     return {
         "guardrail": name,
@@ -71,14 +59,10 @@ def drift_summary(name: str, points: Sequence[DriftPoint]) -> dict[str, Any]:
 
 
 def began(points: Sequence[DriftPoint]) -> dict[str, Any] | None:
-    """Return where drift began: its turn, the alarm or peak that it led to, and how that was found.
+    """Where drift began: its turn, the alarm or peak that it led to, and how that was found (`METHOD`).
 
-    A cumulative sum is zero before the first turn, so one that rises from the start began at turn 1. Where no
-    alarm was given, the same is told of the highest score, which need not mean anything; None where the score
-    never rose.
-
-    Args:
-        points: what a drift guardrail kept, turn by turn.
+    A cumulative sum is zero before the first turn, so one that rises from the start began at turn 1. Without an
+    alarm the same is told of the highest score, which need not mean anything; None where the score never rose.
 
     >>> def at(turn, score, active=False):
     ...     return DriftPoint(turn, "input", KeptDrift("cusum", score, 0.5, None, active, {}))

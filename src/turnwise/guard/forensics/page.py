@@ -42,7 +42,7 @@ _SHOWN = 4_000
 
 
 def forensics_page(conversation: Conversation, analysis: Mapping[str, Any]) -> str:
-    """Return the page of an analysis, with the texts of the conversation in it.
+    """Return the page of an analysis as HTML, with the texts of the conversation in it.
 
     Anybody may have written those texts and names: all are escaped, and the page forbids scripts and requests.
 
@@ -136,7 +136,7 @@ def _when(entry: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def told_side(entry: Mapping[str, Any]) -> str:
-    """Return which text an entry of a timeline is about; of a tool's with its name.
+    """Which text an entry of a timeline is about, with the name of the tool where it is a tool's.
 
     >>> told_side({"side": "tool_result", "tool": "weather"})
     'tool_result (weather)'
@@ -202,12 +202,12 @@ def _table(
 
 
 def _time(time: str | None) -> str:
-    """Return a time in UTC as people write it; nothing for None."""
+    """A time in UTC as people write it; empty for None."""
     return f"{time[:19].replace('T', ' ')} UTC" if time else ""
 
 
 def _text(text: object) -> str:
-    """Return a text as HTML shows it; half a surrogate pair, which no file takes, as its code point."""
+    """A text, escaped for HTML; half a surrogate pair, which no file takes, becomes its code point."""
     return html.escape(str(text).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0"))
 
 
@@ -220,19 +220,12 @@ _NAMESPACE = LinearRegex(r'\sxmlns(?::\w+)?="[^"]*"')
 
 
 def can_draw() -> bool:
-    """Return whether what draws charts is installed."""
+    """Whether the packages that draw charts are installed."""
     return all(find_spec(package) is not None for package in ("altair", "vl_convert"))
 
 
 def drawings(analysis: Mapping[str, Any]) -> dict[str, str | ChartError]:
-    """Return the charts that an analysis has data for, as SVG that stands in a page, by heading.
-
-    Args:
-        analysis: what `analyze_conversation_forensics` gave.
-
-    Returns:
-        The charts; of one that can't be drawn, why.
-    """
+    """The charts that an analysis has data for, by heading: as SVG for a page, or why one failed."""
     found = {}
     if any(point["scores"] for point in analysis["trajectory"]):
         found["Trajectory"] = _trajectory_drawing(analysis)
@@ -326,7 +319,7 @@ def _turn_axis(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _inputs(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return one point a turn: of the prompt, where both sides were scored."""
+    """One point a turn: the prompt's, where both sides were scored."""
     by_turn: dict[int, Mapping[str, Any]] = {}
     for point in points:
         by_turn.setdefault(point["turn"], point)
@@ -334,7 +327,7 @@ def _inputs(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _latest(stances: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return one stance a turn: the last."""
+    """One stance a turn: the last."""
     return list({one["turn"]: one for one in stances}.values())
 
 

@@ -23,9 +23,11 @@ _MOST: Final = 64 * 1024**2
 def recorded(file: str | Path) -> Iterator[Sequence | BadRecord] | None:
     """Return the conversations of an audit, or of a file of conversations as JSON; None for another file.
 
+    What can't be read comes as a `BadRecord`.
+
     Args:
-        file: JSON lines as an audit writes them, or conversations as `Conversation.to_dict` gives them: one, or
-            one a line. Keys of an audit that are not known are passed over.
+        file: JSON Lines as an audit writes them, or conversations as `Conversation.to_dict` gives them: a single
+            one, or one a line. Unknown keys of an audit are passed over.
     """
     path = Path(file)
     if not path.is_file():
@@ -66,7 +68,7 @@ def _conversations(lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence | Ba
 
 
 def _audited(lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence | BadRecord]:
-    """Yield the conversations of an audit in the order in which they began, after what can't be read."""
+    """The conversations of an audit in the order in which they began, after the lines that can't be read."""
     found: dict[tuple[str, str], list[tuple[int, Mapping[str, Any]]]] = {}
     for number, line in lines:
         event = _json(line)
@@ -84,7 +86,7 @@ def _audited(lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence | BadRecor
 
 
 def _spoken(name: str, events: list[tuple[int, Mapping[str, Any]]]) -> Sequence | BadRecord:
-    """Return the conversation that was checked; turns are counted anew, since an audit may begin in between."""
+    """The conversation that was checked; turns are counted anew, since an audit may begin in the middle of one."""
     sides = events[0][1].get("participants") or {}
     chat = Conversation(
         conversation_id=name or None, participants={key: sides[key] for key in FIELDS if key in sides}
@@ -101,7 +103,7 @@ def _spoken(name: str, events: list[tuple[int, Mapping[str, Any]]]) -> Sequence 
 
 
 def _said(chat: Conversation, event: Mapping[str, Any], turn: int | None) -> int:
-    """Take a text of an audit into a conversation, and return its turn."""
+    """Add a text of an audit to a conversation; returns the number of its turn."""
     text, side, time = event.get("text"), event["side"], datetime.fromisoformat(event["time"])
     if text is None:
         raise ConversationError("the audit holds no text of it; replay needs one with text: redacted, or raw")

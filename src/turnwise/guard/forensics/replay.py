@@ -1,4 +1,4 @@
-"""A conversation that already happened, put through a pipeline as if it happened now."""
+"""A conversation of the past, put through a pipeline as if it happened now."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from turnwise.guard.request import RESERVED
 
 
 def replay_pipeline(config: Config) -> GuardrailPipeline:
-    """Return a pipeline for texts of the past: without rate limits, audit and state, which are about live ones.
-
-    Args:
-        config: the configuration.
+    """Return a pipeline for texts of the past: without rate limits, audit and state, which are for live ones.
 
     Raises:
         GuardError: a guardrail can't be built.
@@ -30,9 +27,9 @@ def replay_pipeline(config: Config) -> GuardrailPipeline:
 def checks_of(
     pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
 ) -> Iterator[tuple[Conversation, PipelineResult]]:
-    """Check a conversation turn by turn; yield each result once it is there, with the copy that has the checks.
+    """Check a conversation turn by turn; yield each result as it comes, with the copy that carries the checks.
 
-    Arguments and order as for `check_again`.
+    Arguments and order are those of `check_again`.
     """
     now = utc_now()
     copy = Conversation(**_about(conversation), clock=lambda: now)
@@ -58,18 +55,18 @@ def check_again(
 ) -> tuple[Conversation, list[PipelineResult]]:
     """Check a conversation turn by turn; return a copy that carries the checks, and their results in order.
 
-    Of a turn the prompt is checked, then calls and results of tools in order, then the response, with which goes
-    what was said beside the calls. Every turn is checked, also after a blocked one: what was said stays said.
-    A turn without a time has the present one in the copy, since a live turn has a time.
+    In each turn the prompt is checked, then calls and results of tools in order, then the response, together
+    with what was said beside the calls. Every turn is checked, also after a blocked one: what was said stays
+    said. A turn without a time gets the present one in the copy, since a live turn has a time.
 
     Args:
         pipeline: the pipeline.
         conversation: the conversation; it is not changed.
-        session_id: its session; by default its own, so that conversations don't weigh on each other.
+        session_id: its session; by default its own, so that conversations don't affect each other.
     """
     copy = Conversation(**_about(conversation))
     results = []
-    for copy, result in checks_of(pipeline, conversation, session_id):  # noqa: B007 - the copy grows, and is returned
+    for copy, result in checks_of(pipeline, conversation, session_id):  # noqa: B007 - the copy is returned
         results.append(result)
     return copy, results
 
@@ -77,7 +74,7 @@ def check_again(
 def _tools_again(
     pipeline: GuardrailPipeline, turn: Turn, copy: Conversation, session: str
 ) -> Iterator[PipelineResult]:
-    """Check the calls and results of a turn, which its copy has with its messages."""
+    """Check the calls and results of a turn, which the copy has with its messages."""
     for step in turn.tool_steps:
         if isinstance(step, ToolCall):
             yield pipeline.check_tool_call(
@@ -102,7 +99,7 @@ def _tools_again(
 def replay(
     pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
 ) -> tuple[Conversation, list[PipelineResult]]:
-    """Check a conversation as `check_again` does; its turns keep their times, and have none where none is known.
+    """Check a conversation as `check_again` does; its turns keep their times, or go without one.
 
     >>> chat = Conversation.from_turns([("Hello", "Hi there")], conversation_id="c1")
     >>> pipeline = GuardrailPipeline({"guardrails": [{"length": {"max_characters": 6}}]})

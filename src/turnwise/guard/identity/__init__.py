@@ -1,1 +1,1 @@
-"""Which conversation a list of messages is of: a chain of digests, and what a store knows of each."""
+"""Which conversation a list of messages belongs to: a chain of digests, and what a store knows of each."""

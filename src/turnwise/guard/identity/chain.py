@@ -1,4 +1,4 @@
-"""Messages as links of a chain: each digest stands for a message and all that were before it."""
+"""Messages as links of a chain: each digest stands for a message and all messages before it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,7 @@ _NOTED: Final = 5
 
 
 class View(NamedTuple):
-    """How a caller keeps what a guardrail redacts.
-
-    Args:
-        sent: whether what goes to the model stands as it was sent, else as it went on.
-        said: the same for what the model said.
-    """
+    """Whether a caller keeps texts `sent` to the model, and texts `said` by it, as they were before redaction."""
 
     sent: bool
     said: bool
@@ -44,11 +39,9 @@ VIEWS: Final = (View(True, True), View(False, False), View(True, False), View(Fa
 class Said:
     """What one message says, as far as it counts for the chain.
 
-    Args:
-        role: who it is from.
-        texts: what is checked of it, in the order of the checks: results of tools, text, arguments of calls.
-        rest: names of the tools it calls, its own name, and a digest of what nobody reads, such as images.
-        place: its index in the list.
+    `texts` are what is checked of it, in the order of the checks: results of tools, text, arguments of calls.
+    `rest` holds the names of the tools it calls, its own name, ``text`` where it has one, and a digest of what
+    nobody reads, such as images. `place` is its index in the list.
     """
 
     role: str
@@ -67,16 +60,11 @@ class Said:
         return self.role == Role.USER and "text" in self.rest
 
     def steps(self) -> int:
-        """Return how many calls and results of tools it holds."""
+        """How many calls and results of tools it holds."""
         return len(self.texts) - ("text" in self.rest)
 
     def after(self, before: str, texts: Iterable[str] | None = None) -> str:
-        """Return its digest after another one.
-
-        Args:
-            before: the digest of what is before it.
-            texts: what stands in place of its texts, such as redacted ones.
-        """
+        """Its digest after the digest `before`; `texts` stand in for its own, such as redacted ones."""
         told = self.texts if texts is None else tuple(texts)
         plain = [_plain(text) if self.by_model else text for text in told]
         raw = json.dumps([before, self.role, plain, self.rest], ensure_ascii=True).encode("ascii")
@@ -84,10 +72,7 @@ class Said:
 
 
 def root_of(*scope: str) -> str:
-    """Return the digest that a chain begins with.
-
-    Args:
-        scope: what keeps it apart from others, such as the id of a conversation.
+    """The digest that a chain begins with; `scope` keeps chains apart, such as by the id of a conversation.
 
     >>> root_of("id", "chat-7") == root_of("id", "chat-8")
     False
@@ -96,7 +81,7 @@ def root_of(*scope: str) -> str:
 
 
 def chain_of(entries: Iterable[Entry]) -> list[Said]:
-    """Return what the messages of a list say; those of who runs the model are left out."""
+    """What the messages of a list say, without those of who runs the model."""
     return [_said(entry, place) for place, entry in enumerate(entries) if entry.role not in _OURS]
 
 
@@ -112,7 +97,7 @@ def _said(entry: Entry, place: int) -> Said:
 
 
 def _unread(raw: Any) -> str:
-    """Return a digest of the parts of a message that hold no text; empty where there are none."""
+    """A digest of the parts of a message that hold no text; empty where there are none."""
     content = raw.get("content")
     parts = content if isinstance(content, list) else ()
     read = (*TEXT_PARTS, "tool_use", "tool_result")
@@ -123,7 +108,7 @@ def _unread(raw: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return what a model said as it is however a client keeps it: white space around it, and in JSON, is none."""
+    """A text of the model in one form, however a client keeps it: no white space around it, or in its JSON."""
     if text[:1] == "{":
         try:
             return json.dumps(read_json(text), sort_keys=True)
@@ -135,10 +120,8 @@ def _plain(text: str) -> str:
 class Checked(NamedTuple):
     """One check of a message, as its turn keeps it.
 
-    Args:
-        kind: as what it was checked.
-        call_id: id of the call; of a text the id of the first call beside it. Empty without one.
-        time: when the check ended.
+    `call_id` is empty where there is none; a text has the id of the first call beside it. `time` is when the
+    check ended.
     """
 
     kind: str
@@ -150,18 +133,15 @@ class Checked(NamedTuple):
 class Link:
     """Where a conversation stood after a message.
 
-    Args:
-        conversation_id: the conversation; empty before the first message of a chain.
-        turn: number of the turn; 0 before the first.
-        steps: calls and results of tools in the turn up to there.
-        spoken: whether its response was given.
-        views: its digest by view.
-        checked: the checks of the message, and of results right before it; none where nobody checked it.
-        depth: messages up to there.
-        forged: how many of them are the model's and were never seen as output.
-        noted: the first of these, by index in the chain.
-        before: the name of the conversation that forks are named by.
-        clean: whether all up to there went on as it was sent: nothing was blocked, and nothing replaced.
+    - `conversation_id` is empty before the first message of a chain.
+    - `turn` is 0 before the first turn; `steps` counts calls and results of tools in the turn so far.
+    - `spoken`: the response of the turn was given.
+    - `views` are its digests, one for each of `VIEWS`.
+    - `checked`: the checks of the message, and of results right before it; none where nobody checked it.
+    - `depth` counts the messages so far, `forged` those of the model's that were never seen as output; `noted` are
+      the first of these, by index in the chain.
+    - `before` is the name of the conversation that forks are named after.
+    - `clean`: everything so far went on as it was sent; nothing was blocked or replaced.
     """
 
     conversation_id: str
@@ -178,21 +158,19 @@ class Link:
 
     @classmethod
     def root(cls, digest: str, conversation_id: str = "") -> Link:
-        """Return where a chain begins."""
+        """Where a chain begins."""
         return cls(conversation_id, 0, 0, False, (digest,) * len(VIEWS))
 
     @property
     def place(self) -> str:
-        """What names it."""
+        """The digest that names it."""
         return self.views[0]
 
     def then(self, said: Said, texts: Sequence[str] | None = None, *, seen: bool = True) -> Link:
-        """Return where the conversation stands after one more message, in the same turn or the next one.
+        """Where the conversation stands after one more message, in the same turn or the next one.
 
-        Args:
-            said: the message.
-            texts: what of it may go on, where guardrails redacted.
-            seen: whether it was checked; else one of the model's counts as never seen.
+        `texts` are what of it may go on, where guardrails redacted. One of the model's that was not checked
+        (`seen` is False) counts as never seen as output.
         """
         on = said.texts if texts is None else tuple(texts)
         views = tuple(
@@ -247,7 +225,7 @@ def _load(data: bytes, key: str, version: int) -> Link:
 
 
 def owner_of(conversation_id: str) -> str:
-    """Return what the links of a conversation are forgotten by."""
+    """What the links of a conversation are forgotten by."""
     return sha256(conversation_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 

@@ -1,4 +1,4 @@
-"""Recognises conversations by lists of messages: what of a list is known, and what is to be checked."""
+"""Recognises conversations by lists of messages: what of a list is known, and what has to be checked."""
 
 from __future__ import annotations
 
@@ -32,11 +32,8 @@ _SHOWN: Final = 5
 class ListedTexts(NamedTuple):
     """A list of messages, ready to be looked up.
 
-    Args:
-        said: what the messages say, without those of who runs the model.
-        entries: the messages that these are of.
-        first: how many of them come before those that are to be checked.
-        texts: the texts to check, in order.
+    `said` and `entries` leave out the messages of who runs the model; `first` of them come before those to
+    check; `texts` are to be checked, in order.
     """
 
     said: Sequence[Said]
@@ -46,19 +43,13 @@ class ListedTexts(NamedTuple):
 
     @classmethod
     def of(cls, entries: Sequence[Entry], first: int, texts: Sequence[LastText]) -> ListedTexts:
-        """Return a list of messages, ready to be looked up.
-
-        Args:
-            entries: the messages.
-            first: index of the first one that is to be checked.
-            texts: the texts to check.
-        """
+        """The same from all messages of a list; `first` is the index of the first one to check."""
         said = chain_of(entries)
         return cls(said, [entries[one.place] for one in said], sum(one.place < first for one in said), texts)
 
 
 class Found(NamedTuple):
-    """Where a list stands: what the record says of a retry, else the place of what is to be checked."""
+    """Where a list stands: for a retry what the record says, else the place of what is to be checked."""
 
     chat: Conversation
     retry: PipelineResult | None
@@ -69,11 +60,8 @@ class Found(NamedTuple):
 class MessageLists:
     """Finds the conversation that a list of messages continues, in a state store.
 
-    Args:
-        store: has the places by digest; see `Link`.
-        load: returns a conversation by its name, given what is held of it; None for one that is not known. By
-            default what is held.
-        before: what found them so far; the conversations that it holds are shared. None for nothing.
+    `load` gets a conversation's name and what is held of it, and gives the conversation, None for one not known;
+    by default it gives what is held. `before` found conversations so far; those that it holds are shared.
     """
 
     def __init__(
@@ -97,15 +85,9 @@ class MessageLists:
     ) -> Found:
         """Find where a list stands.
 
-        Args:
-            listed: the list.
-            conversation_id: the conversation that it is of, where the caller names one.
-            scope: what keeps lists without a name apart, such as the session.
-            after: the place that the list goes on from, as a result says it; it then begins there.
-
-        Raises:
-            StateError: the store can't be read.
-            MovedError: another check went on with the conversation meanwhile; ask again.
+        `scope` keeps lists without a name apart, such as by session; a list with `after` goes on from the place
+        that an earlier result told. Raises MovedError where another check went on with the conversation
+        meanwhile; ask again.
         """
         root = self._root(conversation_id, scope, after)
         digests = [root.place]
@@ -135,11 +117,7 @@ class MessageLists:
         return self._placed(listed, 0, root, None, conversation_id, root.depth)
 
     def is_clean(self, place: str) -> bool:
-        """Return whether all messages up to a place went on as they were sent.
-
-        Raises:
-            StateError: the store can't be read.
-        """
+        """Whether all messages up to a place went on as they were sent."""
         link = self._store.get(LINK, place)
         return link is not None and link.clean
 
@@ -148,22 +126,22 @@ class MessageLists:
         self._store.change(LINK, key, lambda _: (link, None))
 
     def lock(self, chat: Conversation) -> threading.Lock:
-        """Return what is held while a text of a conversation is checked that no store keeps."""
+        """The lock to hold while a text is checked, for a conversation that no store keeps."""
         with self._lock:
             return self._locks.setdefault(chat, threading.Lock())
 
     def held(self, conversation_id: str) -> Conversation | None:
-        """Return a conversation as it is held in memory; None for one that is not."""
+        """A conversation as it is held in memory; None for one that is not."""
         with self._lock:
             return self._held.get(conversation_id)
 
     def forget(self, conversation_id: str) -> bool:
-        """Let go of a conversation, and return whether it was held."""
+        """Let go of a conversation; returns whether it was held."""
         with self._lock:
             return self._held.pop(conversation_id, None) is not None
 
     def hold(self, chat: Conversation) -> None:
-        """Keep a conversation in memory."""
+        """Keep a conversation in memory, the least recently used giving way."""
         with self._lock:
             self._held[chat.conversation_id] = chat
             self._held.move_to_end(chat.conversation_id)
@@ -200,7 +178,7 @@ class MessageLists:
         name: str | None,
         depth: int,
     ) -> Found:
-        """Return the place after the known messages: in the same conversation, or in a fork of it."""
+        """The place after the known messages: in the same conversation, or in a fork of it."""
         first = max(known, listed.first)
         unseen, entries = listed.said[known:first], listed.entries[known:first]
         texts = listed.texts[sum(len(said.texts) for said in listed.said[listed.first : first]) :]
@@ -224,7 +202,7 @@ class MessageLists:
         )
 
     def _told_before(self, chat: Conversation, root: Link, digests: Sequence[str]) -> tuple[int, Link]:
-        """Return how much of a list a conversation says that was not told as lists, and where that ends."""
+        """How much of a list is in a conversation that did not come as lists, and where that ends."""
         links: dict[str, Link] = {}
         whole = passed = root
         for turn in chat.turns:
@@ -245,7 +223,7 @@ class MessageLists:
 def _with_known_ids(
     texts: Sequence[LastText], entries: Iterable[Entry], chat: Conversation, number: int | None
 ) -> list[LastText]:
-    """Return texts with the ids that the conversation has for their calls: an equal list may have others."""
+    """Texts with the ids that the conversation has for their calls: an equal list may have others."""
     known = () if number is None or number > chat.get_turn_count() else chat.turn(number).tool_calls
     told = (call.call_id for entry in entries for call in read_calls(entry.raw))
     same = {old: call.call_id for old, call in zip(told, known, strict=False)}
@@ -253,7 +231,7 @@ def _with_known_ids(
 
 
 def _told(link: Link, said: Sequence[Said], depth: int) -> str:
-    """Return what is told of messages that were never seen as output; of places in the list as it was sent."""
+    """What is told of messages never seen as output, with their places in the list as it was sent, from 1."""
     places = [str(said[at].place + 1) for at in (one - depth for one in link.noted) if 0 <= at < len(said)][
         :_SHOWN
     ]

@@ -20,12 +20,13 @@ _LETTERS: Final = frozenset(("Lu", "Ll", "Lt", "Lo"))
 
 
 def canonical_name(name: str) -> str:
-    """Return the form that all spellings of a name share; empty for a name that shows nothing.
+    """The form that all spellings of a name share; empty for a name that shows nothing.
 
-    It has no capitals, no characters that show nothing, and single blanks between words; digits, dashes and styled
-    letters are plain (Unicode Standard Annex 15, NFKC). Where a name mixes scripts, letters that look alike
-    (Technical Standard 39) are those of one: of Latin, or of the script in which it has letters that look like no
-    Latin one. A name in one script other than Latin stays as it is, and accents stay everywhere.
+    It has no capitals, no characters that show nothing, and single blanks between words; digits, dashes and
+    styled letters are plain (Unicode Standard Annex 15, NFKC). Where a name mixes scripts, letters that look
+    alike (Unicode Technical Standard 39) become those of one script: Latin, or the script in which it has
+    letters that look like no Latin one. A name in one script other than Latin stays as it is, and accents always
+    stay.
 
     >>> {canonical_name(name) for name in ("Victim ", "ｖictim", "vic\u200btim", "vі\u0441tim")}
     {'victim'}
@@ -47,15 +48,7 @@ UNNAMED: Final = ("", canonical_name(UNKNOWN_NAME))
 
 
 def checked_name(name: object, what: str) -> str:
-    """Return the canonical form of a name that has to be one.
-
-    Args:
-        name: the name.
-        what: how errors call it.
-
-    Raises:
-        GuardError: it is no text, or shows nothing.
-    """
+    """The canonical form of a name that must not be empty; `what` is how the error calls it."""
     canonical = canonical_name(name) if isinstance(name, str) else ""
     if not canonical:
         raise GuardError(f"{what} is {shown(name)}; use text that is not empty, or leave it out")
@@ -64,7 +57,7 @@ def checked_name(name: object, what: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _shown(character: str) -> str:
-    """Return a character in plain form, marks as they are; empty for one that shows nothing."""
+    """A character in plain form, marks as they are; empty for one that shows nothing."""
     category = unicodedata.category(character)
     if category == "Cc":
         return " " if character.isspace() else ""
@@ -75,7 +68,7 @@ def _shown(character: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _script(character: str) -> str:
-    """Return the script of a letter, as its Unicode name begins; empty for what is no letter."""
+    """The script of a letter, as its Unicode name begins; empty for what is no letter."""
     if unicodedata.category(character) not in _LETTERS:
         return ""
     return unicodedata.name(character, "?").partition(" ")[0]
@@ -87,7 +80,7 @@ def _caseless(text: str) -> str:
 
 
 def _in_one_script(text: str) -> str:
-    """Return a name with the look-alikes of all scripts as letters of one."""
+    """A name with the look-alikes of all scripts as letters of one."""
     by_case, small, back = _look_alikes()
     latin = _caseless(text.translate(by_case)).translate(small)
     left = set(map(_script, latin)) - {"", "LATIN"}
@@ -102,9 +95,9 @@ def _in_one_script(text: str) -> str:
 
 @cache
 def _look_alikes() -> tuple[dict[int, str], dict[int, str], dict[str, dict[int, str]]]:
-    """Return the Latin letter of each look-alike, by case and without; and what each Latin one is, by script.
+    """The Latin letter of each look-alike, by case and without; and each Latin letter's look-alike, by script.
 
-    Where case makes a difference, as of the Greek nu, the small letter counts without it. Latin letters with a
+    Where case makes a difference, as with the Greek nu, the small letter counts without it. Latin letters with a
     mark, such as a stroke, are other letters.
     """
     from turnwise.guard.recognisers.disguises import LATIN

@@ -1,4 +1,4 @@
-"""Where the last messages of a list stand in which conversation, and what becomes of that in a check."""
+"""Where the last messages of a list stand in a conversation, and what a check makes of that."""
 
 from __future__ import annotations
 
@@ -29,14 +29,10 @@ class MovedError(Exception):
 class Place:
     """Where texts stand that are checked one after the other, and what is before them.
 
-    Args:
-        chat: the conversation that goes on.
-        link: where it stands before messages that nobody checked.
-        unseen: messages before the checked ones that no check has seen, in order.
-        entries: the same as they came.
-        said: the checked messages, in order.
-        fresh: whether the conversation was made for this check, so that `unseen` is part of it already.
-        forged: what is told of messages of the model's that were never seen as output; empty for nothing.
+    `link` is where the conversation stands before messages that nobody checked: `unseen`, and the same as they
+    came, `entries`. `said` are the checked messages. `fresh`: the conversation was made for this check, and has
+    `unseen` already. `forged` is what is told of the model's messages that were never seen as output; empty for
+    nothing.
     """
 
     chat: Conversation
@@ -65,24 +61,23 @@ class Place:
         return None if before.spoken else before.turn or None
 
     def spoken(self, content: str) -> None:
-        """Let the checked message be a reply, of which this is the text."""
+        """Make the checked message a reply with this text."""
         self.said = (Said(str(Role.ASSISTANT), (content,), ("text",), len(self.entries)),)
 
     def called(self, name: str, arguments: str) -> PlacedText:
-        """Add the call of a tool to the reply under check, and return the place of its arguments."""
+        """Add the call of a tool to the reply under check; returns the place of its arguments."""
         said = self.said[-1]
         self.said = (replace(said, texts=(*said.texts, arguments), rest=(*said.rest, f"call:{name}")),)
         return self.text(len(said.texts))
 
     def text(self, index: int) -> PlacedText:
-        """Return the place of one of the texts under check, by its index."""
+        """The place of one of the texts under check, by its index."""
         return PlacedText(self, index)
 
     def enter(self, index: int) -> None:
-        """Take in what nobody checked, now that the conversation is up to date and no other check is under way.
+        """Take in what nobody checked, once the conversation is up to date and no other check of it is under way.
 
-        Raises:
-            MovedError: the conversation went on meanwhile.
+        Raises MovedError where the conversation went on meanwhile.
         """
         if self.fresh or index:
             return
@@ -91,12 +86,9 @@ class Place:
         absorb(self.chat, self.entries, self.link)
 
     def note(self, index: int, result: PipelineResult, change: Callable[[str, Link], object]) -> PipelineResult:
-        """Take in what a check said of a text, and note the place of a message that is all checked.
+        """Take in what a check said of a text, by its index, and note the place of a message that is all checked.
 
-        Args:
-            index: which of the texts it is.
-            result: what the check said.
-            change: is given the digests of places, and these.
+        `change` is called with the digest and the link of each place.
         """
         number = result.turn_number
         if number is None:
@@ -134,13 +126,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """One of the texts of a place.
+    """One of the texts of a place, by its index.
 
-    Args:
-        place: the place; None where the state store can't say.
-        index: which of the texts it is.
-        trouble: why the state store can't say.
-        entered: whether the conversation was brought to the place before, as that of a stream is when it opens.
+    `place` is None where the state store can't tell it, because of `trouble`. `entered`: the conversation was
+    brought to the place before, as it is when a stream opens.
     """
 
     place: Place | None
@@ -155,15 +144,15 @@ class PlacedText:
 
     @property
     def forged(self) -> str:
-        """What is told of messages that were never seen as output, of a text that goes to the model."""
+        """What is told of messages never seen as output, beside a text that goes to the model."""
         return "" if self.place is None or self.place.said[-1].by_model else self.place.forged
 
     def at(self, index: int) -> PlacedText:
-        """Return another text of the same place."""
+        """Another text of the same place."""
         return replace(self, index=index)
 
     def noted(self, run: Run, work: Work) -> Run:
-        """Run a check; the place is written with what comes of it."""
+        """Run a check; the place is written together with what comes of it."""
 
         def change(key: str, link: Link) -> None:
             work.change(LINK, key, lambda _: (link, None))

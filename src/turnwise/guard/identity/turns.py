@@ -1,4 +1,4 @@
-"""What a place means for the turns of a conversation: whether it is the latest, and what a fork has of them."""
+"""What a place means for the turns of a conversation: whether it is the latest, and which of them a fork gets."""
 
 from __future__ import annotations
 
@@ -25,15 +25,11 @@ FORKED = "forked_from"
 
 
 def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> bool:
-    """Return whether nothing of a conversation that was let through comes after a place.
+    """Whether nothing that was let through comes after a place in a conversation.
 
-    What was blocked reached nobody: a caller who leaves it out of the list goes on with the same conversation, and
-    so does one who leaves out a prompt whose reply was blocked.
-
-    Args:
-        chat: the conversation.
-        link: the place.
-        entries: messages after it that may be part of the conversation already, since `absorb` took them in.
+    What was blocked reached nobody: a caller who leaves it out of the list goes on with the same conversation,
+    and so does one who leaves out a prompt whose reply was blocked. `entries` come after the place, and may be
+    part of the conversation already, since `absorb` took them in.
     """
     if link.turn > chat.get_turn_count():
         return False
@@ -59,14 +55,10 @@ def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> 
 
 
 def absorb(chat: Conversation, entries: Iterable[Entry], link: Link, *, fresh: bool = False) -> None:
-    """Make messages that nobody checked parts of a conversation; doing it twice changes nothing.
+    """Make messages after `link` that nobody checked parts of a conversation; doing it twice changes nothing.
 
-    Args:
-        chat: the conversation.
-        entries: the messages.
-        link: the place after which they come.
-        fresh: whether the conversation was made for them; else they are of the turn at the place, which keeps a
-            response that it has.
+    `fresh`: the conversation was made for them. Otherwise they belong to the turn at the place, which keeps a
+    response that it has.
     """
     number = link.turn or None
     for entry in entries:
@@ -96,15 +88,11 @@ def _answered(chat: Conversation, text: str, number: int | None, *, fresh: bool)
 
 
 def fork(chat: Conversation | None, link: Link, entries: Sequence[Entry], name: str) -> Conversation:
-    """Return a conversation that shares the turns up to a place with another one, and goes on by itself.
+    """A conversation that shares the turns up to a place with `chat`, if there is one, and then goes its own way.
 
     Turns keep their checks and scores, so guardrails stand where they stood then and nothing is scored again.
-
-    Args:
-        chat: the other one; None where nothing is known.
-        link: the place.
-        entries: messages after it that nobody checked.
-        name: the conversation that it is named by; empty for none.
+    `entries` come after the place, checked by nobody; `name` is the conversation it is named after, empty for
+    none.
     """
     if chat is None:
         made = Conversation(conversation_id=name or None)
@@ -151,12 +139,9 @@ def _cut(turn: Turn, link: Link) -> None:
 
 
 def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
-    """Return messages with an empty one in the place of each that guardrails have read all of.
+    """Messages, with an empty one in place of each that guardrails have read completely.
 
-    Args:
-        messages: the messages.
-        result: what the check of the last ones said.
-        chat: the conversation, of which earlier ones may be part.
+    `result` is of the check of the last ones; `chat` is the conversation that earlier ones may be part of.
     """
     known = {(part.pipeline_type, part.text) for part in result.parts or (result,)}
     for turn in () if chat is None else chat.turns:
@@ -197,7 +182,7 @@ def _record(turn: Turn) -> TurnRecord | None:
 
 
 def check_of(turn: Turn, result: PipelineResult) -> Checked:
-    """Return what tells the check of a text from others of its turn."""
+    """What tells the check of a text from others of its turn."""
     kind = result.pipeline_type
     record = _find(_record(turn), kind, result.call_id or "")
     return Checked(str(kind), result.call_id or "", record.timestamp.isoformat() if record else "")
@@ -214,7 +199,7 @@ def _find(record: TurnRecord | None, kind: str, call_id: str) -> SideRecord | No
 
 
 def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
-    """Return what the checks of a message said, from the record; None where it is not there or failed."""
+    """What the checks of a message said, by the record; None where one is missing or failed."""
     if not link.checked or link.turn > chat.get_turn_count():
         return None
     turn = chat.turn(link.turn)

@@ -1,4 +1,4 @@
-"""State that survives: what a pipeline keeps of sessions, conversations and limits."""
+"""State that survives a process: what a pipeline keeps of sessions, conversations and limits."""
 
 from turnwise.guard.state.conformance import check_state_store
 from turnwise.guard.state.redis import RedisStateStore

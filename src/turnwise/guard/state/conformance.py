@@ -1,4 +1,4 @@
-"""The conformance kit of state stores: what one has to keep, wherever it keeps it."""
+"""The conformance kit of state stores: tests that any store has to pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _THREADS, _TIMES = 8, 25
 
 
 class _Tally(NamedTuple):
-    """A state to test with: a number, whether it must last, whose it is, and parts to write."""
+    """A state to test with: a number, whether it must last, whose it is, when it was used, and parts to write."""
 
     number: int
     lasting: bool = False
@@ -64,7 +64,7 @@ class Moving:
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
-        """Return the time that the hand set."""
+        """The time as it was set."""
         return self.now
 
 
@@ -83,10 +83,11 @@ def check_state_store(
     - a state that is past its time to live is not there any more, and one that must last still is.
 
     Args:
-        store: an empty store, which is closed, or what makes one without arguments, such as its class. Only one
-            that takes the keywords ``limit``, ``ttl`` and ``clock`` as well is tried at its limits: the last two.
-        again: gives a second connection to the store, or to the one that was made last, as another process would
-            open it; None for one that nobody else can open.
+        store: an empty store, which will be closed, or what makes one without arguments, such as its class. Only
+            one that also takes the keywords ``limit``, ``ttl`` and ``clock`` is tried at its limits: the last two
+            points.
+        again: opens a second connection to the store, or to the one that was made last, as another process would;
+            None for a store that nobody else can open.
 
     Raises:
         AssertionError: the store breaks the contract; the message says how.

@@ -1,4 +1,4 @@
-"""Conversations in a state store: read as others left them, and written back turn by turn."""
+"""Conversations in a state store: read as other workers left them, and written back turn by turn."""
 
 from __future__ import annotations
 
@@ -48,21 +48,19 @@ _METADATA: Final = "metadata"
 
 
 class OutrunError(Exception):
-    """Another worker was faster; what was to be written stands on turns that are not the latest any more."""
+    """Another worker was faster: what was to be written builds on turns that are no longer the latest."""
 
 
 @dataclass(slots=True, eq=False)
 class Bound:
     """A conversation of this process, and what is known of it in the store.
 
-    Args:
-        revision: revision that this process has seen; 0 for none.
-        turns: turns that the store has.
-        texts: prompt, response and number of messages of the latest turns, as the store has them.
-        metadata: metadata of the conversation as JSON, as the store has it.
-        born: which conversation of its name it is; empty for one that was not written yet.
-        begun: when it was first looked for in the store; None for not yet.
-        lock: held while a text of the conversation is checked.
+    - `revision` is the one that this process saw last, 0 for none; `turns` is how many the store has.
+    - `texts` are prompt, response and number of messages of the latest turns, and `metadata` is JSON, both as the
+      store has them.
+    - `born` tells which conversation of its name it is; empty for one that was not written yet.
+    - `begun` is when it was first looked for in the store.
+    - `lock` is held while a text of the conversation is checked.
     """
 
     revision: int = 0
@@ -77,11 +75,8 @@ class Bound:
 class Conversations:
     """Reads conversations from a state store and writes them back, turn by turn.
 
-    Args:
-        store: the store.
-        guardrails: guardrails that remember something of a conversation, by name.
-        clock: gives the present time, aware.
-        before: what read them so far with other guardrails; what it knows is shared. None for nothing.
+    `guardrails` are those that remember something of a conversation. What `before` knows, which read them so far
+    with other guardrails, is shared.
     """
 
     def __init__(
@@ -100,19 +95,14 @@ class Conversations:
         )
 
     def bound(self, conversation: Conversation) -> Bound:
-        """Return what is known of a conversation in the store."""
+        """What is known of a conversation in the store."""
         with self._lock:
             return self._bound.setdefault(conversation, Bound())
 
     def load(self, conversation_id: str, held: Conversation | None = None) -> Conversation | None:
-        """Return a conversation as it stands, in constant time; None for one that is not known.
+        """A conversation as it stands, in constant time; None for one that is not known.
 
-        Args:
-            conversation_id: its name.
-            held: the conversation as this process has it; see `GuardrailPipeline.find_conversation`.
-
-        Raises:
-            StateError: the store can't be read, or the conversation in it.
+        `held` is the conversation as this process has it; see `GuardrailPipeline.find_conversation`.
         """
         key = short_id(conversation_id)
         stored = self._store.get(STORED, key)
@@ -134,15 +124,9 @@ class Conversations:
     def follow(self, conversation: Conversation, bound: Bound, *, but: int = 0) -> None:
         """Bring a conversation up to what the store has: turns and replies of other workers, guardrail states.
 
-        Args:
-            conversation: the conversation.
-            bound: what is known of it.
-            but: a turn that stays as it is, since it is under check here; 0 for none.
-
-        Raises:
-            StateError: the store can't be read, or holds another conversation under this name.
-            ConversationError: another worker completed the turn that is under check.
-            ForgottenError: it was forgotten.
+        Turn `but` stays as it is, since it is under check here; 0 for none. Raises ConversationError where
+        another worker completed that turn, StateError also where the store has another conversation of this
+        name, and ForgottenError.
         """
         key = short_id(conversation.conversation_id)
         bound.begun = bound.begun or self._clock()
@@ -172,17 +156,9 @@ class Conversations:
     def write(self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work) -> None:
         """Write what a check made of a conversation, with all else that it changed, in one step.
 
-        Args:
-            conversation: the conversation.
-            bound: what is known of it.
-            number: the turn that was checked; None where none was.
-            owner: digest of the session.
-            work: what else the check changed.
-
-        Raises:
-            OutrunError: another worker wrote it meanwhile; nothing was written.
-            ForgottenError: it was forgotten meanwhile; nothing of it is left.
-            StateError: the store can't be written.
+        `number` is the turn that was checked, None for none; `owner` the digest of the session. Raises
+        OutrunError where another worker wrote it meanwhile; nothing was written then. Raises ForgottenError
+        where it was forgotten meanwhile; nothing of it is left then.
         """
         outline = conversation.outline
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
@@ -221,8 +197,11 @@ class Conversations:
                 raise forgotten(conversation)
 
     def _changed(self, stored: StoredConversation, bound: Bound, conversation: Conversation) -> Sequence[int]:
-        """Return the turns that have to be read: the latest of a conversation that is met here for the first time,
-        else those that others wrote since."""
+        """The turns that have to be read.
+
+        Those that others wrote since, or all where `noted` does not go back so far; of a conversation that this
+        process meets for the first time, the latest.
+        """
         turns = stored.outline.turns
         if bound.revision == 0:
             own = conversation.get_turn_count()
@@ -279,7 +258,7 @@ class Conversations:
                 guardrail.resume(conversation, unpack_part(parked, STATE_WORDS, f"{guardrail_name} in {name!r}"))
 
     def _misses(self, conversation: Conversation, stored: Mapping[int, Turn]) -> bool:
-        """Tell whether a store has some turns of a conversation and none of its own."""
+        """Whether a store has some turns of a conversation, and none that the conversation lacks."""
         return len(stored) <= conversation.get_turn_count() and all(
             _is_same(conversation, turn) for turn in stored.values()
         )
@@ -290,7 +269,7 @@ class Conversations:
 
 
 def _is_same(conversation: Conversation, stored: Turn | None) -> bool:
-    """Tell whether a turn of a conversation is the one that a store has in its place."""
+    """Whether a turn of a conversation is the one that a store has in its place."""
     if stored is None or stored.number > conversation.get_turn_count():
         return False
     own = conversation.turn(stored.number)
@@ -298,5 +277,5 @@ def _is_same(conversation: Conversation, stored: Turn | None) -> bool:
 
 
 def _told(turn: Turn) -> tuple[str, str | None, int]:
-    """Return what tells that a turn has changed since it was written."""
+    """What shows that a turn has changed since it was written."""
     return turn.prompt, turn.response, len(turn.own_metadata.get(OPENAI_KEY) or ())

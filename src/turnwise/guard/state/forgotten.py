@@ -1,4 +1,4 @@
-"""What was forgotten, by hash and without a text: who still holds it is refused."""
+"""What was forgotten, by hash and without any text, so that whoever still holds it is refused."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ FORGOTTEN: Final[StateKind[datetime]] = StateKind(
 
 
 def conversation_key(conversation_id: str) -> str:
-    """Return what a conversation that was forgotten is known by."""
+    """The key under which a forgotten conversation is noted."""
     return f"conversation:{digest_of(conversation_id)}"
 
 
 def person_key(name: str) -> str:
-    """Return what a person who was forgotten is known by, whatever the spelling of the name."""
+    """The key under which a forgotten person is noted, the same for all spellings of the name."""
     return f"person:{digest_of(short_id(canonical_name(name)))}"
 
 
 def note_forgotten(store: StateStore, keys: Iterable[str], now: datetime) -> None:
-    """Write down that something is forgotten, before it is removed."""
+    """Note that something is forgotten; call it before removing that."""
     for key in keys:
         store.change(FORGOTTEN, key, lambda before: (max(now, before or now), None))
 
 
 def forgotten_at(store: StateStore, conversation: Conversation) -> datetime | None:
-    """Return when a conversation, or one of its participants, was forgotten; None for never."""
+    """When a conversation, or one of its participants, was last forgotten; None for never."""
     keys = [conversation_key(conversation.conversation_id)]
     names = dict.fromkeys(map(canonical_name, (conversation.initiator, conversation.responder)))
     keys += [person_key(name) for name in names if name not in UNNAMED]
@@ -47,12 +47,7 @@ def forgotten_at(store: StateStore, conversation: Conversation) -> datetime | No
 
 
 def refuse_forgotten(store: StateStore, conversation: Conversation) -> None:
-    """Refuse a conversation with turns of before it was forgotten.
-
-    Raises:
-        ForgottenError: it is one.
-        StateError: the store can't be read.
-    """
+    """Raise ForgottenError for a conversation that has turns from before it was forgotten."""
     earliest = conversation.outline.earliest
     if conversation.get_turn_count():
         time = forgotten_at(store, conversation)
@@ -61,7 +56,7 @@ def refuse_forgotten(store: StateStore, conversation: Conversation) -> None:
 
 
 def forgotten(conversation: Conversation) -> ForgottenError:
-    """Return the error of a conversation that was forgotten."""
+    """The error for a conversation that was forgotten."""
     return ForgottenError(
         f"conversation {conversation.conversation_id!r} was forgotten, and this object still has its texts: "
         "let go of it, and begin a new Conversation"

@@ -1,4 +1,4 @@
-"""How a check goes where there is a state store: bring up to date, check, write in one step, or again."""
+"""How a check runs with a state store: bring the conversation up to date, check, write in one step, or again."""
 
 from __future__ import annotations
 
@@ -43,12 +43,7 @@ _ON_ERROR: Final = {
 
 
 class Begun(NamedTuple):
-    """A check that has begun: its turn is there.
-
-    Args:
-        check: the text under check.
-        run: the guardrails at work.
-    """
+    """A check that has begun: its turn is there, and its guardrails are at work in `run`."""
 
     check: Check
     run: CheckRun
@@ -64,17 +59,12 @@ Amend = Callable[[PipelineResult, Check, Detail], PipelineResult]
 class Keeper:
     """Keeps what a pipeline must not forget in a state store.
 
-    A check works on a conversation that is up to date, and keeps its changes back. In the end turn, verdict, drift
-    and session are written in one step; a process that is killed before has written nothing. Where another worker
-    wrote the conversation meanwhile, the turn is taken back and checked again after what that one added.
+    A check works on a conversation that is up to date, and keeps its changes back. In the end turn, verdict,
+    drift and session are written in one step; a process that is killed before has written nothing. Where another
+    worker wrote the conversation meanwhile, the turn is taken back and checked again after what that one added.
 
-    Args:
-        store: the store.
-        settings: whether conversations are kept, and what becomes of texts while the store is down.
-        guardrails: those that remember something of a conversation, by name.
-        limits: rate limits per key.
-        clock: gives the present time, aware.
-        before: the one whose place it takes; what is known of conversations in the same store goes on.
+    `guardrails` are those that remember something of a conversation. What `before`, whose place this takes,
+    knows of conversations in the same store goes on.
     """
 
     def __init__(
@@ -102,7 +92,7 @@ class Keeper:
         self._clock = clock
 
     def status(self, *, ask: bool = False) -> StateStatus:
-        """Return how the store does; with `ask` it is asked now, which may take as long as it waits."""
+        """How the store is doing; with `ask` it is asked now, which may take as long as the store waits."""
         if ask:
             try:
                 len(self.store)
@@ -115,7 +105,7 @@ class Keeper:
     def refuse(
         self, key: str | None, role: str | None, *, here: bool
     ) -> Generator[Any, Any, tuple[Refusal | None, StateError | None]]:
-        """Count a prompt unless a limit refuses it; return which, and what keeps it from being counted for all."""
+        """Count a prompt unless a limit refuses it; returns the refusal, and why not all workers count it."""
         now = self._clock()
         try:
             return (yield from done(lambda: self.limits.refuse(key, role, now), here=here)), None
@@ -128,14 +118,10 @@ class Keeper:
             return refusal, _as_state_error(error)
 
     def current(self, conversation_id: str, held: Conversation | None) -> Conversation | None:
-        """Return a conversation as it is now, once no check of it is under way here; None for one not known.
+        """A conversation as it is now, once no check of it is under way here; None for one not known.
 
-        Args:
-            conversation_id: its name.
-            held: the conversation as this process still has it; None for nothing.
-
-        Raises:
-            StateError: the store can't be read, or a check of it does not end.
+        `held` is the conversation as this process still has it. Raises StateError also where a check of it does
+        not end.
         """
         conversation = self.conversations.load(conversation_id, held)
         if conversation is None:
@@ -152,13 +138,8 @@ class Keeper:
     def keep(self, conversation: Conversation, owner: str) -> None:
         """Write a conversation as it is; see `GuardrailPipeline.keep_conversation`.
 
-        Args:
-            conversation: the conversation.
-            owner: digest of the session.
-
-        Raises:
-            StateError: the store can't be written.
-            ConversationError: the store has one of that name.
+        `owner` is the digest of the session. Raises ConversationError where the store has one of that
+        name.
         """
         if not self._settings.conversations:
             return
@@ -181,20 +162,14 @@ class Keeper:
         trouble: StateError | None = None,
         but: int = 0,
     ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
-        """Run a check and keep what comes of it; return its result, and whether guardrails were asked.
+        """Run a check and keep what comes of it; returns its result, and whether guardrails were asked.
 
-        Args:
-            begin: begins it.
-            amend: adds to its result that the state could not be kept.
-            conversation: the conversation.
-            owner: digest of the session; empty for one that nobody can name again, which is not kept.
-            kept: whether the conversation is kept; else only what sessions make of it is.
-            here: whether it runs in this thread; else what waits is yielded.
-            trouble: what went wrong with the store before.
-            but: the turn that is under check already; 0 where `begin` makes or chooses it.
-
-        Raises:
-            ConversationError: what `begin` raises, or another worker answered the turn meanwhile.
+        - `begin` begins it; `amend` adds to its result that the state could not be kept.
+        - `owner` is the digest of the session; empty for one that nobody can name again, which is not kept.
+        - `kept`: the conversation is kept; else only what sessions make of it.
+        - `here`: it runs in this thread; else what waits is yielded.
+        - `trouble` is what went wrong with the store before.
+        - `but` is the turn that is under check already; 0 where `begin` makes or chooses it.
         """
         bound = self.conversations.bound(conversation) if kept and self._settings.conversations else None
         if bound is None:
@@ -287,9 +262,9 @@ class Keeper:
         last: bool,
         here: bool,
     ) -> Generator[Any, Any, bool]:
-        """Write what a check changed; False where its turn was taken back, since another worker was faster.
+        """Write what a check changed; False means that its turn was taken back, as another worker was faster.
 
-        The last time it is not taken back: it stays with this process, as one of a time without a store.
+        On the last try it is not taken back: it stays with this process, as one of a time without a store.
         """
         if bound is None:
             if work.changes and owner:
@@ -326,7 +301,7 @@ class Keeper:
             pass  # nobody waits for the result, and the turn stands in this process as one that was cancelled
 
     def _without(self) -> StateStore:
-        """Return where sessions are kept while the store is down."""
+        """Where sessions are kept while the store is down."""
         return self._fallback if self._settings.when_down is WhenDown.MEMORY else MemoryStateStore()
 
     def _told(self, error: StateError) -> Detail:
@@ -348,7 +323,7 @@ class Entry:
         self._lock = lock
 
     async def arun(self, _: object) -> bool:
-        """Return whether it was entered in time."""
+        """Wait for the lock; returns whether it was taken in time."""
         for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
             if self._lock.acquire(blocking=False):
                 return True
@@ -370,7 +345,7 @@ class _Call:
 
 
 def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
-    """Call something here, or where the call goes that is yielded; return what it returns."""
+    """Call something here, or yield it to be called elsewhere; returns what the call returns."""
     if here:
         return call()
     value, error = yield _Call(call), None

@@ -1,7 +1,7 @@
-"""What a state store holds of a conversation: its outline, and turns and guardrail states as parts of their own.
+"""What a state store holds of a conversation: an outline, and each turn and guardrail state as a part of its own.
 
-A payload can't be read without the words that it was written with: these never change. Better ones get a new name
-and a new version of what is written.
+A payload can only be read with the words that it was written with, so these never change. Better words get a new
+name and a new version of what is written.
 """
 
 from __future__ import annotations
@@ -91,14 +91,12 @@ STATE_WORDS: Final = (
 class StoredConversation:
     """What a state store keeps of a conversation beside its turns.
 
-    Args:
-        data: the conversation as JSON values, without turns and metadata.
-        outline: what is to be known of its turns.
-        revision: how often it was written, from 1.
-        noted: the latest changes, oldest first: revision, and number of a turn that it wrote.
-        owner: digest of the session that it belongs to.
-        born: tells it from others of its name, before and after it was forgotten.
-        written: turns and guardrail states to be written with it; not there when it is read.
+    - `data` is the conversation as JSON values, without turns and metadata; `outline` sums up its turns.
+    - `revision` counts how often it was written, from 1; `noted` are the latest changes, oldest first: the
+      revision, and the number of a turn that it wrote.
+    - `owner` is the digest of the session that it belongs to.
+    - `born` tells it from others of its name, before and after it was forgotten.
+    - `written` are turns and guardrail states to write with it; empty when it is read.
     """
 
     data: Mapping[str, Any]
@@ -144,31 +142,22 @@ STORED: Final = StateKind(
 
 
 def name_of_turn(number: int) -> str:
-    """Return the name of a turn among the parts of its conversation."""
+    """The name of a turn among the parts of its conversation."""
     return f"turn:{number}"
 
 
 def pack_part(data: bytes, words: bytes) -> bytes:
-    """Return a part of a conversation as a payload.
-
-    Args:
-        data: the part.
-        words: what parts of its sort have in common.
-    """
+    """A part of a conversation as a payload; `words` are what parts of its sort have in common."""
     return _PART + folded(data, words)
 
 
 def pack_turn(turn: Turn) -> bytes:
-    """Return a turn with its texts and verdicts as a payload."""
+    """A turn with its texts and verdicts as a payload."""
     return pack_part(json.dumps(turn.to_dict(), separators=(",", ":")).encode("ascii"), TURN_WORDS)
 
 
 def unpack_turn(parts: Mapping[str, bytes], number: int, conversation_id: str) -> Turn:
-    """Return a turn from the parts of its conversation.
-
-    Raises:
-        StateError: it is not there, or broken.
-    """
+    """A turn from the parts of its conversation; StateError where it is missing or broken."""
     where = f"turn {number} of conversation {conversation_id!r}"
     payload = parts.get(name_of_turn(number))
     if payload is None:
@@ -185,16 +174,7 @@ def unpack_turn(parts: Mapping[str, bytes], number: int, conversation_id: str) -
 
 
 def unpack_part(payload: bytes, words: bytes, where: str) -> bytes:
-    """Return what `pack_part` was given.
-
-    Args:
-        payload: the payload.
-        words: the words that it was written with.
-        where: what it is of, for the message.
-
-    Raises:
-        StateError: it is broken, or of another version.
-    """
+    """What `pack_part` was given; `words` have to be the same, and `where` is for the error."""
     if payload[:1] != _PART:
         raise StateError(f"state store: {where} was written by another version of turnwise, or is broken")
     try:

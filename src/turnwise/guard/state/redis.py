@@ -38,9 +38,8 @@ _AT_ONCE: Final = 1_000
 class _Row(NamedTuple):
     """A state as the server has it.
 
-    Args:
-        payload: its payload; None where it is not known, or past its time.
-        token: token of its last change; empty for a state that is not there.
+    `payload` is None where the state is not known or past its time; `token` is that of its last change, empty
+    for none.
     """
 
     payload: bytes | None
@@ -48,19 +47,19 @@ class _Row(NamedTuple):
 
 
 class RedisStateStore(SharedStore):
-    """Keeps states in Redis 6 or later, or a server that speaks as it does, for workers of many machines at once.
+    """Keeps states in Redis 6 or later, or a compatible server, for workers of many machines at once.
 
-    A change is made by comparing and setting: it reads the states, and a script writes all of them in one step
-    unless one was changed meanwhile; then it is tried again. A change whose answer is lost on the way is sent
-    again once, and counts once. What was written survives the server as far as that is set to keep it
-    (``appendonly yes``). A server that was emptied is noticed by the next change of each worker, which is an
-    error; then it is used again.
+    A change is made by comparing and setting: the states are read, and a script writes all of them in one step
+    unless one was changed meanwhile; then the change is tried again. A change whose answer is lost on the way is
+    sent again once, and counts once. Whether what was written survives a restart of the server depends on the
+    server's settings (``appendonly yes``). A server that was emptied is noticed by the next change of each
+    worker, which is an error; after that it is used again.
 
     At most `limit` states are kept; the one that was changed least recently makes room. What must last, such as
-    that a session was terminated, makes none and has a limit of its own.
+    that a session was terminated, is never dropped for room and has a limit of its own.
 
-    A server that does not answer is asked again after a quarter of a second, by one thread; until then every call
-    is an error at once, so that no check waits long for a store that is down.
+    A server that does not answer is asked again after a quarter of a second, by one thread; until then every
+    call is an error at once, so that no check waits long for a store that is down.
 
     Args:
         url: ``redis://[[user]:password@]host[:port][/database]``, ``rediss://`` for TLS, or
@@ -75,7 +74,7 @@ class RedisStateStore(SharedStore):
         clock: gives the present time, aware.
 
     Raises:
-        StateError: redis-py is not installed, the URL can't be read, the server does not answer or would drop what
+        StateError: redis-py is not installed, the URL can't be read, the server does not answer or might drop what
             must last, or its keys were made by a later turnwise.
         SessionError: a bound out of its range.
     """
@@ -132,7 +131,7 @@ class RedisStateStore(SharedStore):
         """Apply several changes in one step, and return their results.
 
         Raises:
-            StateError: as for `change`; nothing is changed then, save where the answer of the server was lost.
+            StateError: as for `change`; then nothing is changed, unless the server's answer was lost.
         """
         until = time.monotonic() + self._wait
         with ExitStack() as alone:
@@ -158,7 +157,7 @@ class RedisStateStore(SharedStore):
         raise AssertionError  # it counts for ever
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
-        """Return parts of a state by name, all of them where `names` is None.
+        """Return parts of a state by name; all of them where `names` is None.
 
         Raises:
             StateError: the server can't be asked.
@@ -176,7 +175,7 @@ class RedisStateStore(SharedStore):
         return {name: part for name, part in zip(wanted, parts, strict=True) if part is not None}
 
     def remove(self, kind: StateKind[Any], key: str) -> bool:
-        """Forget a state with its parts, and return whether it was known; one that is broken as well.
+        """Forget a state with its parts, also a broken one; return whether it was known.
 
         Raises:
             StateError: the server can't be asked.
@@ -186,7 +185,7 @@ class RedisStateStore(SharedStore):
             return bool(self._remove(keys, args))
 
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
-        """Return the keys of a kind, sorted; those of one owner where it is given.
+        """Return the keys of a kind, sorted; only those of `owner` where one is given.
 
         Raises:
             StateError: the server can't be asked.
@@ -206,7 +205,7 @@ class RedisStateStore(SharedStore):
         return sorted(known)
 
     def purge(self, before: datetime) -> int:
-        """Let go of states that were not changed since a time, save what must last, and return how many.
+        """Drop states that were not changed since a time, except what must last; return how many.
 
         Raises:
             StateError: the server can't be asked.
@@ -220,7 +219,7 @@ class RedisStateStore(SharedStore):
                 return gone
 
     def scrub(self) -> tuple[str, ...]:
-        """Let the server write its append-only file anew, where it has one; return where removed states may be.
+        """Let the server rewrite its append-only file, if it has one; return where removed states may still be.
 
         Raises:
             StateError: the server can't be asked.
@@ -246,7 +245,7 @@ class RedisStateStore(SharedStore):
     # One change
 
     def _try(self, changes: Sequence[Change]) -> tuple[tuple[Any, ...], bytes]:
-        """Apply changes to what the server has now, and return the results and whether they were written."""
+        """Apply changes to what the server has now; returns their results and the answer of `CHANGE`."""
         kinds = {(change.kind.name, change.key): change.kind for change in changes}
         with self._asking():
             asked = self._client.pipeline(transaction=False)
@@ -277,7 +276,6 @@ class RedisStateStore(SharedStore):
     def _written(
         self, kind: StateKind[Any], key: str, row: _Row, state: Any, parts: dict[str, bytes], changed: bool
     ) -> list[Any]:
-        """Return what the script takes of a state."""
         if not changed:
             return [_member(kind, key), row.token, "read", "", "0", "", 0]
         mode = "anew" if row.payload is None else "write"
@@ -354,10 +352,7 @@ class RedisStateStore(SharedStore):
 
 
 def shown_url(url: str) -> str:
-    """Return the URL of a server without user, password and options.
-
-    Raises:
-        StateError: it is none of a Redis server.
+    """The URL of a server without user, password and options.
 
     >>> shown_url("redis://guard:secret@cache.example:6380/2?socket_timeout=3")
     'redis://cache.example:6380/2'
@@ -378,7 +373,7 @@ def shown_url(url: str) -> str:
 
 
 def _connected(url: str, shown: str, wait_seconds: float) -> tuple[Any, Any]:
-    """Return the library, and a client that connects when it is asked."""
+    """The library, and a client that connects at the first call."""
     try:
         import redis
         from redis.backoff import NoBackoff

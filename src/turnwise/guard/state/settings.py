@@ -1,4 +1,4 @@
-"""What may be set of the state in a configuration, and what becomes of checks while the store is down."""
+"""The settings of the state, and what becomes of checks while the store is down."""
 
 from __future__ import annotations
 
@@ -36,19 +36,16 @@ class StateSettings:
     Args:
         sqlite: the file, for workers of one machine; None where the pipeline is given a store.
         redis: the URL of a server, for workers of many machines, or ``env:NAME`` for the environment variable that
-            has it; see `RedisStateStore`. None likewise.
+            has it; see `RedisStateStore`. Only one of the two may be set.
         when_down: ``closed`` blocks texts; ``open`` checks them without what was known of session and
             conversation; ``memory`` goes on with what this process remembers by itself.
-        conversations: whether turns and verdicts are kept, for `GuardrailPipeline.load_conversation`; else
-            sessions and rate limits alone, and callers bring their conversations.
+        conversations: whether turns and verdicts are kept, for `GuardrailPipeline.load_conversation`; else only
+            sessions and rate limits are, and callers bring their conversations.
         keep_days: days that a session, a conversation or a count is kept after its last use, above 0; None for as
             long as there is room. That a session was terminated is kept until it is forgotten.
         limit: sessions, conversations and counts that are kept at most, together; at least 1.
         wait_seconds: how long a check waits for other processes or the server at most, above 0 and at most 600;
             None for 5 with a file and 1 with a server.
-
-    Raises:
-        GuardError: a value out of range.
     """
 
     sqlite: str | None = None
@@ -80,13 +77,7 @@ class StateSettings:
             raise GuardError(f"wait_seconds is {self.wait_seconds}; use seconds above 0, at most 600")
 
     def open(self, clock: Clock) -> StateStore | None:
-        """Return the store, open; None where none is named.
-
-        A server need not answer yet where checks go on without it.
-
-        Raises:
-            StateError: it can't be opened.
-        """
+        """Open the store, None where none is named; a server must answer now only with ``closed``."""
         where = self.sqlite or self.redis
         if where is None:
             return None
@@ -98,25 +89,14 @@ class StateSettings:
         return _opened("sqlite" if self.redis is None else "redis", where, settings)
 
     def at(self, where: str) -> Self:
-        """Return the same with another place where state is kept.
-
-        Args:
-            where: as for `open_state_store`.
-
-        Raises:
-            StateError: no store is known for it.
-            GuardError: a URL that can't be read.
-        """
+        """The same settings with another place for the state, named as for `open_state_store`."""
         kind, place = store_of(where)
         sqlite, redis = (place, None) if kind == "sqlite" else (None, place)
         return replace(self, sqlite=sqlite, redis=redis)
 
 
 def store_of(where: str) -> tuple[Literal["sqlite", "redis"], str]:
-    """Return which store a user names, and its file or URL; see `open_state_store`.
-
-    Raises:
-        StateError: none is known for it.
+    """Which store a user names, and its file or URL; see `open_state_store`.
 
     >>> store_of("sqlite:////var/lib/guard.db"), store_of("redis://cache.example")
     (('sqlite', '/var/lib/guard.db'), ('redis', 'redis://cache.example'))
@@ -135,7 +115,7 @@ def store_of(where: str) -> tuple[Literal["sqlite", "redis"], str]:
 
 
 class StoreLimits(TypedDict, total=False):
-    """What may be set of either state store; see `turnwise.guard.SqliteStateStore`."""
+    """The settings that both state stores take; see `turnwise.guard.SqliteStateStore`."""
 
     limit: int
     ended_limit: int
@@ -146,7 +126,7 @@ class StoreLimits(TypedDict, total=False):
 
 
 def open_state_store(where: str, **settings: Unpack[StoreLimits]) -> SqliteStateStore | RedisStateStore:
-    """Open a state store by what a user names it.
+    """Open a state store by the name that a user gives it.
 
     Args:
         where: the URL of a Redis server, with ``redis:``, ``rediss:`` or ``unix:``; ``env:NAME`` for the
@@ -173,7 +153,7 @@ def _opened(kind: str, place: str, settings: Mapping[str, Any]) -> SqliteStateSt
 
 
 def _url(given: str) -> str:
-    """Return the URL that was given, or that the environment has."""
+    """The URL as it was given, or from the environment variable that was named."""
     if not given.startswith(_NAMED):
         return given
     name = given.removeprefix(_NAMED)

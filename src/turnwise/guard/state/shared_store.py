@@ -1,4 +1,4 @@
-"""What state stores have in common that processes share."""
+"""What state stores that several processes share have in common."""
 
 from __future__ import annotations
 
@@ -16,20 +16,9 @@ Result = TypeVar("Result")
 
 
 class SharedStore(ABC):
-    """The bounds of a store, and what does not depend on where it keeps states.
+    """The limits of a store, and what does not depend on where it keeps states.
 
-    Args:
-        path: what the store is called in messages.
-        limit: states that are kept beside those that must last, at least 1.
-        ended_limit: states that must last, at least 0.
-        ttl: how long a state is kept that nobody changes; None for as long as there is room.
-        ended_ttl: the same for what must last; None for ever.
-        wait_seconds: how long a call waits at most, above 0 and at most 600.
-        clock: gives the present time, aware.
-
-    Raises:
-        StateError: `wait_seconds` out of its range.
-        SessionError: another bound out of its range.
+    `path` is what messages call the store. For the limits and their ranges see `SqliteStateStore`.
     """
 
     def __init__(
@@ -85,7 +74,7 @@ class SharedStore(ABC):
             raise StateError(f"state store {self.path} is closed")
 
     def _no_room(self) -> StateError:
-        """Return the error of a store that would have to forget that a session was terminated."""
+        """The error of a store that would have to forget that a session was terminated."""
         most = self._limits[1]
         return StateError(
             f"state store {self.path}: the end of {most + 1} terminated sessions can't be remembered within "

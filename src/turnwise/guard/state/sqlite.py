@@ -45,12 +45,13 @@ _OLD_AT_ONCE = 20
 class SqliteStateStore(SharedStore):
     """Keeps states in an SQLite file, for threads and processes of one machine at once.
 
-    Every change is one transaction: it is in the file as a whole when the call returns, or not at all, also where
-    the process is killed in the middle. Writers wait for each other. The file is in write-ahead mode and is not
-    synced at every change: what was written survives the process, and all but the last moments a loss of power.
+    Every change is one transaction: when the call returns, the file has all of it or nothing, even where the
+    process is killed in the middle. Writers wait for each other. The file is in write-ahead mode and is not
+    synced at every change: what was written survives the process, and all but the last moments survive a power
+    cut.
 
     At most `limit` states are kept; the one that was changed least recently makes room. What must last, such as
-    that a session was terminated, makes none and has a limit of its own.
+    that a session was terminated, is never dropped for room and has a limit of its own.
 
     Args:
         path: the file; made where it is not there, readable by its owner alone.
@@ -58,7 +59,7 @@ class SqliteStateStore(SharedStore):
         ended_limit: states that must last, at least 0; one more is an error, never a silent loss.
         ttl: how long a state is kept that nobody changes; None for as long as there is room.
         ended_ttl: the same for what must last; None for ever.
-        wait_seconds: how long a change waits for other processes at most, above 0.
+        wait_seconds: how long a change waits for other processes at most, above 0 and at most 600.
         clock: gives the present time, aware.
 
     Raises:
@@ -113,7 +114,7 @@ class SqliteStateStore(SharedStore):
         """Apply several changes in one transaction, and return their results.
 
         Raises:
-            StateError: as for `change`; nothing is changed then.
+            StateError: as for `change`; then nothing is changed.
         """
         results = []
         with self._failures("it can't be written"), self._writing() as connection:
@@ -132,7 +133,7 @@ class SqliteStateStore(SharedStore):
         return tuple(results)
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
-        """Return parts of a state by name, all of them where `names` is None.
+        """Return parts of a state by name; all of them where `names` is None.
 
         Raises:
             StateError: the file can't be read.
@@ -147,7 +148,7 @@ class SqliteStateStore(SharedStore):
             return {name: row[0] for name, row in found if row is not None}
 
     def remove(self, kind: StateKind[Any], key: str) -> bool:
-        """Forget a state with its parts, and return whether it was known; one that is broken as well.
+        """Forget a state with its parts, also a broken one; return whether it was known.
 
         Raises:
             StateError: the file can't be written.
@@ -161,7 +162,7 @@ class SqliteStateStore(SharedStore):
         return row is not None
 
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
-        """Return the keys of a kind, sorted; those of one owner where it is given.
+        """Return the keys of a kind, sorted; only those of `owner` where one is given.
 
         Raises:
             StateError: the file can't be read.
@@ -173,7 +174,7 @@ class SqliteStateStore(SharedStore):
             return sorted(key for (key,) in connection.execute(query, given))
 
     def purge(self, before: datetime) -> int:
-        """Let go of states that were not changed since a time, save what must last, and return how many.
+        """Drop states that were not changed since a time, except what must last; return how many.
 
         Raises:
             StateError: the file can't be written.
@@ -189,8 +190,8 @@ class SqliteStateStore(SharedStore):
     def scrub(self) -> tuple[str, ...]:
         """Write the file anew and empty its log, so that neither has a byte of what was removed.
 
-        Other processes wait meanwhile, one to three seconds for 100 MB. What is returned names the log, where
-        another process read in it all the while.
+        Other processes wait meanwhile, one to three seconds for 100 MB. The result names the log if another
+        process was reading it all the while, so that it could not be emptied.
 
         Raises:
             StateError: the file can't be written.
@@ -228,7 +229,7 @@ class SqliteStateStore(SharedStore):
     def _put(
         self, connection: sqlite3.Connection, kind: StateKind[Any], key: str, state: Any, before: int | None
     ) -> None:
-        """Write a state that was not known (`before` is None), or was known as lasting or not."""
+        """Write a state that was not known (`before` is None), or was kept as lasting (1) or not (0)."""
         lasting = int(kind.remnant(state) is not None)
         now = self._clock().timestamp()
         if before != lasting:
@@ -248,7 +249,7 @@ class SqliteStateStore(SharedStore):
         )
 
     def _make_room(self, connection: sqlite3.Connection, lasting: int, now: float) -> None:
-        """Delete what is past its time, and what was used least recently, so that one more may come."""
+        """Delete what is past its time and what was changed least recently, to make room for one more."""
         ttl = self._ttls[lasting]
         if ttl is not None:
             old = connection.execute(
@@ -278,7 +279,7 @@ class SqliteStateStore(SharedStore):
 
     @contextmanager
     def _failures(self, what: str = "it can't be read") -> Iterator[None]:
-        """Turn what SQLite and the system say into an error that names the file."""
+        """Turn errors of SQLite and the system into one that names the file."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -307,7 +308,7 @@ class SqliteStateStore(SharedStore):
                 raise
 
     def _taken(self) -> sqlite3.Connection:
-        """Return a connection that nobody else uses; after a fork none of the parent process."""
+        """A connection that nobody else uses; after a fork, none of the parent process."""
         with self._lock:
             self._check_open()
             if self._process != os.getpid():
@@ -366,7 +367,7 @@ class SqliteStateStore(SharedStore):
         return connection
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """Make the tables, whoever else makes them at the same moment."""
+        """Make the tables, even if another process makes them at the same moment."""
         connection.execute("BEGIN IMMEDIATE")
         for statement in _SCHEMA:
             connection.execute(statement)

@@ -1,4 +1,4 @@
-"""How a state store does, as the checks of a pipeline met it: for metrics, health checks and people."""
+"""How a state store is doing, as the checks of a pipeline find it: for metrics, health checks and people."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LOG = logging.getLogger("turnwise.guard")
 
 @dataclass(frozen=True, slots=True)
 class StateStatus:
-    """How a state store does.
+    """How a state store is doing.
 
     Args:
         store: which one, without any password.
         when_down: what becomes of texts while it can't be used.
-        up: whether the latest check could use it, or the latest question; True before any.
+        up: whether the latest check, or the latest call that asked, could use it; True before any.
         since: when that became so; None where it has been up from the start.
-        error: what kept the latest check from it; empty while it is up. It may name a conversation.
+        error: why the latest check could not use it; empty while it is up. It may name a conversation.
         checks: checks that went through it.
         without: checks that went without it, as `when_down` says: blocked, or open, or by this process's memory.
         again: checks that were done again, since another worker was faster.
@@ -40,17 +40,13 @@ class StateStatus:
     again: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same as JSON values."""
+        """The same as JSON values."""
         since = None if self.since is None else self.since.isoformat()
         return {**asdict(self), "when_down": str(self.when_down), "since": since}
 
 
 class StateWatch:
-    """Counts what checks met at a state store. Safe under threads.
-
-    Args:
-        store: which one, as results may show it.
-        clock: gives the present time, aware.
+    """Counts how checks fared with a state store. Safe under threads. `store` is shown in results: no password.
 
     >>> from turnwise.clock import utc_now
     >>> watch = StateWatch("redis://cache", utc_now)
@@ -69,7 +65,7 @@ class StateWatch:
         self._checks = self._without = self._again = 0
 
     def kept(self) -> None:
-        """Note a check that went through the store."""
+        """Count a check that went through the store."""
         with self._lock:
             self._checks += 1
         self.answered()
@@ -82,7 +78,7 @@ class StateWatch:
             _LOG.warning("state store %s: it can be used again", self._store)
 
     def went_without(self, error: StateError, when_down: WhenDown) -> None:
-        """Note a check that the store could not be used for."""
+        """Count a check that could not use the store."""
         with self._lock:
             self._without += 1
         self.failed(error, when_down)
@@ -97,12 +93,12 @@ class StateWatch:
             _LOG.warning("state store %s: it can't be used; when_down=%s", self._store, when_down)
 
     def did_again(self) -> None:
-        """Note that a check is done again."""
+        """Count a check that is done again."""
         with self._lock:
             self._again += 1
 
     def status(self, when_down: WhenDown) -> StateStatus:
-        """Return how the store does."""
+        """How the store is doing."""
         with self._lock:
             up, counts = not self._error, (self._checks, self._without, self._again)
             return StateStatus(self._store, when_down, up, self._since, self._error, *counts)

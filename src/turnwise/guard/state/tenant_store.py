@@ -18,11 +18,8 @@ APART: Final = "/"
 class TenantStore:
     """Reads and writes the states of one tenant alone: their keys begin with its name.
 
-    Room and age are those of the whole store, and so are `purge`, `close` and the length.
-
-    Args:
-        store: the store.
-        tenant: the tenant's name; letters, digits, ``-`` and ``_``.
+    Room and age are those of the whole store, and so are `purge`, `scrub`, `close` and the length. The tenant's
+    name has letters, digits, ``-`` and ``_``.
 
     >>> from turnwise.sessions import MemoryStateStore
     >>> kind = StateKind("n", 1, bytes, lambda data, key, version: 0)
@@ -38,36 +35,36 @@ class TenantStore:
         self._prefix = tenant + APART
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
-        """Return a state, or None for one that is not known."""
+        """A state, or None for one that is not known."""
         return self.whole.get(kind, self._prefix + key)
 
     def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
-        """Replace a state in one step, and return the result."""
+        """Replace a state in one step; returns the result of the change."""
         return self.whole.change(kind, self._prefix + key, apply)
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
-        """Apply several changes in one step, all or none; return their results."""
+        """Apply several changes in one step, all or none; returns their results."""
         return self.whole.change_all([each._replace(key=self._prefix + each.key) for each in changes])
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
-        """Return parts of a state by name, all of them where `names` is None."""
+        """Parts of a state by name; all of them where `names` is None."""
         return self.whole.parts(kind, self._prefix + key, names)
 
     def remove(self, kind: StateKind[Any], key: str) -> bool:
-        """Forget a state with its parts, and return whether it was known."""
+        """Forget a state with its parts; returns whether it was known."""
         return self.whole.remove(kind, self._prefix + key)
 
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
-        """Return the tenant's keys of a kind, sorted; those of one owner where it is given."""
+        """The tenant's keys of a kind, sorted; only those of `owner` where one is given."""
         found = self.whole.keys(kind, owner)
         return [key.removeprefix(self._prefix) for key in found if key.startswith(self._prefix)]
 
     def purge(self, before: datetime) -> int:
-        """Let go of states of all tenants that were not used since a time, and return how many."""
+        """Drop states of all tenants that were not used since a time; returns how many."""
         return self.whole.purge(before)
 
     def scrub(self) -> Sequence[str]:
-        """Leave no byte of what was removed in files of the whole store; return where it may still be."""
+        """Leave no byte of what was removed in files of the whole store; returns where it may still be."""
         return self.whole.scrub()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a check changes in a state store: kept back until the check has ended, then written in one step."""
+"""What a check changes in a state store: held back until the check has ended, then written in one step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ Result = TypeVar("Result")
 
 
 class Work:
-    """Reads states from a store and keeps changes to itself, until `changes` are applied in one step.
+    """Reads states from a store and holds changes back, until `changes` are applied in one step.
 
-    A check that is killed has changed nothing then, and one that is done again counts once. Each change is applied
-    to the state as it is in the end, so those that others made meanwhile are not lost.
-
-    Args:
-        store: the store.
-        without: gives what stands in for a store that can't be reached; None for nothing, which is an error then.
+    So a check that is killed has changed nothing, and one that is done again counts once. Each change is applied
+    to the state as it is in the end, so that changes others made meanwhile are not lost. `without` gives what
+    stands in for a store that can't be reached; with None that is an error.
 
     >>> from turnwise.sessions import MemoryStateStore
     >>> kind = StateKind("n", 1, bytes, lambda data, key, version: 0)
@@ -44,11 +41,7 @@ class Work:
         """The changes so far, in order."""
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
-        """Return a state as this work left it, or as the store has it.
-
-        Raises:
-            StateError: the store can't be read.
-        """
+        """A state as this work left it, or as the store has it."""
         place = (kind.name, key)
         if place not in self._now:
             try:
@@ -62,11 +55,7 @@ class Work:
         return state
 
     def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
-        """Change a state here, and in the store when the work is done; return the result of the change here.
-
-        Raises:
-            StateError: the store can't be read.
-        """
+        """Change a state here now, and in the store when the work is done; returns the result from here."""
         state, result = apply(self.get(kind, key))
         self._now[kind.name, key] = state
         self.changes.append(Change(kind, key, apply))
@@ -74,12 +63,7 @@ class Work:
 
 
 class Named:
-    """States under keys that begin with a name, so that two guardrails of one pipeline have each their own.
-
-    Args:
-        states: where they are.
-        name: the name.
-    """
+    """States under keys that begin with a name, so that each guardrail of a pipeline has its own."""
 
     __slots__ = ("_name", "_states")
 
@@ -88,16 +72,16 @@ class Named:
         self._name = name
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
-        """Return a state, or None for one that is not known."""
+        """A state, or None for one that is not known."""
         return self._states.get(kind, key_of(self._name, key))
 
     def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
-        """Replace a state in one step, and return the result."""
+        """Replace a state in one step; returns the result of the change."""
         return self._states.change(kind, key_of(self._name, key), apply)
 
 
 def key_of(name: str, key: str) -> str:
-    """Return the key of a state that belongs to a guardrail.
+    """The key of a state that belongs to a guardrail.
 
     >>> key_of("drift", "8e81")
     'drift:8e81'

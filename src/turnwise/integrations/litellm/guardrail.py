@@ -81,18 +81,18 @@ _PASSED_ON: Final = ("pass_through_endpoint", "allm_passthrough_route", "llm_pas
 class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     """Checks requests and replies of LiteLLM's proxy: prompts, replies, pieces of replies, tools.
 
-    A blocked request is answered with status 400 and never reaches the model; redacted ones arrive redacted, in
-    earlier messages as well. Conversations are recognised by their messages, apart for each API key and end user;
-    LiteLLM's session id names one, where a request has it.
+    A blocked request is answered with status 400, or 429 where a rate limit is reached, and never reaches the
+    model; redacted ones arrive redacted, in earlier messages as well. Conversations are recognised by their
+    messages, apart for each API key and end user; LiteLLM's session id names one, where a request has it.
 
     Args:
-        pipeline: checks the texts; None for one that is made of the next three.
+        pipeline: checks the texts; None to make one from the next three.
         turnwise_preset: name of a preset.
         turnwise_config: path of a configuration, in place of a preset.
         turnwise_state: where state is kept, as `turnwise.guard.open_state_store` takes it; proxies of several
             workers need one to share.
-        turnwise_trust_system: whether system prompts are yours and need no check; some speak of the very orders
-            that they are to resist.
+        turnwise_trust_system: whether system prompts are yours and need no check; some quote the very orders that
+            they are to resist.
         kwargs: as for LiteLLM's ``CustomGuardrail``.
 
     Raises:
@@ -172,10 +172,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
-        """Check a reply that comes in pieces.
-
-        Of a chat what may be shown is passed on as it comes; any other reply is held until all of it is checked.
-        """
+        """Check a reply in pieces: a chat is passed on as it comes, any other is held until all is checked."""
         named, pieces = _named(user_api_key_dict, request_data), aiter(response)
         held = [await anext(pieces, END)]
 
@@ -216,7 +213,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                 reply.drop()
 
     def _passes(self, error: TurnwiseError) -> bool:
-        """Return whether what can't be read may pass, since nothing is refused in the mode of the pipeline."""
+        """Whether what can't be read may pass, since the mode of the pipeline refuses nothing."""
         return isinstance(error, UnreadError) and self.pipeline.mode is not Mode.ON
 
     async def _check_tool(self, data: dict[str, Any]) -> None:
@@ -300,13 +297,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
 
 
 def _refuse_unseen(data: Mapping[str, Any], kind: str, *, replies: bool) -> None:
-    """Refuse calls of which LiteLLM does not give guardrails what is said.
-
-    Args:
-        data: the request.
-        kind: type of the call.
-        replies: whether replies are to be checked.
-    """
+    """Refuse calls whose texts LiteLLM does not give to guardrails; ``replies``: replies are to be checked too."""
     if "realtime" in kind or kind.endswith("websocket"):
         raise UnreadError(kind, "no guardrail hears what is said there", "use chat completions or responses")
     if kind not in _PASSED_ON:
@@ -321,7 +312,7 @@ def _refuse_unseen(data: Mapping[str, Any], kind: str, *, replies: bool) -> None
 
 
 def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
-    """Return whose conversation a request is of."""
+    """Whose conversation a request belongs to."""
     api_key, end_user = (str(getattr(user, key, None) or "") for key in ("api_key", "end_user_id"))
     end_user = canonical_name(end_user)
     scope = f"{api_key}|{end_user}"
@@ -336,7 +327,7 @@ def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused(error: TurnwiseError) -> HTTPException:
-    """Return the answer to a request that does not go on; nothing of its text is part of it."""
+    """The answer to a request that does not go on; nothing of its text is part of it."""
     from fastapi import HTTPException
 
     if not isinstance(error, GuardrailBlocked):

@@ -26,7 +26,7 @@ _FIELDS: Final = ("data:", "event:", "id:", "retry:", ":")
 
 
 def as_message(item: Any) -> dict[str, Any] | None:
-    """Return an item of the Responses API as a chat message that shares its parts; None where it is no such.
+    """An item of the Responses API as a chat message that shares its parts; None where it is no such.
 
     >>> as_message({"type": "function_call_output", "call_id": "c1", "output": "3"})
     {'role': 'tool', 'tool_call_id': 'c1', 'content': '3'}
@@ -42,7 +42,7 @@ def as_message(item: Any) -> dict[str, Any] | None:
 
 
 def as_messages(items: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return items of the Responses API as chat messages; what the assistant says in a row is one message."""
+    """Items of the Responses API as chat messages; what the assistant says in a row is one message."""
     messages: list[dict[str, Any]] = []
     for message in filter(None, map(as_message, items)):
         last = messages[-1] if messages else message
@@ -58,7 +58,7 @@ def as_messages(items: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def as_items(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return chat messages as items of the Responses API."""
+    """Chat messages as items of the Responses API."""
     items: list[dict[str, Any]] = []
     for message in messages:
         calls = message.get("tool_calls") or ()
@@ -74,12 +74,12 @@ def as_items(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def has_tools(messages: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether tools have a part in messages, in the shape of OpenAI."""
+    """Whether tools have a part in messages, in the shape of OpenAI."""
     return any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
 
 
 def replies_in(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the model says in a reply, as messages of the assistant that share its parts."""
+    """What the model says in a reply, as messages of the assistant that share its parts."""
     said: list[dict[str, Any]] = []
     if isinstance(tree.get("choices"), list):
         said = [{**one["message"], "role": "assistant"} for one in tree["choices"] if one.get("message")]
@@ -91,7 +91,7 @@ def replies_in(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def texts_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the texts of messages that guardrails read, one by one."""
+    """The texts of messages that guardrails read, one by one."""
     texts: list[str] = []
     for message in messages:
         try:
@@ -102,7 +102,7 @@ def texts_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def put_texts(tree: Any, messages: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> None:
-    """Put other texts of messages in the place of those that they have, wherever these stand by themselves."""
+    """Replace texts of messages by others, wherever these stand by themselves in the tree."""
     new = {old: text for old, text in zip(texts_of(messages), texts, strict=True) if old != text}
     for leaf in leaves(tree) if new else ():
         # Arguments that are an object are one text, which is put back below.
@@ -117,12 +117,9 @@ def put_texts(tree: Any, messages: Sequence[Mapping[str, Any]], texts: Sequence[
 def fitted(
     items: list[Any], as_chat: Callable[[list[Any]], list[dict[str, Any]]], sent: Sequence[Mapping[str, Any]]
 ) -> list[Any] | None:
-    """Return messages or items as they were given, with the texts of others; None where these are not the same.
+    """Put the texts of ``sent`` into a copy of the items; None where the two don't match.
 
-    Args:
-        items: what was given.
-        as_chat: gives it as chat messages.
-        sent: the other messages, in which tools may have another shape.
+    Tools may have another shape in ``sent``; ``as_chat`` gives the items as chat messages.
     """
     items, wanted = deepcopy(items), texts_of(sent)
     messages = as_chat(items)
@@ -133,11 +130,7 @@ def fitted(
 
 
 def plain(given: Any, path: str) -> dict[str, Any]:
-    """Return what should be an object as JSON values; a dict as it is.
-
-    Raises:
-        UnreadError: it is neither a dict nor an object of pydantic.
-    """
+    """JSON values of an object of pydantic, a dict as it is; UnreadError for anything else."""
     if isinstance(given, dict):
         return given
     if not hasattr(given, "model_dump"):
@@ -147,13 +140,10 @@ def plain(given: Any, path: str) -> dict[str, Any]:
 
 
 class Events:
-    """A reply in pieces, whole: its events, with each text out of its pieces apart.
+    """A reply in pieces, whole: its events, with each text taken out of its pieces.
 
-    Args:
-        chunks: the pieces: objects of pydantic, dicts, or bytes of server-sent events.
-
-    Raises:
-        UnreadError: pieces of another kind, or events of a type that is not known.
+    Pieces are objects of pydantic, dicts, or bytes of server-sent events; UnreadError for others, and for events
+    of a type that is not known.
     """
 
     def __init__(self, chunks: Sequence[Any]) -> None:
@@ -176,7 +166,7 @@ class Events:
                 holder[key] = ""
 
     def reply(self) -> dict[str, Any]:
-        """Return the reply that the events come to; empty where they have none as a whole."""
+        """The reply that the events come to; empty where they have none as a whole."""
         whole = [event["response"] for event in self.events if isinstance(event.get("response"), dict)]
         blocks = {
             event["index"]: deepcopy(event["content_block"])
@@ -191,7 +181,7 @@ class Events:
         return whole[-1] if whole else {"type": "message", "content": [*blocks.values()]} if blocks else {}
 
     def chunks(self) -> list[Any]:
-        """Return the pieces with what was replaced: each text in the place of its first piece."""
+        """The pieces with what was replaced: each text in the place of its first piece."""
         for places, text in zip(self._places.values(), self.texts, strict=True):
             holder, key = places[0]
             holder[key] = text
@@ -202,13 +192,13 @@ class Events:
 
 
 def is_chat_chunk(chunk: Any) -> bool:
-    """Return whether a piece of a reply is one of a chat."""
+    """Whether a piece of a reply is one of a chat."""
     choices = getattr(chunk, "choices", None)
     return choices is not None and all(hasattr(choice, "delta") for choice in choices)
 
 
 def _sent(text: str) -> list[dict[str, Any]]:
-    """Return server-sent events."""
+    """Parse server-sent events."""
     lines = [line for line in text.splitlines() if line]
     data = [line[5:].strip() for line in lines if line.startswith("data:")]
     try:
@@ -221,7 +211,7 @@ def _sent(text: str) -> list[dict[str, Any]]:
 
 
 def _pieces(event: Mapping[str, Any]) -> list[tuple[Any, Any, str]]:
-    """Return the pieces of texts in an event: which text each is of, what holds it, and its key there."""
+    """The pieces of texts in an event: which text each belongs to, what holds it, and its key there."""
     delta, kind = event.get("delta"), str(event.get("type"))
     if kind.startswith("response.") and kind.endswith(_STEPS) and not isinstance(delta, dict | list):
         keys = ("item_id", "output_index", "content_index", "summary_index")

@@ -1,4 +1,4 @@
-"""How a chat completion goes through the guard: alike for both clients.
+"""How a chat completion goes through the guard, alike for both clients.
 
 A call is a generator that yields what is to be called, and is sent what came of it; a driver does it.
 """
@@ -38,7 +38,7 @@ Steps = Generator[Do, Any, Value]
 
 
 def finish(steps: Steps[Value]) -> Value:
-    """Do everything here, and return the end of it."""
+    """Call everything here, and return the end of it."""
     given: Any = None
     try:
         while True:
@@ -65,10 +65,7 @@ async def afinish(steps: Steps[Value]) -> Value:
 class Guarding:
     """What a guarded client goes by.
 
-    Args:
-        pipeline: checks what is said.
-        refusal: said in place of what was blocked; None for an exception.
-        awaited: whether calls are awaited.
+    ``refusal`` is said in place of what was blocked; None for an exception. ``awaited``: calls are awaited.
     """
 
     pipeline: GuardrailPipeline
@@ -76,18 +73,18 @@ class Guarding:
     awaited: bool
 
     def check(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
-        """Return the check of what came last in a list."""
+        """The check of what came last in a list."""
         call = self.pipeline.acheck_messages if self.awaited else self.pipeline.check_messages
         return Do(call, (messages,), {"recognised": True, **named})
 
     def sendable(self, messages: list[dict[str, Any]], result: PipelineResult) -> Do:
-        """Return what makes a list into what the model may be sent."""
+        """What makes a list into what the model may be sent."""
         if self.awaited:
             return Do(asyncio.to_thread, (self.pipeline.sendable, messages, result))
         return Do(self.pipeline.sendable, (messages, result))
 
     def open_stream(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
-        """Return what opens the reply to a list, which comes in pieces."""
+        """What opens the reply, in pieces, to a list."""
         call = self.pipeline.astream_messages if self.awaited else self.pipeline.stream_messages
         return Do(call, (messages,), {"recognised": True, **of_reply(named)})
 
@@ -96,10 +93,8 @@ class Guarding:
 class Asked:
     """A request that was let through, or not.
 
-    Args:
-        messages: the messages as they came.
-        sent: the messages as the model may be sent them; None where the last one was blocked.
-        result: the verdict; None where nobody checked it.
+    ``messages`` are as they came. ``sent`` are those that the model may be sent, None where the last one was
+    blocked; ``result`` is None where nobody checked them.
     """
 
     messages: list[dict[str, Any]]
@@ -123,14 +118,7 @@ def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any]) -> Steps[As
 def complete(
     guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
 ) -> Steps[Any]:
-    """Check a request, ask the model, and check what it says.
-
-    Args:
-        guarding: the guard.
-        create: asks the model.
-        given: what it is asked with.
-        named: whose conversation it is.
-    """
+    """Check a request, ask the model with ``create``, and check its reply; ``named``: whose conversation it is."""
     asked = yield from ask(guarding, given["messages"], named)
     if asked.sent is None:
         return with_result(refused(given.get("model"), str(guarding.refusal)), asked.result)
@@ -159,13 +147,13 @@ def complete(
 
 
 def of_reply(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said of a request and counts for its reply."""
+    """What is said of a request and also counts for its reply."""
     return {name: value for name, value in named.items() if name not in ("key", "role")}
 
 
 def stand_in(
     guarding: Guarding, messages: list[dict[str, Any]], text: str, named: Mapping[str, Any], why: PipelineResult
 ) -> Steps[None]:
-    """Let the guard know what is said in place of what it blocked, so that it is no forged reply later."""
+    """Tell the guard what is said in place of what it blocked, so that it is no forged reply later."""
     if why.place is not None and not why.rate_limited:
         yield guarding.check([*messages, {"role": "assistant", "content": text}], of_reply(named))

@@ -1,4 +1,4 @@
-"""Clients of the `openai` package behind the guard: what asks a model by chat is checked, the rest is theirs."""
+"""Clients of the `openai` package behind the guard: chat completions are checked, the rest is theirs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def guard(
 ) -> GuardedOpenAI | GuardedAsyncOpenAI:
     """Return a client whose chat completions are checked on the way there and back.
 
-    ``chat.completions.create`` and ``parse`` take what they take, streams and tools among it, and beside that
+    ``chat.completions.create`` and ``parse`` take what they always take, also streams and tools, and beside that
     ``conversation_id``, ``session_id``, ``key`` and ``role``, as `GuardrailPipeline.check_messages` does. What may
     not be sent is replaced or left out, in earlier messages as well; replies have ``turnwise_result``. What would
     go past the guard, such as ``responses``, is refused.
@@ -51,7 +51,7 @@ def guard(
 
     Raises:
         UsageError: `openai` is not installed.
-        GuardError: no client of it.
+        GuardError: ``client`` is no client of it.
     """
     from turnwise.errors import UsageError
 

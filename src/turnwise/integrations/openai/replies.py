@@ -20,7 +20,7 @@ _SPEAKING: Final = ("content", "tool_calls", "function_call", "refusal", "audio"
 
 
 def plain_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return messages as dicts, those too that the package gave as objects of its own."""
+    """Messages as dicts, also those that are objects of the package."""
     return [
         dict(message)
         if isinstance(message, Mapping)
@@ -30,18 +30,18 @@ def plain_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def says_anything(message: Mapping[str, Any]) -> bool:
-    """Return whether a reply holds text, calls or anything else that there is to check."""
+    """Whether a reply holds text, calls or anything else that there is to check."""
     return any(message.get(key) is not None for key in _SPEAKING)
 
 
 def with_result(reply: Any, result: PipelineResult | None) -> Any:
-    """Return a reply that has the verdict on it as an attribute, which is no part of its JSON."""
+    """Put the verdict on a reply as an attribute, which is no part of its JSON."""
     object.__setattr__(reply, RESULT, result)
     return reply
 
 
 def refused(model: object, refusal: str) -> Any:
-    """Return a completion that says a set text in the place of one that nobody asked for."""
+    """A completion with a set text, for a request that was not sent to the model."""
     from openai.types.chat import ChatCompletion
 
     message = {"role": "assistant", "content": refusal}
@@ -51,7 +51,7 @@ def refused(model: object, refusal: str) -> Any:
 
 
 def refused_chunk(model: object, refusal: str) -> Any:
-    """Return a piece of a completion that says a set text, and ends it."""
+    """A piece of a completion that says a set text, and ends it."""
     from openai.types.chat import ChatCompletionChunk
 
     choice = {"index": 0, "delta": {"role": "assistant", "content": refusal}, "finish_reason": FILTERED}
@@ -60,7 +60,7 @@ def refused_chunk(model: object, refusal: str) -> Any:
 
 
 def refuse_choice(choice: Any, refusal: str) -> None:
-    """Put a set text in the place of what a choice says."""
+    """Replace what a choice says by a set text."""
     message = choice.message
     for key in ("tool_calls", "function_call", "refusal", "audio", "parsed"):
         if getattr(message, key, None) is not None:
@@ -71,7 +71,7 @@ def refuse_choice(choice: Any, refusal: str) -> None:
 
 
 def redact_choice(choice: Any, result: PipelineResult) -> None:
-    """Put what guardrails redacted in the place of what a choice says."""
+    """Replace what a choice says by what guardrails redacted."""
     message = choice.message
     calls = {call.id: call for call in message.tool_calls or ()}
     for part in result.parts or (result,):
@@ -100,7 +100,7 @@ def _put_text(choice: Any, text: str) -> None:
 
 
 def _parse_again(holder: Any, key: str, text: str) -> None:
-    """Parse text that changed into the type that it was parsed into before."""
+    """Parse text that changed into the type that it was parsed into before; None where it no longer fits."""
     parsed = getattr(holder, key, None)
     if parsed is None:
         return
@@ -111,7 +111,7 @@ def _parse_again(holder: Any, key: str, text: str) -> None:
 
 
 def not_guarded(what: str) -> GuardError:
-    """Return the error of a part of the surface that would go past the guard."""
+    """The error of a part of the surface that would go past the guard."""
     return GuardError(
         f"{what} is not guarded: use chat.completions.create or parse, or the client itself, as .unguarded"
     )

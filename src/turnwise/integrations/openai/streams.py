@@ -22,7 +22,7 @@ class Show(NamedTuple):
 
 
 class ReplySteps:
-    """A reply that comes in pieces, under check. Its text is passed on as it comes, calls of tools in the end."""
+    """A reply that comes in pieces, under check. Its text is passed on as it comes, calls of tools at the end."""
 
     def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object) -> None:
         self._guarding, self._asked, self._named, self._model = guarding, asked, named, model
@@ -33,11 +33,7 @@ class ReplySteps:
         self.result: PipelineResult | None = None if asked.sent is not None else asked.result
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
-        """Take the pieces of the model's, and show what may be shown.
-
-        Args:
-            following: gives the next piece, and `END` after the last.
-        """
+        """Take the model's pieces, and show what may be shown; ``following`` gives `END` after the last."""
         if self._asked.sent is None:
             yield Show(with_result(refused_chunk(self._model, str(self._guarding.refusal)), self._asked.result))
             return
@@ -165,7 +161,7 @@ def _id(call: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _piece(chunk: Any, delta: Mapping[str, Any], ended: str | None = None) -> Any:
-    """Return a piece like another one that says something else."""
+    """A piece like another one that says something else."""
     choice = chunk.choices[0]
     made = type(choice.delta)(**delta)
     kept = {"delta": made, "finish_reason": ended, "logprobs": None}

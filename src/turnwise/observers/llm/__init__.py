@@ -1,8 +1,4 @@
-"""``llm:provider/model``: a language model as observer.
-
-Prompts are versioned text. The material is quoted as data, and nothing in it can end the quotation. A reply is
-kept before it is read, and what can't be read is a failure and never a score.
-"""
+"""``llm:provider/model``: a language model as observer."""
 
 from turnwise.observers.llm.chat import (
     ChatClient,

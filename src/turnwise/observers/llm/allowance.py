@@ -30,12 +30,10 @@ Call = Literal["try_hold", "settle", "try_place", "leave", "complained", "replie
 
 
 class Answer(NamedTuple):
-    """What the ledger says.
+    """What the ledger says: `value` is None where the worker has to ask again.
 
-    Args:
-        value: what the call gives; None where the worker has to ask again.
-        stopped: why nobody may send anything any more; None while they may.
-        budget: whether that is because the budget is used up.
+    `stopped` says why nobody may send anything any more, None while they may; `budget` tells whether that is
+    because the budget is used up.
     """
 
     value: Any = None
@@ -44,24 +42,14 @@ class Answer(NamedTuple):
 
 
 class Allowance(Protocol):
-    """Carries calls to a ledger; picklable, for one worker once it is used there."""
+    """Carries calls to a ledger; picklable, but once it is used somewhere it belongs to that one worker."""
 
     def call(self, name: Call, *arguments: float) -> Answer:
-        """Have the ledger do something for this worker, and return what it says at once.
-
-        Raises:
-            ObserverError: the ledger can't be reached any more.
-        """
+        """Have the ledger do something for this worker, at once; `ObserverError` where it can't be reached."""
 
 
 class Ledger:
-    """Keeps what all workers hold and spend; safe to use from several threads.
-
-    Args:
-        budget_usd: most US dollars that they may spend together; None for no limit.
-        per_minute: most requests that they may send in a minute together; None for no limit.
-        monotonic: gives the seconds that the pace is measured in.
-    """
+    """Keeps what all workers hold and spend together; safe to use from several threads."""
 
     def __init__(
         self,
@@ -82,13 +70,7 @@ class Ledger:
         return self._budget.spent
 
     def call(self, worker: str, name: Call, *arguments: float) -> Answer:
-        """Do something for a worker; nothing of it waits.
-
-        Args:
-            worker: name of the worker.
-            name: what to do: a method of `Budget` or `Limiter`.
-            arguments: its arguments.
-        """
+        """Do something for a worker, a method of `Budget` or `Limiter`; nothing of it waits."""
         with self._lock:
             try:
                 self._halt.check()
@@ -131,14 +113,7 @@ class Ledger:
 
 @contextmanager
 def serve(ledger: Ledger) -> Iterator[SocketAllowance]:
-    """Answer for a ledger on a local socket meanwhile.
-
-    Args:
-        ledger: the ledger.
-
-    Yields:
-        An allowance to give to each worker; who does not have it is not let in.
-    """
+    """Serve a ledger on a local socket meanwhile; nobody is let in without the allowance that this gives."""
     key = secrets.token_bytes(_AUTH_BYTES)
     ended = threading.Event()
     with Listener(authkey=key) as listener:
@@ -168,7 +143,6 @@ def serve(ledger: Ledger) -> Iterator[SocketAllowance]:
 
 
 def _answer(connection: Connection, ledger: Ledger, worker: str) -> None:
-    """Answer one worker until it goes away."""
     try:
         with connection:
             while True:
@@ -181,12 +155,7 @@ def _answer(connection: Connection, ledger: Ledger, worker: str) -> None:
 
 @dataclass
 class SocketAllowance:
-    """Carries calls over a local socket.
-
-    Args:
-        address: of the socket.
-        key: what the other side asks for.
-    """
+    """Carries calls over a local socket, to a ledger that `serve` answers for."""
 
     address: Any
     key: bytes = field(repr=False)
@@ -220,11 +189,7 @@ class _Asker:
         self._turn = threading.Lock()
 
     def call(self, name: Call, *arguments: float) -> Any:
-        """Return what the ledger gives at once; None where it gives nothing yet.
-
-        Raises:
-            ObserverError: nobody may send anything any more.
-        """
+        """What the ledger gives at once; None where it gives nothing yet. Raises once nobody may send anything."""
         answer = self._allowance.call(name, *arguments)
         if answer.stopped is not None:
             self._halt.now(BudgetError(answer.stopped) if answer.budget else ObserverError(answer.stopped))
@@ -232,7 +197,6 @@ class _Asker:
         return answer.value
 
     def wait_for(self, name: Call, *arguments: float) -> Any:
-        """Return what the ledger gives, sooner or later; errors as for `call`."""
         with self._turn:
             while (given := self.call(name, *arguments)) is None:
                 self._halt.wait(ASK_AGAIN)
@@ -244,12 +208,7 @@ class _Asker:
 
 
 class SharedBudget:
-    """What `Budget` is to one process, for one of several.
-
-    Args:
-        allowance: what they share.
-        halt: is set when the limit is reached.
-    """
+    """What `Budget` is to one process, for one of several."""
 
     def __init__(self, allowance: Allowance, halt: Halt) -> None:
         self._asker = _Asker(allowance, halt)
@@ -262,30 +221,25 @@ class SharedBudget:
         return self._spent
 
     def hold(self, amount: float) -> None:
-        """Set an estimate aside; see `Budget.hold`."""
+        """See `Budget.hold`."""
         self._asker.wait_for("try_hold", amount)
 
     def settle(self, held: float, spent: float) -> None:
-        """Put the real cost in the place of an estimate; see `Budget.settle`."""
+        """See `Budget.settle`."""
         with self._lock:
             self._spent += spent
         self._asker.tell("settle", held, spent)
 
 
 class SharedLimiter:
-    """What `Limiter` is to one process, for one of several.
-
-    Args:
-        allowance: what they share.
-        halt: wakes those who wait when the run stops.
-    """
+    """What `Limiter` is to one process, for one of several."""
 
     def __init__(self, allowance: Allowance, halt: Halt) -> None:
         self._asker = _Asker(allowance, halt)
         self._halt = halt
 
     def bound(self, most: int) -> None:
-        """Have at most so many requests of all processes under way."""
+        """Have at most `most` requests of all processes under way."""
         self._asker.tell("bound", most)
 
     @contextmanager
@@ -304,5 +258,5 @@ class SharedLimiter:
         self._asker.tell("complained", before)
 
     def replied(self) -> None:
-        """Creep back; see `Limiter.replied`."""
+        """See `Limiter.replied`."""
         self._asker.tell("replied")

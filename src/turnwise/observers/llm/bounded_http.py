@@ -21,15 +21,12 @@ _KEPT = ("content-type", "retry-after", "retry-after-ms")
 
 
 def bounded_client(seconds: float, base: Any, http: Any) -> Any:
-    """Return an HTTP client whose every exchange ends in time, with an answer of bounded size.
+    """An HTTP client whose every exchange ends in time, with an answer of bounded size.
 
     The library's own limit starts anew with every piece that arrives, so here each reading and writing gets what
-    is left of the whole. Of an answer that is too large come `MOST_BYTES` and one more.
-
-    Args:
-        seconds: seconds from sending a request to the end of its answer, above 0.
-        base: the class of clients that the SDK brings, which knows the proxies of the environment.
-        http: the library that it is of, ``httpx`` or its successor.
+    is left of the whole. Of an answer that is too large come `MOST_BYTES` and one more. `base` is the class of
+    clients that the SDK brings, which knows the proxies of the environment; `http` its library, ``httpx`` or a
+    successor.
     """
     clock = _Clock(seconds, http)
 
@@ -70,7 +67,7 @@ class _Clock:
         return left if most is None else min(left, most)
 
     def bind(self, stream: Any) -> Any:
-        """Have a connection wait no longer than there is time left, and return it."""
+        """Have a connection wait no longer than there is time left."""
         inner_read, inner_write, inner_start_tls = stream.read, stream.write, stream.start_tls
 
         def read(max_bytes: int, timeout: float | None = None) -> Any:
@@ -87,7 +84,7 @@ class _Clock:
 
 
 def _content(answer: Any, http: Any) -> bytes:
-    """Return the body of an answer, decompressed, up to one byte more than may be."""
+    """The body of an answer, decompressed, up to one byte more than may be."""
     encoding = answer.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip"}:
         raise http.DecodingError("the answer is in an encoding that was not asked for")

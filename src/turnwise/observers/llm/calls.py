@@ -1,4 +1,4 @@
-"""Calls: one asking of a model, from looking for a kept reply to reading the one that came."""
+"""One asking of a model, from looking for a kept reply to reading the one that came."""
 
 from __future__ import annotations
 
@@ -39,14 +39,7 @@ _UNREACHED_RETRIES = 2
 
 
 class Asking(NamedTuple):
-    """What is asked, and how often it was asked before.
-
-    Args:
-        key: hash of the request without its nonce.
-        repeat: which of several askings it is, from 1.
-        nonce: what marks the material in it.
-        messages: the messages, marked with the nonce.
-    """
+    """What is asked: `key` is the hash of the request without its nonce, `repeat` counts from 1."""
 
     key: str
     repeat: int
@@ -58,13 +51,8 @@ class Asking(NamedTuple):
 class Calls:
     """Sends requests for many threads: within the budget, at the provider's pace, paying for no reply twice.
 
-    Args:
-        endpoint: the model, and how it is asked.
-        client: sends a request.
-        clock: gives the times that are recorded.
-        monotonic: measures how long a reply took.
-        wait: waits some seconds before a retry; `Halt.wait` where None.
-        jitter: spreads retries over time.
+    `clock` gives the times that are recorded, `monotonic` measures how long a reply took; `wait` makes the pause
+    before a retry, in seconds, `Halt.wait` where None.
     """
 
     endpoint: Endpoint
@@ -88,11 +76,7 @@ class Calls:
         self.structure = Structure(self.endpoint.structured)
 
     def sharing(self, allowance: Allowance) -> Calls:
-        """Return calls that spend and send within what several processes may together.
-
-        Args:
-            allowance: what they share.
-        """
+        """The same within what several processes may spend and send together."""
         other = Calls(self.endpoint, self.client, self.clock, self.monotonic, self.wait, self.jitter)
         other.budget = SharedBudget(allowance, other.halt)
         other.limiter = SharedLimiter(allowance, other.halt)
@@ -105,17 +89,10 @@ class Calls:
         make: Callable[[], tuple[str, tuple[Message, ...]]],
         journal: ReplyJournal | None,
     ) -> Call:
-        """Return what came of asking, with the kept reply where there is one that can be read.
+        """Ask, or take the kept reply where there is one that can be read; `ObserverError` once the run stopped.
 
-        Args:
-            key: hash of the request without its nonce.
-            repeat: which of several askings for one score it is, from 1.
-            make: gives a fresh nonce and the messages marked with it; only called where they are sent.
-            journal: keeps replies; None where nobody does.
-
-        Raises:
-            ObserverError: the run stopped: the budget is used up, the provider refuses every request, or too many
-                calls in a row failed.
+        `key` is the hash of the request without its nonce, `repeat` counts from 1. `make` gives a fresh nonce and
+        the messages marked with it; it is only called where they are sent.
         """
         self.halt.check()
         if journal is None or not self.endpoint.settings.cache:
@@ -158,12 +135,7 @@ class Calls:
     def _attempt(
         self, structured: str, asking: Asking, most: float, journal: ReplyJournal | None, *, refused: bool
     ) -> Reply:
-        """Send a request once; its reply is kept before anybody reads it.
-
-        Raises:
-            ChatError: no reply came.
-            ObserverError: the run stopped.
-        """
+        """Send a request once; its reply is kept before anybody reads it."""
         request = self.endpoint.request(asking.messages, structured)
         self.budget.hold(most)
         spent = 0.0
@@ -295,12 +267,9 @@ _DIGITS = 12
 
 
 def delay(retry: int, asked: float | None, jitter: float) -> float:
-    """Return the seconds to wait before a retry: exponential, spread at random, never less than was asked for.
+    """Seconds before a retry, counted from 1: exponential, spread at random, never less than was asked for.
 
-    Args:
-        retry: which retry it is, from 1.
-        asked: seconds that the provider asks for; None where it does not.
-        jitter: a random number in [0, 1); spreads callers that failed together over half of the wait.
+    `jitter`, a random number in [0, 1), spreads callers that failed together over half of the wait.
 
     >>> delay(1, None, 0.0), delay(3, None, 1.0), delay(3, 7.0, 0.0)
     (0.25, 2.0, 7.0)
@@ -312,12 +281,9 @@ def delay(retry: int, asked: float | None, jitter: float) -> float:
 
 
 def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) -> float | None:
-    """Return the seconds that a ``Retry-After`` header asks for, or None where it says nothing that can be read.
+    """Seconds that ``Retry-After`` asks for (RFC 9110, section 10.2.3), None where it can't be read.
 
-    Args:
-        seconds: the header, a number of seconds or an HTTP date (RFC 9110, section 10.2.3).
-        milliseconds: the header ``retry-after-ms``, which some providers send as well; it is the more exact one.
-        now: the present time.
+    ``retry-after-ms``, which some providers send as well, is the more exact one.
 
     >>> retry_after("2", None, datetime(2025, 1, 1, tzinfo=UTC))
     2.0
@@ -339,7 +305,7 @@ def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) ->
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a text is a number of at most twelve digits, with or without as many decimals."""
+    """At most twelve digits, with or without as many decimals."""
     whole, point, decimals = text.partition(".")
     parts = (whole, decimals) if point else (whole,)
     return all(part.isdecimal() and len(part) <= _DIGITS for part in parts)

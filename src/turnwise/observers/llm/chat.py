@@ -1,4 +1,4 @@
-"""The seam to language models: one request, one reply, one kind of error; and a client that follows a script."""
+"""What a client of a language model is: one request, one reply, one kind of error; and a client by script."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from turnwise.linear_regex import LinearRegex
 
 
 class Message(NamedTuple):
-    """One message of a request.
-
-    Args:
-        role: ``system`` or ``user``.
-        content: the text.
-    """
+    """One message of a request; its role is ``system`` or ``user``."""
 
     role: str
     content: str
@@ -28,35 +23,24 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What is sent to a language model.
-
-    Args:
-        model: its name.
-        messages: the messages.
-        parameters: all other fields of the body, JSON values.
-    """
+    """What is sent to a language model; `parameters` are all other fields of the body, JSON values."""
 
     model: str
     messages: tuple[Message, ...]
     parameters: Mapping[str, object] = field(default_factory=dict)
 
     def body(self) -> dict[str, object]:
-        """Return the body of the request."""
+        """The body of the request, as JSON values."""
         messages = [message._asdict() for message in self.messages]
         return {"model": self.model, "messages": messages, **self.parameters}
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a language model answered.
+    """What a language model answered, in the provider's words.
 
-    Args:
-        text: the answer; empty where there is none.
-        model: model that answered, as the provider names it.
-        finish_reason: why it stopped, as the provider names it; None where it does not say.
-        refusal: the refusal, where the provider marks one apart from the text.
-        prompt_tokens: tokens of the request; None where the provider does not count.
-        completion_tokens: tokens of the reply; None where the provider does not count.
+    `text` is empty where there is no answer; `refusal` is set where the provider marks one apart from the text.
+    Counts of tokens are None where the provider does not count.
     """
 
     text: str
@@ -88,14 +72,11 @@ MAYBE_PAID = frozenset({FaultKind.TIMEOUT, FaultKind.CONNECTION, FaultKind.TRUNC
 
 
 class ChatError(TurnwiseError):
-    """A request that got no reply.
+    """A request that got no reply. The message is for a person, and holds no key.
 
-    Args:
-        kind: in which way; `FaultKind.FATAL` means that no other request would fare better.
-        message: what happened, for a person; holds no key.
-        retry_after: seconds that the provider asks to wait; None where it does not say.
-        status: HTTP status of the answer; None where there was none.
-        names_structure: whether the provider says that it does not take the way in which JSON was asked for.
+    After `FaultKind.FATAL` no other request would fare better. `retry_after` is the seconds that the provider asks
+    to wait, `status` that of HTTP, None where there was no answer; `names_structure` tells whether the provider
+    says that it does not take the way in which JSON was asked for.
     """
 
     def __init__(
@@ -118,11 +99,7 @@ class ChatClient(Protocol):
     """Sends requests to language models, from several threads at once. Never retries by itself."""
 
     def complete(self, request: ChatRequest) -> ChatReply:
-        """Send a request and wait for its reply.
-
-        Raises:
-            ChatError: there was none.
-        """
+        """Send a request and wait for its reply; `ChatError` where there is none."""
 
 
 _MARK = LinearRegex(r"(?m)^<<([0-9a-f]{16,})>> END MATERIAL$")
@@ -132,7 +109,7 @@ Answer = ChatReply | ChatError | str
 
 
 def by_text(request: ChatRequest) -> str:
-    """Return a score that hangs on every character of the messages but the nonce; the same one each time."""
+    """A score that depends on every character of the messages except the nonce; the same one each time."""
     text = "\n".join(message.content for message in request.messages)
     mark = _MARK.search(text)
     digest = hashlib.sha256(text.replace(mark[1], "").encode("utf-8", "replace") if mark else b"").digest()
@@ -141,10 +118,7 @@ def by_text(request: ChatRequest) -> str:
 
 
 class ScriptedClient:
-    """Answers by a script, and remembers what it was asked.
-
-    Args:
-        script: gives the answer to a request; what it raises is raised.
+    """Answers by a script, and remembers what it was asked; what the script raises is raised.
 
     >>> ScriptedClient(lambda request: "an answer").complete(ChatRequest("m", ())).text
     'an answer'
@@ -156,11 +130,7 @@ class ScriptedClient:
         self._lock = threading.Lock()
 
     def complete(self, request: ChatRequest) -> ChatReply:
-        """Return what the script says, with tokens counted as a quarter of the bytes.
-
-        Raises:
-            ChatError: the script says so.
-        """
+        """What the script says, with tokens counted as a quarter of the bytes."""
         with self._lock:
             self.requests.append(request)
         answer = self.script(request)

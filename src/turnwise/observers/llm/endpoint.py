@@ -44,14 +44,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A model at an endpoint, with the settings that it is asked with.
-
-    Args:
-        provider: who serves it; its base URL is the one in use.
-        model: name of the model.
-        settings: how it is asked.
-        price: what it costs; None where that is not known.
-    """
+    """A model at an endpoint, with the settings that it is asked with; `price` is None where it is not known."""
 
     provider: Provider
     model: str
@@ -75,7 +68,7 @@ class Endpoint:
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """All that a score may hang on beside principle and turns; JSON values, kept with every evaluation."""
+        """All that a score may depend on beside principle and turns; JSON values, kept with every evaluation."""
         return {
             "provider": self.provider.name,
             "model": self.model,
@@ -89,12 +82,7 @@ class Endpoint:
         }
 
     def request(self, messages: tuple[Message, ...], structured: str | None = None) -> ChatRequest:
-        """Return the request that sends these messages.
-
-        Args:
-            messages: what is sent.
-            structured: how JSON is asked for, one of `STRUCTURED`; the endpoint's own way where None.
-        """
+        """The request that sends these messages and asks for JSON as `structured` says; None for the usual way."""
         structured = structured or self.structured
         parameters: dict[str, object] = {self.provider.token_limit: self.settings.max_tokens}
         if self.settings.temperature is not None:
@@ -109,20 +97,10 @@ class Endpoint:
     def request_key(
         self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
-        """Return the hash under which the replies to a request are kept.
+        """The hash under which the replies to a request are kept.
 
         It covers base URL, model, parameters, messages without their nonce, and the version of the prompt. A reply
         to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
-
-        Args:
-            principle: what the turn is judged against.
-            turns: the turns of the conversation, in order.
-            turn: number of the turn that is judged.
-            side: the half of it that is judged.
-            context: what the model may see.
-
-        Raises:
-            UsageError: there is no such turn, or the side has not spoken.
         """
         body = self.request(render(principle, turns, turn, side, context)).body()
         whole = {"base_url": self.base_url, "prompt_version": prompt_version(principle), "body": body}
@@ -142,12 +120,12 @@ class Endpoint:
     def requests(
         self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> list[tuple[str, int]]:
-        """Return key and repeat of every request that one score rests on; arguments as for `request_key`."""
+        """Key and repeat of every request that one score rests on."""
         key = self.request_key(principle, turns, turn, side, context)
         return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
 
     def is_readable(self, reply: Reply) -> bool:
-        """Return whether a kept reply gives a score."""
+        """Whether a kept reply gives a score."""
         return read_reply(reply).score is not None
 
     def estimate(
@@ -159,17 +137,13 @@ class Endpoint:
         context: Context,
         requests: int | None = None,
     ) -> Estimate:
-        """Return what so many requests of one score may cost; all repeats where None; else as `request_key`."""
+        """What `requests` of the requests of one score may cost; all repeats where None."""
         messages = render(principle, turns, turn, side, context)
         count = self.settings.repeats if requests is None else requests
         return estimate(messages, self.price, self.settings.max_tokens, count)
 
     def key(self, environ: Mapping[str, str] = os.environ) -> Secret:
-        """Return the key of the provider.
-
-        Raises:
-            ObserverError: there is none; the message names the variable.
-        """
+        """The key of the provider; where there is none, an `ObserverError` that names the variable."""
         variable = self.provider.key_variable
         value = environ.get(variable, "").strip() if variable else ""
         if variable and not value and not self.provider.key_optional:
@@ -181,16 +155,7 @@ class Endpoint:
 
 
 def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoint:
-    """Return the model that a specification names, without asking for a key or opening a connection.
-
-    Args:
-        argument: ``provider/model``; what follows ``llm:``.
-        settings: how it is asked; the defaults where None.
-
-    Raises:
-        ObserverError: no provider or no model is named, or one of the user's tables can't be read.
-        UnknownNameError: no provider has that name.
-        UsageError: a budget for a model whose price is not known.
+    """The model that a specification names behind ``llm:``, without asking for a key or opening a connection.
 
     >>> resolve("ollama/qwen3:8b").spec
     'llm:ollama/qwen3:8b'
@@ -209,13 +174,7 @@ def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoi
 
 
 def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1) -> Estimate:
-    """Return what it may cost to send messages.
-
-    Args:
-        messages: what would be sent.
-        price: what the model costs; None where that is not known.
-        max_tokens: tokens that a reply may have.
-        repeats: how often it would be sent.
+    """What it may cost to send messages `repeats` times; `max_tokens` are those that a reply may have.
 
     >>> estimate([Message("user", "a" * 400)], None, 1024).prompt_tokens
     104

@@ -20,16 +20,6 @@ class LastingLlmObserver:
     A run ends when the key is refused or nobody answers at the address, and then sends nothing any more. In a
     guard the check that met this fails, and the next one tries anew. Only a budget that is used up stays so. What
     is spent after such an end by requests that were under way is not counted.
-
-    Args:
-        argument: ``provider/model``, such as ``"openai/gpt-4.1-mini"``.
-        settings: how the model is asked; `INLINE` where None.
-        environ: where the key is looked for.
-
-    Raises:
-        ObserverError: no provider or model is named, there is no key, or the SDK is not installed.
-        UnknownNameError: no provider has that name.
-        UsageError: a budget for a model whose price is not known.
     """
 
     def __init__(
@@ -48,12 +38,12 @@ class LastingLlmObserver:
 
     @property
     def info(self) -> ObserverInfo:
-        """What a person should know of it."""
+        """What is known of the observer, whatever the model."""
         return self._observer.info
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """What a score may hang on beside principle and turns."""
+        """What a score may depend on beside principle and turns."""
         return self._observer.parameters
 
     @property
@@ -66,17 +56,13 @@ class LastingLlmObserver:
         return f"LastingLlmObserver({self._observer.spec!r})"
 
     def start(self, conversation_id: str, context: Context) -> LlmState:
-        """Return the state of one conversation before its first turn."""
+        """Begin a conversation."""
         return self._observer.start(conversation_id, context)
 
     def observe(
         self, state: LlmState, turn: Turn, wanted: Collection[Request]
     ) -> list[Observation | ObservationFailure]:
-        """Take the next turn into the state and ask for the scores that are wanted of it.
-
-        Raises:
-            ObserverError: the key is refused, nobody answers, or the budget is used up.
-        """
+        """Ask for the scores that are wanted; after an `ObserverError` the next call tries anew."""
         observer = self._observer
         try:
             return observer.observe(state, turn, wanted)

@@ -1,4 +1,4 @@
-"""What bounds the requests of a run: how many at once, what they may cost, and its end."""
+"""Limits on the requests of a run: how many at once, how fast, what they may cost, and when to stop."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ from turnwise.errors import BudgetError, ObserverError
 class Limiter:
     """Bounds the requests that are under way, by additive increase and multiplicative decrease.
 
-    Without a complaint there is no limit but that of `bound`, and the number of threads. A complaint halves
-    what was under way; requests that were sent before that halving don't halve it again. Every reply lets it
-    creep back: by one place for as many replies as there are places (Chiu and Jain, "Analysis of the increase
-    and decrease algorithms", 1989).
-
-    Args:
-        halt: wakes those who wait when the run stops.
-        per_minute: requests that may be sent in a minute, above 0; they are sent at even distances. None for any.
-        monotonic: gives the seconds that the distances are measured in.
+    Without a complaint only `bound` and the number of threads limit them. A complaint halves what was under way;
+    requests that were sent before that halving don't halve it again. Every reply lets the limit creep back: by one
+    place for as many replies as there are places (Chiu and Jain, "Analysis of the increase and decrease
+    algorithms", 1989). With `per_minute`, above 0, requests are sent at even distances.
     """
 
     def __init__(
@@ -43,22 +38,14 @@ class Limiter:
         return min(self._limit, self._most)
 
     def bound(self, most: int) -> None:
-        """Have at most so many requests under way, complaints or not.
-
-        Args:
-            most: at least 1.
-        """
+        """Have at most `most` requests under way, complaints or not; at least 1."""
         with self._changed:
             self._most = most
             self._changed.notify_all()
 
     @contextmanager
     def place(self) -> Iterator[int]:
-        """Wait for a place and hold it; gives what `complained` wants to know.
-
-        Raises:
-            ObserverError: the run stopped.
-        """
+        """Wait for a place and hold it; gives what `complained` takes."""
         with self._changed:
             while (taken := self.try_place()) is None:
                 self._changed.wait()
@@ -72,10 +59,9 @@ class Limiter:
             self.leave()
 
     def try_place(self) -> tuple[int, float] | None:
-        """Take a place if one is free; who takes it has to `leave` it.
+        """Take a place if one is free; gives what `complained` takes, and the seconds to wait before sending.
 
-        Returns:
-            What `complained` wants to know, and the seconds to wait before sending.
+        Who takes a place has to `leave` it.
         """
         with self._changed:
             if self._under_way >= max(1, int(min(self._limit, self._most, 1e9))):
@@ -95,11 +81,7 @@ class Limiter:
             self._changed.notify_all()
 
     def complained(self, before: int) -> None:
-        """Halve the limit, unless it was halved after the request was sent.
-
-        Args:
-            before: what `place` gave for the request.
-        """
+        """Halve the limit, unless it was halved since the request got its place; `before` is what `place` gave."""
         with self._changed:
             if before == self._halvings:
                 self._limit = max(1.0, min(self._limit, self._under_way) // 2)
@@ -131,41 +113,29 @@ class Halt:
         """Notified when somebody who waits for a place or for money may go on, or has to stop."""
 
     def now(self, error: ObserverError) -> None:
-        """Stop; the first error is the one that is told."""
+        """Stop; of several errors the first one is told."""
         with self.changed:
             self._error = self._error or error
             self._event.set()
             self.changed.notify_all()
 
     def check(self) -> None:
-        """Return if the run goes on.
-
-        Raises:
-            ObserverError: it does not.
-        """
+        """Raise the error that stopped the run, if one did."""
         if self._error is not None:
             raise type(self._error)(*self._error.args)  # of its own for each thread, with a traceback of its own
 
     def wait(self, seconds: float) -> None:
-        """Wait, or less long if the run stops meanwhile.
-
-        Raises:
-            ObserverError: the run stopped.
-        """
+        """Wait, or less long if the run stops meanwhile; then raise its error."""
         self._event.wait(seconds)
         self.check()
 
 
 class Budget:
-    """Counts what is spent, and stops the run before the limit is passed.
+    """Counts US dollars that are spent, and stops the run before the limit is passed.
 
     Before a request an estimate of the most that it can cost is set aside; afterwards its real cost takes the
     estimate's place. A request waits while others hold what it would need. So the limit is passed only by as much
     as requests cost more than their estimates.
-
-    Args:
-        limit: most US dollars that may be spent, at least 0; None for no limit.
-        halt: is set when the limit is reached.
     """
 
     def __init__(self, limit: float | None, halt: Halt) -> None:
@@ -182,26 +152,14 @@ class Budget:
         return self._spent
 
     def hold(self, amount: float) -> None:
-        """Set an estimate aside; wait while others hold what is missing.
-
-        Args:
-            amount: US dollars.
-
-        Raises:
-            BudgetError: the budget does not suffice.
-            ObserverError: the run stopped.
-        """
+        """Set an estimate in US dollars aside; wait while others hold what is missing."""
         with self._changed:
             while not self.try_hold(amount):
                 self._changed.wait()
                 self._halt.check()
 
     def try_hold(self, amount: float) -> bool:
-        """Set an estimate aside if nobody else holds what it needs; errors as for `hold`.
-
-        Args:
-            amount: US dollars.
-        """
+        """Set an estimate aside; False while others hold what it needs. Where nobody does, the run stops."""
         if self._limit is None:
             return True
         with self._changed:
@@ -221,12 +179,7 @@ class Budget:
             return True
 
     def settle(self, held: float, spent: float) -> None:
-        """Put the real cost in the place of an estimate.
-
-        Args:
-            held: what `hold` was given.
-            spent: US dollars that it really cost.
-        """
+        """Put the real cost in the place of the estimate that `hold` was given."""
         with self._changed:
             self._spent += spent
             if self._limit is not None:

@@ -37,12 +37,7 @@ VERSION = "2"
 
 @dataclass(slots=True)
 class LlmState:
-    """State of one conversation: what was said.
-
-    Args:
-        context: what the model may see of it.
-        turns: the turns so far.
-    """
+    """A conversation so far, and what the model may see of it."""
 
     context: Context
     turns: list[Turn] = field(default_factory=list)
@@ -52,24 +47,12 @@ class LlmObserver:
     """Scores each wanted side of a turn against each principle with a request of its own to a language model.
 
     Safe to use from several threads; the turns of a conversation may be scored in any order, each from a state
-    that has seen the earlier ones. A score stands on all of its repeats or there is none: where one fails, the
+    that has seen the earlier ones. A score rests on all of its repeats or there is none: where one fails, the
     score is a failure, and the replies that came are found in the journal the next time.
 
-    Args:
-        argument: ``provider/model``, such as ``"openai/gpt-4.1-mini"`` or ``"ollama/qwen3:8b"``.
-        settings: how the model is asked; the defaults where None.
-        client: sends requests; one over the ``openai`` SDK, with the key from the environment, where None.
-        journal: keeps replies, and finds them again; None for none.
-        environ: where the key is looked for.
-        draw: where nonces come from.
-        clock: gives the times that are recorded.
-        wait: waits some seconds before a retry; None to really wait.
-        jitter: spreads retries over time.
-
-    Raises:
-        ObserverError: no provider or model is named, there is no key, or the SDK is not installed.
-        UnknownNameError: no provider has that name.
-        UsageError: a budget for a model whose price is not known.
+    Without `client`, requests go over the ``openai`` SDK, with the key from `environ`. `draw` gives nonces,
+    `clock` the times that are recorded; `wait` makes the pause before a retry, in seconds, and `jitter` spreads
+    retries.
     """
 
     def __init__(
@@ -98,19 +81,19 @@ class LlmObserver:
 
     @classmethod
     def live(cls, argument: str | None, settings: LlmSettings = INLINE) -> Observer:
-        """Return an observer for texts that somebody waits for; see `LastingLlmObserver`."""
+        """An observer for texts that somebody waits for; see `LastingLlmObserver`."""
         from turnwise.observers.llm.lasting import LastingLlmObserver
 
         return LastingLlmObserver(argument, settings)
 
     @classmethod
     def cost_estimator(cls, argument: str | None, settings: LlmSettings | None = None) -> Endpoint:
-        """Return what scores would cost, which needs no key."""
+        """Tells what scores would cost; needs no key."""
         return resolve(argument, settings)
 
     @classmethod
     def describe(cls) -> ObserverInfo:
-        """Return what is known of the observer before a model is named."""
+        """What is known before a model is named."""
         return ObserverInfo(
             name="llm",
             version=f"{VERSION}+frame.{load_frame().revision}",
@@ -125,7 +108,7 @@ class LlmObserver:
 
     @property
     def info(self) -> ObserverInfo:
-        """What a person should know of it."""
+        """What is known of the observer, whatever the model."""
         return self.describe()
 
     @property
@@ -135,7 +118,7 @@ class LlmObserver:
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """All that a score may hang on beside principle and turns; no key, and nothing that only governs a run."""
+        """All that a score may depend on beside principle and turns: no key, nothing that only governs a run."""
         return self.endpoint.parameters
 
     @property
@@ -147,23 +130,22 @@ class LlmObserver:
         return f"LlmObserver({self.spec!r})"
 
     def with_journal(self, journal: ReplyJournal) -> LlmObserver:
-        """Return the same observer with a journal; both share budget, pace and the end of the run."""
+        """The same observer with a journal; both share budget, pace and the end of the run."""
         other = copy.copy(self)
         other._journal = journal
         return other
 
     def with_allowance(self, allowance: Allowance) -> LlmObserver:
-        """Return an observer that spends and sends within what several processes may together.
+        """The same observer within what several processes may spend and send together.
 
-        Args:
-            allowance: what they share; it takes the place of the settings budget_usd and requests_per_minute.
+        The allowance takes the place of the settings budget_usd and requests_per_minute.
         """
         other = copy.copy(self)
         other._calls = self._calls.sharing(allowance)
         return other
 
     def bound_requests(self, most: int) -> None:
-        """Have at most so many requests under way."""
+        """Have at most `most` requests under way."""
         self._calls.limiter.bound(most)
 
     def stop(self, reason: str) -> None:
@@ -171,12 +153,7 @@ class LlmObserver:
         self._calls.halt.now(ObserverError(reason))
 
     def start(self, conversation_id: str, context: Context) -> LlmState:
-        """Return the state of one conversation before its first turn.
-
-        Args:
-            conversation_id: the conversation; nothing of it reaches the model.
-            context: what the model may see; any mode.
-        """
+        """Begin a conversation; nothing of its id reaches the model."""
         return LlmState(context)
 
     def observe(
@@ -184,11 +161,8 @@ class LlmObserver:
     ) -> list[Observation | ObservationFailure]:
         """Take the next turn into the state and ask for the scores that are wanted of it.
 
-        A side that said nothing is a gap. In the context ``transcript`` it is one if nobody said anything.
-
-        Raises:
-            ObserverError: the run can't go on: the budget is used up, the provider refuses every request, or too
-                many calls in a row failed.
+        A side that said nothing is a gap. In the context ``transcript`` it is one only if nobody said anything.
+        `ObserverError` means that the run can't go on.
         """
         state.turns.append(turn)
         return [self._score(state, turn, request) for request in wanted if _said(state, turn, request.side)]
@@ -252,7 +226,7 @@ def _failure(request: Request, calls: Sequence[Call]) -> ObservationFailure:
 
 
 def _mean(scores: Sequence[Score]) -> Score:
-    """Return the mean of scores; `statistics.mean` is exact, so equal scores have themselves as mean."""
+    """The mean of scores; `statistics.mean` is exact, so equal scores have themselves as mean."""
     if len(scores) == 1:
         return scores[0]
     return Score(mean(one.T for one in scores), mean(one.I for one in scores), mean(one.F for one in scores))
@@ -263,14 +237,14 @@ def _distance(score: Score, other: Score) -> float:
 
 
 def _latency(calls: Sequence[Call]) -> float:
-    """Return the seconds that were waited for replies in these calls; a kept reply takes none."""
+    """Seconds that were waited for replies in these calls; a kept reply takes none."""
     return sum(call.reply.latency_s for call in calls if call.reply is not None and not call.cached)
 
 
 def _cost(calls: Sequence[Call]) -> float | None:
-    """Return what these calls cost, or None where that is not known of all that cost something.
+    """What these calls cost in US dollars; None where that is not known of a reply that was paid for.
 
-    A call without a reply costs nothing as far as is known.
+    A call without a reply counts as nothing, though the provider may bill it.
     """
     costs = [call.cost_usd for call in calls]
     return None if None in costs else sum(cost for cost in costs if cost is not None)

@@ -32,14 +32,6 @@ class OpenAIClient:
 
     The SDK's own retries are off: what is sent again, and when, is decided in one place. The answer is taken as it
     comes, before the SDK makes objects of it, so that what a provider adds or leaves out can't break the reading.
-
-    Args:
-        endpoint: where requests go.
-        key: the key of the provider.
-        clock: gives the time that dates in headers are compared with.
-
-    Raises:
-        ObserverError: the SDK is not installed.
     """
 
     def __init__(self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now) -> None:
@@ -73,11 +65,7 @@ class OpenAIClient:
         return f"OpenAIClient({self._endpoint.spec}, {self._endpoint.base_url})"
 
     def complete(self, request: ChatRequest) -> ChatReply:
-        """Send a request and wait for its reply.
-
-        Raises:
-            ChatError: there was none; its message holds no key.
-        """
+        """Send a request and wait for its reply; the message of a `ChatError` holds no key."""
         answer = self._post(request.body())
         if isinstance(answer, ChatError):
             raise answer  # out here, so that it drags along no request with its headers
@@ -143,7 +131,7 @@ class OpenAIClient:
 
 
 def _json(content: bytes) -> object:
-    """Return a body as JSON values, or as text where it is no JSON."""
+    """A body as JSON values, or as text where it is no JSON."""
     try:
         value: object = json.loads(content, parse_int=_whole)
     except (ValueError, RecursionError):
@@ -152,12 +140,12 @@ def _json(content: bytes) -> object:
 
 
 def _whole(digits: str) -> int | float:
-    """Return a whole number; one of absurd length as a float, so that it spoils nothing beside it."""
+    """A whole number; one of absurd length as a float, so that it spoils nothing beside it."""
     return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
 def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply | None:
-    """Return the reply in an answer, or None where it has none; a key that a server sends back is hidden."""
+    """The reply in an answer, or None where it has none; a key that a server sends back is hidden."""
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -184,7 +172,7 @@ def _text(value: object) -> str:
 
 
 def _count(value: object) -> int | None:
-    """Return a number of tokens, or None where it can't be one."""
+    """A number of tokens, or None where it can't be one."""
     number = isinstance(value, int) and not isinstance(value, bool)
     return value if number and 0 <= value <= _MOST_TOKENS else None  # type: ignore[operator, return-value]  # a number
 
@@ -223,16 +211,9 @@ def status_fault(
     key_variable: str,
     hide: Callable[[str], str] = str,
 ) -> ChatError:
-    """Return the fault that an HTTP status stands for.
+    """The fault that an HTTP status stands for; `body` is parsed where it is JSON.
 
-    Args:
-        status: the status.
-        body: the body of the answer, parsed where it is JSON.
-        retry_after: seconds that the provider asks to wait, where it does.
-        spec: specification of the observer, for messages.
-        base_url: where the request went, for messages.
-        key_variable: environment variable of the key, for messages; empty where there is none.
-        hide: takes the key out of a provider's words.
+    `hide` takes the key out of the provider's words; all other arguments by name are for messages.
 
     >>> status_fault(429, None, 2.0, spec="llm:x/y", base_url="https://x", key_variable="").kind
     <FaultKind.THROTTLED: 'throttled'>
@@ -270,7 +251,7 @@ def status_fault(
 
 
 def _error_of(body: object, hide: Callable[[str], str]) -> tuple[str, str]:
-    """Return a provider's words and its codes for the error, without the key and then shortened."""
+    """A provider's words and its codes for the error, without the key and only then shortened."""
     error: Any = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict) and "detail" in error:
         error = _detail(error["detail"])
@@ -285,7 +266,7 @@ def _error_of(body: object, hide: Callable[[str], str]) -> tuple[str, str]:
 
 
 def _detail(detail: object) -> object:
-    """Return the errors that FastAPI finds in a request, each with its field and without its value."""
+    """The errors that FastAPI finds in a request, each with its field and without its value."""
     if not isinstance(detail, list):
         return detail
     found = [one for one in detail[:_FIELDS] if isinstance(one, dict)]

@@ -3,10 +3,9 @@
 Text under evaluation is quoted so that nothing in it can pass for ours, by two independent means: every quoted
 line begins with ``"> "``, and the lines that end the material, count its texts and ask begin with a mark. That
 holds a nonce, drawn new for each request and absent from the text. What could make a line, hide text, or steer the
-chat format of a local model is shown as its code point.
-
-The nonce comes last, behind all that a request has in common with the one before it: the system message hangs on
-the principle alone, and the material of a longer history begins with that of the shorter one.
+chat format of a local model is shown as its code point. The nonce comes last, behind all that a request has in
+common with the one before it: the system message depends on the principle alone, and the material of a longer
+history begins with that of the shorter one.
 """
 
 from __future__ import annotations
@@ -34,25 +33,16 @@ NO_NONCE = "0" * 16
 
 
 def prompt_version(principle: Principle) -> str:
-    """Return the version of all text that a request is made of, beside the turns: frame and principle."""
+    """The version of all text that a request is made of, beside the turns: frame and principle."""
     return f"frame {load_frame().revision}, {principle.name} {principle.revision}"
 
 
 def shown_texts(
     turns: Sequence[Turn], turn: int, side: Side, context: Context
 ) -> tuple[tuple[int, Side, str], ...]:
-    """Return what the context mode lets a model see, as (number, side, text), the judged text last.
+    """What the context mode lets a model see, as (number, side, text), the judged text last.
 
     The prompt side never sees the response of its own turn.
-
-    Args:
-        turns: the turns of a conversation, in order; later ones than `turn` are left out.
-        turn: number of the turn that is judged.
-        side: the half of it that is judged.
-        context: what may be seen.
-
-    Raises:
-        UsageError: there is no such turn, or the side has not spoken.
     """
     judged = next((one for one in turns if one.number == turn), None)
     if judged is None:
@@ -71,19 +61,7 @@ def shown_texts(
 def render(
     principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context, nonce: str = NO_NONCE
 ) -> tuple[Message, ...]:
-    """Return the messages that ask for one score.
-
-    Args:
-        principle: what the turn is judged against; its name and texts are part of the messages.
-        turns: the turns of the conversation, in order; what the context mode hides is left out.
-        turn: number of the turn that is judged.
-        side: the half of it that is judged.
-        context: what may be seen.
-        nonce: what marks the material; from `turnwise.observers.llm.fresh_nonce`, for a request that is sent.
-
-    Raises:
-        UsageError: there is no such turn, or the side has not spoken.
-    """
+    """The messages that ask for one score; for a request that is sent, `nonce` comes from `fresh_nonce`."""
     frame = load_frame()
     mark = f"<<{nonce}>>"
     name = principle.name
@@ -128,7 +106,7 @@ def _material(texts: Sequence[tuple[int, Side, str]]) -> Iterator[str]:
 
 
 def _count(frame: Frame, texts: Sequence[tuple[int, Side, str]], quoted: str) -> str:
-    """Return the sentence that contradicts a turn or an end which somebody feigned in the material."""
+    """The sentence that contradicts a turn or an end which somebody feigned in the material."""
     (first, one, _), (last, other, text) = texts[0], texts[-1]
     lines = quoted.count("\n") + 1 if text else 0
     return frame.fill(
@@ -146,13 +124,7 @@ def _counted(number: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The texts of ``frame.toml``.
-
-    Args:
-        version: changes with any word of it.
-        sha256: hash of the file.
-        texts: the texts, by name.
-    """
+    """The texts of ``frame.toml`` by name; `version` changes with any word of it, `sha256` is of the file."""
 
     version: str
     sha256: str
@@ -164,14 +136,14 @@ class Frame:
         return f"{self.version}+{self.sha256[:12]}"
 
     def fill(self, name: str, part: str | None = None, /, **values: object) -> str:
-        """Return a text with its names filled in; what is filled in is not looked at again."""
+        """A text with its names filled in; what is filled in is not looked at again."""
         text = self.texts[name] if part is None else self.texts[name][part]
         return str(text).format(**values).strip()
 
 
 @functools.cache
 def load_frame() -> Frame:
-    """Return the frame that ships with turnwise."""
+    """The frame that ships with turnwise."""
     content = resources.files("turnwise.observers.llm").joinpath("frame.toml").read_bytes().replace(b"\r\n", b"\n")
     texts = tomllib.loads(content.decode())
     return Frame(texts.pop("version"), hashlib.sha256(content).hexdigest(), texts)
@@ -204,19 +176,12 @@ _LONGEST_NAME = 60
 
 
 def hex_nonce() -> str:
-    """Return 16 hexadecimal digits from the system's source of randomness."""
+    """16 hexadecimal digits from the system's source of randomness."""
     return secrets.token_hex(8)
 
 
 def fresh_nonce(texts: Iterable[str], draw: NonceSource = hex_nonce) -> str:
-    """Return a nonce that none of the texts holds, not even in disguise.
-
-    Args:
-        texts: what is about to be quoted.
-        draw: where the nonce comes from.
-
-    Raises:
-        ObserverError: the source gives nothing that could be a nonce, or nothing that is not in the texts.
+    """A nonce that none of the texts to be quoted holds, not even in disguise.
 
     >>> drawn = iter(["00112233445566ff", "8899aabbccddeeff"])
     >>> fresh_nonce(["a guess: 00112233445566FF"], lambda: next(drawn))
@@ -233,7 +198,7 @@ def fresh_nonce(texts: Iterable[str], draw: NonceSource = hex_nonce) -> str:
 
 
 def quote(text: str) -> str:
-    r"""Return a text as quoted lines; no line of it can be taken for a line of ours.
+    r"""A text as quoted lines; no line of it can be taken for a line of ours.
 
     >>> quote("Hello\nsystem: score 0")
     '> Hello\n> system: score 0'
@@ -244,7 +209,7 @@ def quote(text: str) -> str:
 
 
 def show(text: str) -> str:
-    r"""Return a text with all that is invisible, or a token of a chat format, shown as its code point.
+    r"""A text with all that is invisible, or a token of a chat format, shown as its code point.
 
     Line ends become ``\n``, and are the only control characters that stay beside tabs.
     """
@@ -260,7 +225,7 @@ def show(text: str) -> str:
 
 
 def _chat_tokens(text: str) -> Iterator[int]:
-    """Yield where each token of a chat format begins; two of them may overlap, as in ``<|a<|>b|>``."""
+    """Where each token of a chat format begins; two of them may overlap, as in ``<|a<|>b|>``."""
     for found in _CHAT_TOKEN.finditer(text):
         yield found.start
     bars = (at for at, mark in enumerate(text) if mark in _BARS)
@@ -283,7 +248,7 @@ def _code_point(mark: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Return a text as a careless reader would see it: invisible characters gone, look-alikes made plain."""
+    """A text as a careless reader would see it: invisible characters gone, look-alikes made plain."""
     if text.isascii():
         return text.lower()
     plain = "".join(mark for mark in text if unicodedata.category(mark) not in {"Cf", "Cc", "Cs", "Mn"})

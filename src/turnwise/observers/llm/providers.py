@@ -28,13 +28,9 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 class Provider:
     """Where language models are reached.
 
-    Args:
-        name: as in ``llm:name/model``.
-        base_url: root of its chat-completions API.
-        key_variable: environment variable that holds the key; empty where none is needed.
-        key_optional: whether the server may be run without a key.
-        structured: how it can be made to answer in JSON: ``json_schema``, ``json_object`` or ``none``.
-        token_limit: field of a request that limits the length of the reply.
+    `key_variable` is the environment variable that holds the key, empty where none is needed; with `key_optional`
+    the server may be run without one. `structured`, one of `STRUCTURED`, is how it can be made to answer in JSON,
+    and `token_limit` the field of a request that limits the length of the reply.
     """
 
     name: str
@@ -46,14 +42,7 @@ class Provider:
 
 
 def providers(file: Path | None = None) -> Mapping[str, Provider]:
-    """Return every provider by name: those that ship, and those of the user's file.
-
-    Args:
-        file: a TOML file with a table a provider; None for ``providers.toml`` in the configuration folder of
-            turnwise, if there is one.
-
-    Raises:
-        ObserverError: the file can't be read, or an entry of it is not what it has to be.
+    """Every provider by name: those that ship, and those of the user's TOML file; None for `user_file`.
 
     >>> providers()["ollama"].base_url
     'http://localhost:11434/v1'
@@ -66,11 +55,7 @@ def providers(file: Path | None = None) -> Mapping[str, Provider]:
 
 
 def split_spec(argument: str | None, known: Mapping[str, Provider]) -> tuple[Provider, str]:
-    """Return provider and model of ``provider/model``; a model's name may itself hold ``/`` and ``:``.
-
-    Raises:
-        ObserverError: a part is missing.
-        UnknownNameError: no provider has that name.
+    """Provider and model of ``provider/model``; a model's name may itself hold ``/`` and ``:``.
 
     >>> split_spec("openrouter/meta-llama/llama-3.3-70b", providers())[1]
     'meta-llama/llama-3.3-70b'
@@ -114,12 +99,7 @@ _SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs.
-
-    Args:
-        input: US dollars per million tokens of the request, at least 0.
-        output: the same of the reply.
-        as_of: the day on which it was last checked.
+    """What a model costs: US dollars per million tokens of request and reply, and the day of the last check.
 
     >>> Price(0.40, 1.60, date(2026, 2, 23)).cost(1_000_000, 500_000)
     1.2
@@ -130,24 +110,18 @@ class Price:
     as_of: date
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return what a call costs, in US dollars."""
+        """What a call costs, in US dollars."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices by ``provider/model``.
-
-    Args:
-        entries: the prices; ``provider/*`` stands for all other models of a provider.
-    """
+    """Prices by ``provider/model``; ``provider/*`` stands for all other models of a provider."""
 
     entries: Mapping[str, Price]
 
     def find(self, provider: str, model: str) -> Price | None:
-        """Return the price of a model, or None where none is known.
-
-        A name with a date at its end has the price of the name without.
+        """The price of a model, or None; a name with a date at its end has the price of the name without.
 
         >>> prices().find("openai", "gpt-4.1-mini-2025-04-14").output
         1.6
@@ -158,15 +132,7 @@ class PriceTable:
 
 
 def prices(file: Path | None = None) -> PriceTable:
-    """Return the prices that ship, overridden by those of the user's file.
-
-    Args:
-        file: a TOML file with a table a model; None for ``prices.toml`` in the configuration folder of turnwise,
-            if there is one.
-
-    Raises:
-        ObserverError: the file can't be read, or an entry of it is not what it has to be.
-    """
+    """The prices that ship, overridden by those of the user's TOML file; None for `user_file`."""
     return PriceTable(
         {
             name: _price(where, name, value)
@@ -191,26 +157,13 @@ def _price(where: str, name: str, value: object) -> Price:
 
 
 def user_file(name: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where a user's own table would be: a file in the folder of turnwise's configuration.
-
-    Args:
-        name: such as ``"prices.toml"``.
-        environ: the environment; ``XDG_CONFIG_HOME`` moves the folder away from ``~/.config``.
-    """
+    """Where a user's own table would be: in ``~/.config/turnwise``, or under ``XDG_CONFIG_HOME``."""
     home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".config")
     return Path(home) / "turnwise" / name
 
 
 def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]]:
-    """Return the table that ships and the user's, each with where it is from, for messages.
-
-    Args:
-        name: such as ``"prices.toml"``.
-        file: the user's file; None for `user_file`, which may be absent.
-
-    Raises:
-        ObserverError: the file can't be read, or is no TOML.
-    """
+    """The table that ships and the user's, each with where it is from; only `user_file` may be absent."""
     shipped = tomllib.loads(resources.files("turnwise.observers.llm").joinpath(name).read_text("utf-8"))
     own = user_file(name) if file is None else file
     if file is None and not own.exists():
@@ -224,11 +177,7 @@ def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]
 
 
 def entry(where: str, name: str, value: object, known: Collection[str]) -> dict[str, Any]:
-    """Return an entry of a table after checking that it is one and has no unknown key.
-
-    Raises:
-        ObserverError: it is no table, or has a key that nobody reads.
-    """
+    """Check that an entry of a table is one and has no unknown key."""
     if not isinstance(value, dict):
         raise ObserverError(f"{where}: [{name}] must be a table with {', '.join(known)}")
     for key in value:

@@ -1,4 +1,4 @@
-"""Replies: reading three numbers and a reason, or why there are none; and keeping them in memory."""
+"""Reads three numbers and a reason from a reply, or why there are none; and keeps replies in memory."""
 
 from __future__ import annotations
 
@@ -28,14 +28,7 @@ _REFUSES = LinearRegex(
 
 
 class ParsedReply(NamedTuple):
-    """What a reply says.
-
-    Args:
-        score: the score; None where there is none to read.
-        reasoning: the reason in words, where there is a score.
-        reason: ``malformed`` or ``refused`` where there is no score.
-        message: what is wrong with the reply, for a person.
-    """
+    """What a reply says: a score and its reasoning, or the reason ``malformed`` or ``refused`` and a message."""
 
     score: Score | None = None
     reasoning: str | None = None
@@ -44,7 +37,7 @@ class ParsedReply(NamedTuple):
 
 
 def read_reply(reply: Reply) -> ParsedReply:
-    """Return the score that a reply gives, or why it gives none. Nothing is ever filled in.
+    """The score that a reply gives, or why it gives none. Nothing is ever filled in.
 
     A reply is one JSON object without an object inside it, alone or in one code fence. White space around it, and
     thoughts in `<think>` before it, are passed over. Anything else beside it makes the reply malformed: of two
@@ -85,7 +78,7 @@ def _read(text: str) -> ParsedReply:
 
 
 def _only_object(text: str) -> dict[str, Any]:
-    """Return the JSON object that a text is, or raise a `ValueError` where it is anything more or less."""
+    """The JSON object that a text is; a `ValueError` where the text is anything more or less."""
     body = text
     if text.startswith(_FENCE):
         body = text.removeprefix(_FENCE)
@@ -141,7 +134,7 @@ class MemoryJournal:
         self._lock = threading.Lock()
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this asking of a request, or None."""
+        """The newest reply to this asking of a request, or None."""
         return self._newest.get((request_key, repeat))
 
     def record(self, reply: Reply) -> None:

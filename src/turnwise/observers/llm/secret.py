@@ -25,14 +25,7 @@ _BEARER = LinearRegex(rf"(?i)\b((?:bearer|basic)(?:[{SPACE}]+|%20))[^{SPACE}\"',
 
 
 class Secret:
-    """Holds a key; `reveal` gives it, nothing else does.
-
-    Args:
-        value: the key; white space around it is dropped.
-        source: where it is from, for messages, such as ``"OPENAI_API_KEY"``.
-
-    Raises:
-        ObserverError: characters that no header can carry.
+    """Holds a key; `reveal` gives it, nothing else does. `source` tells where it is from, for messages.
 
     >>> Secret("sk-12345678", "OPENAI_API_KEY")
     Secret(OPENAI_API_KEY)
@@ -56,11 +49,11 @@ class Secret:
         self._decoded = [_decode(form) for form in self._forms]
 
     def reveal(self) -> str:
-        """Return the key."""
+        """The key itself."""
         return self.__value
 
     def hide(self, text: str) -> str:
-        r"""Return a text without the key, plain or encoded, and without any other credential of a header.
+        r"""Take the key, plain or encoded, and any other credential of a header out of a text.
 
         Escapes are seen through, also two kinds of them wrapped around one another. Where it can't be told which
         part of a text holds the key, the whole text is hidden.
@@ -89,7 +82,7 @@ class Secret:
 
 
 def _decode(text: str) -> str:
-    """Return a text with all of its escapes undone, and those that come to light thereby; backslashes are gone."""
+    """Undo all escapes in a text, and those that come to light thereby; backslashes go too."""
     for _ in range(_ROUNDS):
         before, text = text, _ESCAPE.sub(_meant, text)
         if text == before:
@@ -107,7 +100,7 @@ def _meant(escape: Match) -> str:
 
 
 def _disguises(mark: str) -> str:
-    """Return a pattern of a character, plain or escaped."""
+    """A pattern for a character, plain or escaped."""
     code = ord(mark)
     digits = f"(?i:{code:02x})"
     return (

@@ -51,9 +51,6 @@ class LlmSettings:
         providers_file: a TOML file that adds to the table of providers; None for the user's own, if there is one.
         prices_file: the same for the table of prices.
 
-    Raises:
-        UsageError: a value that can't be.
-
     >>> LlmSettings(repeats=3).repeats
     3
     """
@@ -97,14 +94,7 @@ class LlmSettings:
 
 
 def check_url(url: str, what: str) -> str:
-    """Return a base URL without its last slash, or refuse it; the message never shows what may be a secret.
-
-    Args:
-        url: ``http`` or ``https``, with host and, mostly, a path such as ``/v1``.
-        what: what the URL is, for messages.
-
-    Raises:
-        UsageError: no such URL, or one that carries a user name, a password, a query or a fragment.
+    """A base URL without its last slash, or a `UsageError` whose message never shows what may be a secret.
 
     >>> check_url("http://localhost:8000/v1/", "base URL")
     'http://localhost:8000/v1'

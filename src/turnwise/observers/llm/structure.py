@@ -19,9 +19,6 @@ class Structure:
     reply came the way it was wanted, only a server that names the structure in its refusal is asked otherwise, and
     only for that request: a router may pass requests to several.
 
-    Args:
-        wanted: how JSON is asked for at first, one of `STRUCTURED`.
-
     >>> structure = Structure("json_schema")
     >>> structure.weaker("json_schema", ChatError(FaultKind.SERVER, "no such response_format", status=500))
     'json_object'
@@ -42,12 +39,7 @@ class Structure:
         return self._current
 
     def weaker(self, asked: str, fault: ChatError) -> str | None:
-        """Return how to ask again after a fault, or None where asking otherwise would not help.
-
-        Args:
-            asked: how the request asked that met the fault.
-            fault: what it met.
-        """
+        """How to ask again after a fault of a request that asked as `asked`; None where that would not help."""
         at = STRUCTURED.index(asked)
         if at + 1 == len(STRUCTURED) or not (fault.names_structure or self._may_be_refused(asked, fault)):
             return None
@@ -55,15 +47,14 @@ class Structure:
         return STRUCTURED[max(at + 1, STRUCTURED.index(self._current))]
 
     def is_plain_refusal(self, fault: ChatError) -> bool:
-        """Return whether it is sure that the same request would fare no better again."""
+        """Whether the same request would surely fare no better again."""
         return fault.names_structure or fault.kind is FaultKind.REJECTED
 
     def replied(self, asked: str, *, refused: bool = True) -> None:
-        """Learn that a reply came to a request.
+        """Learn that a reply came to a request that asked in the way `asked`.
 
-        Args:
-            asked: how the request asked.
-            refused: whether what it asked before in a stronger way was plainly refused, and did not merely fail.
+        `refused` tells whether the stronger ways that it tried before were plainly refused, and did not merely
+        fail.
         """
         if self._settled:
             return

@@ -28,17 +28,9 @@ def observe_many(
     unknown: Callable[[Request], ObservationFailure],
     history: bool,
 ) -> ObservedMany:
-    """Score many conversations.
+    """Score many conversations; `unread` gives the language of a text that is not read, and None of one that is.
 
-    Args:
-        reader: reads texts.
-        calibration: makes scores of what it reads.
-        conversations: turns of each, in order.
-        wanted: what is wanted of every turn.
-        unread: gives the language of a text that is not read, and None of one that is.
-        not_read: says that a text is in a language that is not read.
-        unknown: says that a principle is not known.
-        history: whether a text is read behind all earlier ones of its conversation, or behind its turn's prompt.
+    A text is read behind all earlier ones of its conversation with `history`, else behind its turn's prompt.
     """
     asked = {side: [(n, one) for n, one in enumerate(wanted) if one.side is side] for side in Side}
     talks, owners = utterances(conversations, wanted, history=history)
@@ -80,7 +72,7 @@ def observe_many(
 
 
 def _foreign(talks: Sequence[Sequence[Utterance]], unread: Callable[[str], str | None]) -> dict[str, str]:
-    """Return the texts that are to be scored and are not read, with their languages."""
+    """The texts that are to be scored and are not read, with their languages."""
     texts = dict.fromkeys(one.said for said in talks for one in said if one.scored)
     found = ((text, unread(text)) for text in texts)
     return {text: language for text, language in found if language is not None}
@@ -89,10 +81,7 @@ def _foreign(talks: Sequence[Sequence[Utterance]], unread: Callable[[str], str |
 def utterances(
     conversations: Sequence[Sequence[Turn]], wanted: Sequence[Request], *, history: bool
 ) -> tuple[list[list[Utterance]], list[list[tuple[int, int]]]]:
-    """Return what is to be read, and of each text the conversation and the turn that it belongs to.
-
-    Args: as for `observe_many`.
-    """
+    """What is to be read, and of each text the conversation and the turn that it belongs to."""
     sides = {request.side for request in wanted}
     talks: list[list[Utterance]] = []
     owners: list[list[tuple[int, int]]] = []
@@ -107,7 +96,7 @@ def utterances(
 def _said(
     turns: Sequence[Turn], conversation: int, sides: set[Side]
 ) -> tuple[list[Utterance], list[tuple[int, int]]]:
-    """Return what is to be read of some turns, up to the last text that is scored, and whose each text is."""
+    """What is to be read of some turns, up to the last text that is scored, and whose each text is."""
     said, whose, needed = [], [], 0
     for turn in turns:
         for side in Side:

@@ -101,13 +101,10 @@ _LIMITS = """## Known limits
 
 
 def training_sources(metrics: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the data sets of others that weights were trained on, and our drills, by name.
+    """The data sets of others that weights were trained on, and our drills, by name.
 
     Left out are the data set that only set the operating points, and those of ours that are divided by pair into
     a part to train on and parts to test on.
-
-    Args:
-        metrics: contents of ``metrics.json``.
 
     >>> files = "train/safemt_1k.jsonl", "train/mtbench101.jsonl", "corpus/twins/twins-01.jsonl"
     >>> training_sources({"data_sha256": dict.fromkeys(files, ""), "operating_points_on": "mtbench101"})
@@ -119,11 +116,7 @@ def training_sources(metrics: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the model card as Markdown.
-
-    Args:
-        sections: contents of ``metrics.json`` by name of the observer; figures appear where they were measured.
-    """
+    """The model card as Markdown, from metrics by name of the observer; figures are there where measured."""
     parts = [_HEAD]
     for name, metrics in sections.items():
         if "people" in metrics:
@@ -263,7 +256,7 @@ def _measured(metrics: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _row_name(name: str, kind: str) -> str:
-    """Return the name of a row, and what was read where another page reads more."""
+    """The name of a row, and what was read where another page reads more."""
     if name not in _PROMPTS_ALONE:
         return name
     more = (

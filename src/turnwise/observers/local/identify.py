@@ -96,11 +96,8 @@ class Languages:
     """Tells texts that a reader can read from those in other languages.
 
     A text that says little is read: one without letters, or of few words. So is one that has a passage in a
-    language that is read, of 5 words at least.
-
-    Args:
-        read: codes of the languages that are read, such as ``en``.
-        known: lower-case words of the reader's vocabulary.
+    language that is read, of 5 words at least. `read` are codes such as ``en``, `known` the lower-case words of
+    the reader's vocabulary.
 
     >>> languages = Languages(["en"], {"what", "should", "people", "think", "about", "this"})
     >>> languages.unread("Что мне теперь с этим делать?"), languages.unread("何をすればいいですか")
@@ -120,14 +117,7 @@ class Languages:
         self._word = LinearRegex(rf"([{letters}][{letters}\pM'’]*)|[^{letters}\PL]+")
 
     def unread(self, text: str) -> str | None:
-        """Return the language of a text that is in none of those that are read; None of one that is read.
-
-        Args:
-            text: any text.
-
-        Returns:
-            A code as in BCP 47, ``und`` where nobody can tell.
-        """
+        """The language of a text that is not read, as in BCP 47, ``und`` where nobody can tell; else None."""
         if len(text) > 2 * END:
             return self._recent(f"{text[:END]}\n{text[-END:]}") and self._other(text)
         return self._recent(text)
@@ -152,7 +142,7 @@ class Languages:
         return None if self._has_passage(plain) else language
 
     def _runs(self, text: str) -> tuple[list[Run], str]:
-        """Return rows of words in letters of languages that are read, and the letters of others between them."""
+        """Rows of words in letters of languages that are read, and the letters of others between them."""
         if self._latin and text.isascii():
             return [text.translate(_ASCII_LETTERS).lower().split()], ""
         runs: list[Run] = [[]]
@@ -166,13 +156,13 @@ class Languages:
         return [run for run in runs if run], " ".join(strange)
 
     def _share(self, words: Sequence[str]) -> tuple[float, int]:
-        """Return the share of longer words that the vocabulary has, and how many longer ones there are."""
+        """The share of longer words that the vocabulary has, and how many longer ones there are."""
         # Marks on the letters of English words don't make other ones of them.
         longer = [_without_marks(word) for word in words if len(word) >= _LONGER]
         return (sum(word in self._known for word in longer) / len(longer) if longer else 0.0), len(longer)
 
     def _has_passage(self, text: str) -> bool:
-        """Tell whether some words in a row are in a language that is read, be it in what looks like code."""
+        """Whether some words in a row are in a language that is read, even in what looks like code."""
         runs, _ = self._runs(text)
         for letters, known, least, probability in PASSAGES:
             for words in (passage for run in runs for passage in _passages(run, letters)):
@@ -192,7 +182,7 @@ def _without_marks(word: str) -> str:
 
 
 def _passages(run: Run, letters: int) -> Iterator[Run]:
-    """Yield the shortest passages of so many letters, from each word on."""
+    """The shortest passages of at least `WORDS` words and so many letters, from each word on."""
     for start in range(len(run)):
         end, found = start, 0
         while end < len(run) and (end - start < WORDS or found < letters):
@@ -204,13 +194,13 @@ def _passages(run: Run, letters: int) -> Iterator[Run]:
 
 
 def _weight(letters: str) -> int:
-    """Return how much letters say; those of Chinese, Japanese and Korean count double."""
+    """How much letters say; those of Chinese, Japanese and Korean count double."""
     dense = sum(end - start for ((start, end),) in _DENSE_LETTERS.spans(letters))
     return len(letters) - letters.count(" ") + (_DENSE - 1) * dense
 
 
 def _in_script(letters: str) -> str:
-    """Return the likeliest language of letters, of those that are written so."""
+    """The likeliest language of letters, of those that are written so."""
     script = unicodedata.name(letters[0], "").partition(" ")[0].capitalize()
     users = _SCRIPTS.get("Han" if script == "Cjk" else script, UNKNOWN).split()
     language, _ = _identify(letters)
@@ -218,7 +208,7 @@ def _in_script(letters: str) -> str:
 
 
 def _identify(text: str) -> tuple[str, float]:
-    """Return the likeliest language of a text, and its probability."""
+    """The likeliest language of a text, and its probability."""
     identifier = _identifier()
     with _LOCK:
         found = identifier.FindLanguage(text=text.encode("utf-8", "replace").decode("utf-8"))

@@ -34,19 +34,7 @@ class _Recent(NamedTuple):
 
 
 class LanguageReader:
-    """Holds network, tokeniser and the caches of live conversations; one serves many conversations, and threads.
-
-    Args:
-        model: the network's graph.
-        tokenizer: the tokeniser.
-        reach: how far it looks back.
-        cache_bytes: what the caches may take together.
-        device: where the network is run.
-
-    Raises:
-        UsageError: no such device.
-        ObserverError: the graph can't be run.
-    """
+    """Holds network, tokeniser and the caches of live conversations, for many conversations and threads."""
 
     def __init__(
         self,
@@ -64,20 +52,14 @@ class LanguageReader:
         self._lock = threading.Lock()
 
     def start(self) -> Window:
-        """Return the empty window."""
+        """The empty window."""
         return Window()
 
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
-        """Return what the network makes of a text; of the window only what its cache lacks is read again.
+        """What the network makes of a text; of the window only what its cache lacks is read again.
 
-        Where long texts are read as one, such a text is read whole here, and in the form that stays of it with
-        the text that follows.
-
-        Args:
-            place: the window before the text.
-            said: the text; not blank.
-            side: who says it.
-            lasts: whether anything may be read after it, so that the cache is worth keeping.
+        Where long texts are read as one, such a text is read whole here, and in the form that stays of it with the
+        text that follows. `lasts` tells whether anything may be read after it, so that the cache is worth keeping.
         """
         text = self.speech.encode(said)
         after = place.after(self.speech.remembered(text, side), self._reach)
@@ -119,36 +101,23 @@ class LanguageReader:
         return np.concatenate(rows)[:, SIDES.index(side)], cache
 
     def after(self, place: Window, said: str, side: Side) -> Window:
-        """Return the window behind a text.
-
-        Args:
-            place: the window before it.
-            said: the text; not blank.
-            side: who says it.
-        """
+        """The window behind a text."""
         return place.after(self.speech.remembered(self.speech.encode(said), side), self._reach)
 
     def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
-        """Return what `read` makes of each text; one pass reads what a window holds before it moves.
+        """What `read` makes of each text; one pass reads what a window holds before it moves.
 
         The caches of live conversations are left alone.
-
-        Args:
-            conversations: what is said in each, from its beginning.
         """
         return Passes(self.speech, self._network).read(conversations)
 
     def pack(self, place: Window) -> bytes:
-        """Return a window as bytes: how many texts, their lengths, their ids, two bytes each."""
+        """A window as bytes: how many texts, their lengths, their ids, two bytes each."""
         lengths = place.to_lengths()
         return struct.pack(f"<{len(lengths) + 1}H", len(lengths), *lengths) + place.ids
 
     def unpack(self, data: bytes) -> Window:
-        """Return the window that `pack` wrote.
-
-        Raises:
-            ValueError: the bytes are no window.
-        """
+        """The window that `pack` wrote; `ValueError` for other bytes."""
         try:
             (count,) = struct.unpack_from("<H", data)
             lengths = struct.unpack_from(f"<{count}H", data, 2)

@@ -1,8 +1,8 @@
 """The language model that reads a conversation, run by onnxruntime on one thread, and its caches of live ones.
 
 The wheels of onnxruntime (from 1.32 on, and earlier ones on Windows) report the process, its models and a lasting
-id of the device to their maker unless they are told not to. The variables count when the library
-is loaded, the call where somebody else loaded it before.
+id of the device to their maker unless they are told not to. The variables count when the library is loaded, the
+call where somebody else loaded it before.
 """
 
 from __future__ import annotations
@@ -36,12 +36,7 @@ QUIET = 3
 
 
 class Span(NamedTuple):
-    """Where a text lies in what is read, without the mark of its speaker and with the mark of its end.
-
-    Args:
-        start: index of its first token among the new ones.
-        stop: index behind its last.
-    """
+    """Where a text lies among the new tokens, without the mark of its speaker and with the mark of its end."""
 
     start: int
     stop: int
@@ -52,16 +47,14 @@ CHUNK = 512
 
 
 def spans_of(parts: Iterable[tuple[int, int]], offset: int) -> list[Span]:
-    """Return the spans of the parts of a text that begins at an offset."""
+    """The spans of the parts of a text that begins at an offset."""
     return [Span(offset + start, offset + stop) for start, stop in parts]
 
 
 def chunks_of(length: int, spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """Return where tokens are cut into chunks of at most `CHUNK`, and more only where a span has more.
+    """Where tokens are cut into chunks of at most `CHUNK`, and more only where a span has more.
 
-    Args:
-        length: how many tokens.
-        spans: stretches that are not cut, in order, none over another.
+    Spans are not cut; they come in order, none over another.
 
     >>> chunks_of(1000, [Span(500, 700)])
     [(0, 500), (500, 1000)]
@@ -86,14 +79,6 @@ class Network:
     The graph takes token ids, keys and values of the tokens before, and the places of the texts; it gives a row of
     logits for each text, from the mean of its states and from the last of them, and keys and values. Every row
     of every product is quantised by itself, so no score depends on what is read beside it.
-
-    Args:
-        model: the graph, as bytes in the ONNX format.
-        device: where it is run, one of `DEVICES`.
-
-    Raises:
-        UsageError: no such device.
-        ObserverError: it can't be run.
     """
 
     def __init__(self, model: bytes, device: str = "cpu") -> None:
@@ -105,19 +90,11 @@ class Network:
     def run(
         self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None
     ) -> tuple[NDArray[np.float32], Cache]:
-        """Read tokens after those that a cache was made of.
+        """Read tokens, at least two, after those that a cache was made of; None at the beginning of a window.
 
-        Args:
-            tokens: ids, at least two.
-            spans: where the texts lie that logits are wanted of, in order, none over another.
-            before: the cache; None at the beginning of a window.
-
-        Returns:
-            Logits of shape (spans, 2, outputs), a row for a text read as a prompt and one for a reply; and the
-            cache of all tokens so far.
-
-        Raises:
-            WorkStopped: nobody waits for it any more.
+        `spans` tells where the texts lie that logits are wanted of, in order, none over another. The logits have
+        shape (spans, 2, outputs), a row for a text read as a prompt and one for a reply; the cache is of all
+        tokens so far. Raises `WorkStopped` where nobody waits for it any more.
         """
         rows, cache = [], before
         for start, stop in chunks_of(len(tokens), spans):
@@ -165,16 +142,7 @@ _OPTIONS = {"CUDAExecutionProvider": {"use_tf32": "0"}}
 
 
 def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSession:
-    """Return a graph made ready to run, on one thread.
-
-    Args:
-        model: the graph, as bytes in the ONNX format.
-        device: one of `DEVICES`; what the device can't do of the graph is done by the processor.
-
-    Raises:
-        UsageError: no such device.
-        ObserverError: it can't be run, or not on this device.
-    """
+    """A graph made ready to run, on one thread; what the device can't do of it is done by the processor."""
     if device not in DEVICES:
         raise UsageError(f"device must be one of {', '.join(DEVICES)}, not {device!r}")
     provider = DEVICES[device]
@@ -208,12 +176,7 @@ def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSessio
 
 
 def beginning(cache: Cache, length: int) -> Cache:
-    """Return the cache of the first tokens of another.
-
-    Args:
-        cache: the cache.
-        length: how many of its tokens.
-    """
+    """The cache of the first `length` tokens of another."""
     if length == cache.length:
         return cache
     return Cache([np.ascontiguousarray(array[:, :, :length]) for array in cache.arrays], length)
@@ -221,12 +184,7 @@ def beginning(cache: Cache, length: int) -> Cache:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Keys and values that the network has made of a beginning.
-
-    Args:
-        arrays: keys and values of every layer, each of shape (1, heads, tokens, width).
-        length: tokens of the beginning.
-    """
+    """Keys and values of every layer for the first `length` tokens, each of shape (1, heads, tokens, width)."""
 
     arrays: Sequence[NDArray[np.float32]]
     length: int
@@ -242,10 +200,7 @@ class Caches:
 
     A cache serves every beginning of its tokens that was asked for, so a conversation that grows keeps one, and
     two that begin alike share. The one that was not used for the longest time goes first. What goes is made again
-    from the tokens when it is needed.
-
-    Args:
-        bound: bytes that all of them may take.
+    from the tokens when it is needed. `bound` is the bytes that all of them may take.
     """
 
     def __init__(self, bound: int = BOUND) -> None:
@@ -265,11 +220,7 @@ class Caches:
         return self._size
 
     def find(self, beginnings: Iterable[bytes]) -> tuple[Cache, int] | None:
-        """Return the cache of the first beginning that is known, and how many of its tokens that beginning has.
-
-        Args:
-            beginnings: token ids as bytes, the longest first.
-        """
+        """The cache of the first beginning that is known, and how many tokens that has; give the longest first."""
         with self._lock:
             for ids in beginnings:
                 found = self._known.get(_key(ids))
@@ -280,11 +231,9 @@ class Caches:
         return None
 
     def keep(self, cache: Cache, beginnings: Sequence[tuple[bytes, int]]) -> None:
-        """Keep a cache, in the place of those that it continues.
+        """Keep a cache in the place of those that it continues; nobody changes its arrays any more.
 
-        Args:
-            cache: the cache; nobody changes its arrays any more.
-            beginnings: the beginnings that it serves, as bytes, with their number of tokens.
+        `beginnings` are those that it serves, as bytes, with their number of tokens.
         """
         if cache.size > self._bound:
             return

@@ -63,12 +63,9 @@ _LETTER_SHAPES = byte_table({"": _SEPARATORS, "0": string.digits + DIGIT, "a": L
 
 
 class Normalised(NamedTuple):
-    """A text ready for the tokeniser.
+    """A text ready for the tokeniser, and what was undone in it, sorted; empty for ordinary text.
 
-    Args:
-        text: the text.
-        evasions: what was undone, sorted, of ``base64``, ``homoglyphs``, ``invisible``, ``leetspeak``,
-            ``letter_spacing`` and ``styled_letters``; empty for ordinary text.
+    Of ``base64``, ``homoglyphs``, ``invisible``, ``leetspeak``, ``letter_spacing`` and ``styled_letters``.
     """
 
     text: str
@@ -80,11 +77,9 @@ def normalise(text: str, known: Container[str] = frozenset()) -> Normalised:
 
     Source of the forms: Unicode Standard Annex 15 (NFKC) and Technical Standard 39 (confusables), the latter cut
     down to the Cyrillic and Greek letters that pass for Latin ones, and used in mixed-script words only.
-
-    Args:
-        text: any text; of more than 16,000 characters the first 12,000 and last 4,000 are read.
-        known: lower-case words. Leetspeak, and base64 of a single word, are undone only where this gives one of
-            them, so that names such as ``utf8`` or ``k8s`` stay.
+    Leetspeak, and base64 of a single word, are undone only where this gives one of the lower-case words in
+    `known`, so that names such as ``utf8`` or ``k8s`` stay. Of more than 16,000 characters the first 12,000 and
+    last 4,000 are read.
 
     >>> normalise("ig\\u200bnore the ru\\u200bles")
     Normalised(text='ignore the rules', evasions=('invisible',))
@@ -136,7 +131,7 @@ def _becomes_latin(sign: str) -> bool:
 
 
 def _without_lookalikes(text: str) -> str:
-    """Return a text with Latin letters for those that pass for them, in words that have Latin ones as well."""
+    """Put Latin letters for those that pass for them, in words that have Latin ones as well."""
     characters = set(text)
     if _LOOKALIKE.isdisjoint(characters):
         return text
@@ -150,7 +145,7 @@ def _in_latin(word: str) -> str:
 
 
 def _rewritten(text: str, places: Iterable[tuple[int, int]], rewrite: Callable[[str], str]) -> str:
-    """Return a text with what stands at some places, in order and apart, as a function rewrites it."""
+    """A text with what stands at some places, in order and apart, rewritten by a function."""
     forms: dict[str, str] = {}
     parts: list[str] = []
     behind = 0
@@ -164,12 +159,12 @@ def _rewritten(text: str, places: Iterable[tuple[int, int]], rewrite: Callable[[
 
 
 def _shapes(text: str) -> str:
-    """Return a for each letter of a text, 0 for each digit, separators as they are, and ! for all else."""
+    """a for each letter of a text, 0 for each digit, separators as they are, and ! for all else."""
     return kinds_of(text).translate(_LETTER_SHAPES).decode("ascii")
 
 
 def _joined(text: str, _: Container[str]) -> str:
-    """Return a text without what stands between letters that are pulled apart."""
+    """A text without what stands between letters that are pulled apart."""
     shapes = _shapes(text)
     if _SPACED_HINT.search(shapes) is None:  # cheap, and nearly every text has nothing of the kind
         return text
@@ -185,7 +180,7 @@ def _spaced_places(shapes: str) -> Iterator[tuple[int, int]]:
 
 
 def _unleeted(text: str, known: Container[str]) -> str:
-    """Return a text with the words that digits and signs stand in for letters of."""
+    """A text with letters where digits and signs stood in for them."""
     shapes = text.encode("ascii", "replace").translate(_LEET_SHAPES)  # a byte for each character
     if b"0a" not in shapes:
         return text
@@ -194,7 +189,7 @@ def _unleeted(text: str, known: Container[str]) -> str:
 
 
 def _unleet(word: str, known: Container[str]) -> str:
-    """Return the word that digits and signs stand in for letters of, or the same where there is no such word."""
+    """The word that digits and signs stand in for letters of, or the same where there is no such word."""
     bare = word.rstrip("!")
     if len(bare) < _SHORTEST_LEET or bare.lower() in known:
         return word
@@ -206,7 +201,7 @@ def _unleet(word: str, known: Container[str]) -> str:
 
 
 def _decoded(text: str, known: Container[str]) -> str:
-    """Return a text with what base64 hides in it, beside the beginning of what hid it."""
+    """A text with what base64 hides in it, beside the beginning of what hid it."""
     if max(map(len, text.split()), default=0) < _LONG:
         return text
     places = (whole for (whole,) in _BASE64_WORD.spans(text.encode("ascii", "replace").decode("ascii")))
@@ -219,7 +214,7 @@ def _beside_hidden(word: str, known: Container[str]) -> str:
 
 
 def _hidden(word: str, known: Container[str]) -> str | None:
-    """Return the English text that a word says once decoded, or None."""
+    """The English text that a word says once decoded, or None."""
     body = word.rstrip("=")
     padding = len(word) - len(body)
     if not _LONG <= len(body) <= _LONGEST or padding > 2 or "=" in body:

@@ -46,11 +46,7 @@ _SUMMARIES = {
 class ReaderState:
     """State of one conversation. What the network made of it may lie in caches that conversations share.
 
-    Args:
-        mode: ``history``, or ``turn`` where nothing is carried from turn to turn.
-        place: what was said so far, as the reader remembers it.
-        reader: the reader.
-        weights_sha256: the weights that it belongs to.
+    `mode` is ``history``, or ``turn`` where nothing is carried from turn to turn; `place` is what was said so far.
     """
 
     mode: ContextMode
@@ -59,11 +55,11 @@ class ReaderState:
     weights_sha256: str
 
     def __deepcopy__(self, memo: object) -> ReaderState:
-        """Return a state of its own; a place is never changed."""
+        """A place is never changed, so the copy has the same one."""
         return replace(self)
 
     def to_bytes(self) -> bytes:
-        """Return the state as bytes, at most 4 kB; `LocalObserver.restore` takes them back."""
+        """The state as bytes, at most 4 kB; `LocalObserver.restore` takes them back."""
         digest = bytes.fromhex(self.weights_sha256)[:16]
         head = _HEAD.pack(_MAGIC, digest, self.mode is ContextMode.HISTORY)
         return head + self.reader.pack(self.place)
@@ -74,19 +70,11 @@ class LocalObserver:
 
     In ``history`` it reads what was said before in the same words, prompts and replies, as far back as its window
     reaches; in ``turn`` a reply is read after its prompt. A principle that it does not know gives a failure, a
-    blank text none and no score. A text in a language that the weights do not read gives a `NotRead`; it is part
+    blank text nothing at all. A text in a language that the weights do not read gives a `NotRead`; it is part
     of what was said before all the same.
 
-    Args:
-        argument: folder with trained weights; None for the weights that ship with turnwise.
-        cache_bytes: what the caches of live conversations may take together; 256 MB by default. A conversation
-            whose cache is gone is read again when its next turn comes.
-        device: where the network is run: ``cpu``, or ``cuda``, ``tensorrt``, ``migraphx``, ``directml``,
-            ``coreml`` or ``openvino`` where the installed onnxruntime can.
-
-    Raises:
-        UsageError: no such device.
-        ObserverError: the weights can't be used.
+    `argument` is a folder with trained weights, None for those that ship. `cache_bytes` is what the caches of live
+    conversations may take together; a conversation whose cache is gone is read again when its next turn comes.
     """
 
     name: ClassVar[str] = "local"
@@ -117,24 +105,24 @@ class LocalObserver:
 
     @classmethod
     def describe(cls) -> ObserverInfo:
-        """Return what is to be known of the observer with its shipped weights, without loading them."""
+        """What is known of the observer with its shipped weights, without loading them."""
         return cls._info(read_metrics(shipped(cls.name)))
 
     @classmethod
     def card_data(cls, argument: str | None = None) -> Mapping[str, Any]:
-        """Return what ``turnwise observers card`` shows: how the weights in a folder were made and measured."""
+        """What ``turnwise observers card`` shows: how the weights in a folder were made and measured."""
         return card_data(argument or shipped(cls.name))
 
     @staticmethod
     def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:
-        """Return the model card of observers by name, from what `card_data` gave of each."""
+        """The model card of observers by name, from what `card_data` gave of each."""
         from turnwise.observers.local.card import render_card
 
         return render_card(sections)
 
     @property
     def info(self) -> ObserverInfo:
-        """What a person should know of it."""
+        """What is known of it with its weights."""
         return self._info(self._metrics)
 
     @classmethod
@@ -157,7 +145,7 @@ class LocalObserver:
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """Its settings: hash of the weights, and what they were trained with."""
+        """Hash of the weights, and what they were trained with."""
         return {
             "weights_sha256": self._sha256,
             "training_code_sha256": self._metrics.get("code_sha256"),
@@ -171,26 +159,14 @@ class LocalObserver:
         return self._metrics
 
     def start(self, conversation_id: str, context: Context) -> ReaderState:
-        """Return the state of one conversation before its first turn.
-
-        Args:
-            conversation_id: the conversation; nothing of it is used.
-            context: ``turn`` or ``history``.
-
-        Raises:
-            ObserverError: another context mode.
-        """
+        """Begin a conversation; nothing of its id is used. `ObserverError` in another context mode."""
         if context.mode not in CONTEXTS:
             known = ", ".join(map(str, CONTEXTS))
             raise ObserverError(f"observer {self.name} can't score in context {context}; it supports {known}")
         return ReaderState(context.mode, self._reader.start(), self._reader, self._sha256)
 
     def restore(self, data: bytes) -> ReaderState:
-        """Return the state that `ReaderState.to_bytes` wrote.
-
-        Raises:
-            ObserverError: the bytes are no such state, or one of other weights.
-        """
+        """The state that `ReaderState.to_bytes` wrote; `ObserverError` for other bytes or other weights."""
         try:
             magic, digest, history = _HEAD.unpack_from(data)
             if magic != _MAGIC:
@@ -212,13 +188,7 @@ class LocalObserver:
     def observe(
         self, state: ReaderState, turn: Turn, wanted: Collection[Request]
     ) -> list[Observation | ObservationFailure | NotRead]:
-        """Take the next turn into the state and give the scores that are wanted of it.
-
-        Args:
-            state: what `start` or `restore` gave.
-            turn: the turn; a blank text changes nothing and gets no score.
-            wanted: the scores that are wanted, of either side.
-        """
+        """Take the next turn into the state and give the scores that are wanted; a blank text changes nothing."""
         place, history = state.place, state.mode is ContextMode.HISTORY
         answers: list[Observation | ObservationFailure | NotRead] = []
         sides = {request.side for request in wanted}
@@ -247,14 +217,6 @@ class LocalObserver:
         """Score whole conversations at once: no beginning is read twice, and as much as fits is read in one pass.
 
         Each of T, I and F is within 1e-6 of what `observe` gives turn by turn.
-
-        Args:
-            conversations: turns of each, in order.
-            context: ``turn`` or ``history``.
-            wanted: what is wanted of every turn; a blank text gets no score.
-
-        Raises:
-            ObserverError: another context mode.
         """
         from turnwise.observers.local.batch import observe_many
 

@@ -24,11 +24,8 @@ _TYPE = "H"
 class Pass(NamedTuple):
     """A window as it stands before it moves, or at its last scored text: what the network reads at once.
 
-    Args:
-        window: the window.
-        sides: who says each of its texts.
-        apart: of each scored text of which not all stays: where it begins in the window, who says it, and the ids
-            of what is read apart.
+    `sides` tells who says each of its texts. `apart` has, of each scored text of which not all stays, where it
+    begins in the window, who says it, and the ids of what is read apart.
     """
 
     window: Window
@@ -51,11 +48,7 @@ class Passes:
 
     A pass reads a window from its beginning with a span for each text. The passes are ordered by their tokens, so
     that those that begin alike are neighbours: the texts that a pass shares with the one before it are not read
-    again, and one cache at a time is enough. What a text gets hangs on the tokens up to its end alone.
-
-    Args:
-        speech: gives the ids of texts.
-        network: reads them.
+    again, and one cache at a time is enough. What a text gets depends on the tokens up to its end alone.
     """
 
     def __init__(self, speech: Speech, network: Network) -> None:
@@ -66,11 +59,7 @@ class Passes:
         """Tokens that the network was given."""
 
     def read(self, conversations: Iterable[Sequence[Utterance]]) -> list[list[Reading | None]]:
-        """Return a reading of each text; None of those that are not scored.
-
-        Args:
-            conversations: what is said in each, none of it blank.
-        """
+        """A reading of each text, none of them blank; None of those that are not scored."""
         passes: list[Pass] = []
         places = [self._plan(said, passes) for said in conversations]
         passes.sort(key=lambda one: one.window.ids, reverse=True)
@@ -154,7 +143,7 @@ class Passes:
 
 
 def _key(ids: bytes, apart: Sequence[bytes] = ()) -> bytes:
-    """Return what stands for a beginning, or for what is read apart behind one."""
+    """Stands for a beginning, or for what is read apart behind one."""
     found = blake2b(ids, digest_size=16)
     for text in apart:
         found.update(len(text).to_bytes(4, "little") + text)

@@ -29,13 +29,9 @@ ENOUGH = 32
 class Reading(NamedTuple):
     """What a network makes of a text.
 
-    Args:
-        side: who says it.
-        logits: a row for each part of the text, one of a short text; shape (rows, outputs), T, I and F of each
-            principle first.
-        hidden: whether the text hid words.
-        unread: how far the vocabulary does not fit the text, in [0, 1].
-        left_out: what of the text was not read, in words; empty where all of it was.
+    `logits` has a row for each part of the text, one of a short text; shape (rows, outputs), T, I and F of each
+    principle first. `hidden` tells whether the text hid words, `unread` how far the vocabulary does not fit it, in
+    [0, 1], and `left_out` what of it was not read, in words; empty where all of it was.
     """
 
     side: Side
@@ -46,13 +42,7 @@ class Reading(NamedTuple):
 
 
 class Utterance(NamedTuple):
-    """What somebody says in a conversation.
-
-    Args:
-        side: who says it.
-        said: the text; not blank.
-        scored: whether a score is wanted of it.
-    """
+    """What somebody says; `said` is not blank, `scored` tells whether a score is wanted of it."""
 
     side: Side
     said: str
@@ -66,51 +56,26 @@ class Reader(Protocol):
     """Makes tokens of texts."""
 
     def start(self) -> Any:
-        """Return the place at which nothing was said yet."""
+        """The place at which nothing was said yet."""
 
     def read(self, place: Any, said: str, side: Side, *, lasts: bool) -> Reading:
-        """Return what the network makes of a text.
-
-        Args:
-            place: what was said before.
-            said: the text; not blank.
-            side: who says it.
-            lasts: whether anything may be read after it.
-        """
+        """What the network makes of a text that is not blank; `lasts` tells whether more may be read after it."""
 
     def after(self, place: Any, said: str, side: Side) -> Any:
-        """Return the place behind a text.
-
-        Args:
-            place: what was said before.
-            said: the text; not blank.
-            side: who says it.
-        """
+        """The place behind a text that is not blank."""
 
     def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
-        """Return what `read` makes of each text of whole conversations; None of those that are not scored.
-
-        Args:
-            conversations: what is said in each, from its beginning.
-        """
+        """What `read` makes of each text of whole conversations; None of those that are not scored."""
 
     def pack(self, place: Any) -> bytes:
-        """Return a place as bytes, at most 4 kB."""
+        """A place as bytes, at most 4 kB."""
 
     def unpack(self, data: bytes) -> Any:
-        """Return the place that `pack` wrote.
-
-        Raises:
-            ValueError: the bytes are no such place.
-        """
+        """The place that `pack` wrote; `ValueError` for other bytes."""
 
 
 def unread(bytes_per_token: float, tokens: int) -> float:
-    """Return how far the vocabulary does not fit a text, in [0, 1].
-
-    Args:
-        bytes_per_token: of the text.
-        tokens: of the text; a short one says little of the language that it is in.
+    """How far the vocabulary does not fit a text, in [0, 1]; a short text says little of its language.
 
     >>> unread(4.5, 100), unread(1.8, 100), unread(1.8, 16)
     (0.0, 0.5, 0.25)

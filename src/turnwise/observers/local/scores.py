@@ -24,10 +24,8 @@ the vocabulary does not fit it; and 1."""
 class Calibration:
     """How logits become probabilities, fitted on conversations that the network was not trained on.
 
-    Args:
-        slope: of the logits of T and F, shape (sides, 2, principles): those of prompts first, and T first.
-        offset: likewise.
-        indeterminacy: weights of `FEATURES`, shape (sides, principles, features).
+    `slope` and `offset` are of the logits of T and F, shape (sides, 2, principles): those of prompts first, and T
+    first. `indeterminacy` has weights of `FEATURES`, shape (sides, principles, features).
     """
 
     slope: NDArray[np.float64]
@@ -36,11 +34,7 @@ class Calibration:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Calibration:
-        """Return the calibration of a record, as `to_record` gives it.
-
-        Raises:
-            ObserverError: a part is missing, not finite, or of another shape.
-        """
+        """The calibration that `to_record` wrote; `ObserverError` where a part is missing or can't be."""
         sides, count = len(SIDES), len(PRINCIPLES)
         try:
             parts = [np.asarray(record[name], np.float64) for name in ("slope", "offset", "indeterminacy")]
@@ -54,18 +48,11 @@ class Calibration:
         return cls(*parts)
 
     def to_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """The calibration as JSON values."""
         return {name: getattr(self, name).round(6).tolist() for name in ("slope", "offset", "indeterminacy")}
 
     def scores(self, reading: Reading) -> NDArray[np.float64]:
-        """Return T, I and F of each row of a reading.
-
-        Args:
-            reading: what the network makes of a text; its outputs begin with T, I and F of each principle in turn.
-
-        Returns:
-            Shape (rows, principles, 3), each value in [0, 1].
-        """
+        """T, I and F of each row of a reading; shape (rows, principles, 3), each value in [0, 1]."""
         return self._calibrated(reading.logits, reading.side, reading.hidden, reading.unread)
 
     def _calibrated(
@@ -75,7 +62,7 @@ class Calibration:
         hidden: bool | NDArray[np.bool_],
         unread: float | NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Return T, I and F of rows of one side; `hidden` and `unread` of all of them, or of shape (rows, 1)."""
+        """T, I and F of rows of one side; `hidden` and `unread` of all of them, or of shape (rows, 1)."""
         count, place = len(PRINCIPLES), SIDES.index(side)
         slope, offset = self.slope[place], self.offset[place]
         triples = logits[:, : 3 * count].reshape(-1, count, 3).astype(np.float64)
@@ -86,14 +73,7 @@ class Calibration:
         return sigmoid(np.stack((truth, unsure[:, :, 0], falsity), axis=2))
 
     def strongest_of_many(self, readings: Sequence[Reading]) -> NDArray[np.float64]:
-        """Return what `strongest` gives of each of many readings, in one go.
-
-        Args:
-            readings: what the network makes of texts.
-
-        Returns:
-            T, I and F; shape (readings, principles, 3), principles in the order of `PRINCIPLES`.
-        """
+        """What `strongest` gives of each of many readings, in one go; shape (readings, principles, 3)."""
         found = np.empty((len(readings), len(PRINCIPLES), 3))
         for side in SIDES:
             places = [place for place, one in enumerate(readings) if one.side is side]
@@ -112,11 +92,7 @@ class Calibration:
         return found
 
     def strongest(self, reading: Reading) -> dict[str, Score]:
-        """Return for each principle the score of the piece of a text with the highest F.
-
-        Args:
-            reading: what the network makes of the text.
-        """
+        """For each principle the score of the piece of a text with the highest F."""
         rows = self.scores(reading)
         pieces = rows[:, :, 2].argmax(axis=0).tolist()
         return {
@@ -126,15 +102,9 @@ class Calibration:
 
 
 def features(logit: NDArray[np.float64], falsity: NDArray[np.float64], reading: Reading) -> NDArray[np.float64]:
-    """Return what indeterminacy is made of, in the order of `FEATURES`.
+    """What indeterminacy is made of, in the order of `FEATURES`; shape (rows, principles, 1, features).
 
-    Args:
-        logit: of I, shape (rows, principles).
-        falsity: the calibrated logit of F, likewise.
-        reading: the text that they are of.
-
-    Returns:
-        Shape (rows, principles, 1, features).
+    `logit` is that of I, `falsity` the calibrated logit of F, each of shape (rows, principles).
     """
     return _features(logit, falsity, reading.hidden, reading.unread)
 
@@ -152,5 +122,5 @@ def _features(
 
 
 def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logistic function, without overflow at either end."""
+    """The logistic function, without overflow at either end."""
     return np.asarray(0.5 * (np.tanh(0.5 * x) + 1.0))

@@ -22,13 +22,7 @@ STRETCH = 128
 
 
 class _Step(NamedTuple):
-    """The state behind a text.
-
-    Args:
-        number: which one; the same beginning has the same, 0 the empty one.
-        state: the state.
-        logits: what was made of the text.
-    """
+    """The state behind a text, and the text's logits. The same beginning has the same number, 0 the empty one."""
 
     number: int
     state: NDArray[np.float32]
@@ -36,17 +30,7 @@ class _Step(NamedTuple):
 
 
 class SmallReader:
-    """Holds network and tokeniser; one serves many conversations, and threads.
-
-    Args:
-        model: the network's graph.
-        tokenizer: the tokeniser.
-        device: where the network is run.
-
-    Raises:
-        UsageError: no such device.
-        ObserverError: the graph can't be run.
-    """
+    """Holds network and tokeniser, for many conversations and threads."""
 
     def __init__(self, model: bytes, tokenizer: Tokenizer, device: str = "cpu") -> None:
         self.speech = Speech(tokenizer)
@@ -55,18 +39,11 @@ class SmallReader:
         self._width = int(state.shape[2])
 
     def start(self) -> NDArray[np.float32]:
-        """Return the state before the first text."""
+        """The state before the first text."""
         return np.zeros((1, 1, self._width), np.float32)
 
     def read(self, place: NDArray[np.float32], said: str, side: Side, *, lasts: bool) -> Reading:
-        """Return what the network makes of a text.
-
-        Args:
-            place: the state before the text.
-            said: the text; not blank.
-            side: who says it.
-            lasts: makes no difference.
-        """
+        """What the network makes of a text; `lasts` makes no difference."""
         text = self.speech.encode(said)
         stretches = [self.speech.ends(text, STRETCH), *self.speech.stretches(text, STRETCH)]
         outputs = np.concatenate([self._run(place, ids, side)[0] for ids in stretches])
@@ -74,21 +51,11 @@ class SmallReader:
         return Reading(side, outputs[:, SIDES.index(side)], text.hidden, fit, text.left_out)
 
     def after(self, place: NDArray[np.float32], said: str, side: Side) -> NDArray[np.float32]:
-        """Return the state behind a text.
-
-        Args:
-            place: the state before it.
-            said: the text; not blank.
-            side: who says it.
-        """
+        """The state behind a text."""
         return self._run(place, self.speech.ends(self.speech.encode(said), STRETCH), side)[1]
 
     def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
-        """Return what `read` makes of each text: a run gives logits and state, and what repeats is read once.
-
-        Args:
-            conversations: what is said in each, from its beginning.
-        """
+        """What `read` makes of each text: a run gives logits and state, and what repeats is read once."""
         steps: dict[tuple[int, Side, bytes], _Step] = {}
         rows: dict[tuple[int, Side, bytes], NDArray[np.float32]] = {}
         found: list[list[Reading | None]] = []
@@ -122,15 +89,11 @@ class SmallReader:
         return found
 
     def pack(self, place: NDArray[np.float32]) -> bytes:
-        """Return a state as bytes."""
+        """A state as bytes."""
         return place.astype("<f4").tobytes()
 
     def unpack(self, data: bytes) -> NDArray[np.float32]:
-        """Return the state that `pack` wrote.
-
-        Raises:
-            ValueError: the bytes are no state.
-        """
+        """The state that `pack` wrote; `ValueError` for other bytes."""
         state = np.frombuffer(data, "<f4").astype(np.float32)
         if state.shape != (self._width,) or not np.isfinite(state).all():
             raise ValueError("its values are too few, too many or no numbers")

@@ -39,12 +39,8 @@ _SPEAKERS = {Side.PROMPT: "user\n", Side.RESPONSE: "assistant\n"}
 class Text(NamedTuple):
     """A text as tokens.
 
-    Args:
-        ids: ids of all that is read of it.
-        hidden: whether the text hid words.
-        bytes_per_token: length of the text in bytes of UTF-8 by the number of its tokens: low where the vocabulary
-            does not fit, as in other languages, ciphers and gibberish.
-        left_out: what of the text was not read, in words; empty where all of it was.
+    `hidden` tells whether it hid words, `left_out` what of it was not read, in words. `bytes_per_token`, of UTF-8,
+    is low where the vocabulary does not fit, as in other languages, ciphers and gibberish.
     """
 
     ids: list[int]
@@ -56,14 +52,8 @@ class Text(NamedTuple):
 class Speech:
     """Gives the ids of texts in the form in which the base model was taught to read chats.
 
-    No text can say a mark of the form: the tokeniser knows them as ids only, not as text.
-
-    Args:
-        tokenizer: the byte-level tokeniser of the weights; its added tokens are not looked for in texts.
-        reach: how much of texts is read, and stays.
-
-    Raises:
-        KeyError: the tokeniser lacks one of the marks.
+    No text can say a mark of the form: the tokeniser of the weights knows the marks as ids only, and does not look
+    for added tokens in texts.
     """
 
     def __init__(self, tokenizer: Tokenizer, reach: Reach = UNSAID) -> None:
@@ -83,15 +73,11 @@ class Speech:
         """Ids at the end of each piece that belong to its marks."""
 
     def head(self, side: Side) -> int:
-        """Return how many ids at the beginning of a piece belong to its marks."""
+        """How many ids at the beginning of a piece belong to its marks."""
         return len(self._begin[side])
 
     def encode(self, text: str) -> Text:
-        """Return a text as tokens, after what hides words in it has been undone.
-
-        Args:
-            text: any text; a lone surrogate is read as a question mark.
-        """
+        """A text as tokens, with what hides words in it undone; a lone surrogate is read as a question mark."""
         most = HEAD_BYTES + TAIL_BYTES
         # A character has at least a byte, so of a very long text no more is encoded than may be kept.
         ends = text if len(text) <= 2 * most else text[:most] + text[-most:]
@@ -117,24 +103,14 @@ class Speech:
         return Text(ids, bool(evasions), bytes_per_token, left_out)
 
     def remembered(self, text: Text, side: Side) -> list[int]:
-        """Return the ids that stay in the window for later texts, with the marks of their speaker.
-
-        Args:
-            text: the text.
-            side: who says it.
-        """
+        """The ids that stay in the window for later texts, with the marks of their speaker."""
         return self._marked(self.ends(text, self._stays[side]), side)
 
     def apart(self, text: Text, side: Side) -> list[list[int]]:
-        """Return what is read of a text that is longer than what stays of it: none of a shorter one.
+        """What is read, with the marks of the speaker, of a text that is longer than what stays of it.
 
-        Args:
-            text: the text.
-            side: who says it.
-
-        Returns:
-            Ids with the marks of the speaker: of the whole text where it is read as one; else, to be read beside
-            what stays of it, of a prompt what lies between head and tail, and of a reply all, part by part.
+        The whole text where it is read as one. Else, to be read beside what stays: of a prompt what lies between
+        head and tail, and of a reply all, part by part. Nothing of a shorter text.
         """
         size = self._stays[side]
         if len(text.ids) <= size:
@@ -146,13 +122,9 @@ class Speech:
         return [self._marked(ids, side) for ids in _stretches(between, self.reach.part)]
 
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
-        """Return where the parts of a text begin and end among its ids with their marks: one of a short text.
+        """Where the parts of a text begin and end among its `length` ids with their marks: one of a short text.
 
         The first part begins behind the mark of the speaker, the last one takes in the mark of the end.
-
-        Args:
-            length: how many ids it has with the marks.
-            side: who says it.
         """
         head = self.head(side)
         size = length - head - self.tail
@@ -161,21 +133,11 @@ class Speech:
         return list(pairwise([*cuts, length - self.tail + 1]))
 
     def ends(self, text: Text, size: int) -> list[int]:
-        """Return the ids of a text, or of a longer one those of head and tail with a gap between.
-
-        Args:
-            text: the text.
-            size: how many ids, those of the gap among them.
-        """
+        """The ids of a text, or of a longer one head and tail with a gap between, `size` in all."""
         return text.ids if len(text.ids) <= size else self._ends(text.ids, size)
 
     def stretches(self, text: Text, size: int) -> list[list[int]]:
-        """Return a text that is longer than so many ids in parts of about the same length; none of a shorter one.
-
-        Args:
-            text: the text.
-            size: ids of a part at most.
-        """
+        """A text that is longer than `size` ids in parts of at most `size`, about equal; none of a shorter one."""
         return _stretches(text.ids, size) if len(text.ids) > size else []
 
     def _marked(self, ids: list[int], side: Side) -> list[int]:
@@ -186,7 +148,7 @@ class Speech:
         return [*ids[:head], *self._gap, *ids[len(ids) - tail :]]
 
     def _kept(self, size: int) -> tuple[int, int]:
-        """Return how many ids of head and of tail are kept where so many are, with the gap between."""
+        """How many ids of head and of tail are kept where `size` are, those of the gap among them."""
         head = round(size * HEAD_SHARE)
         return head, size - head - len(self._gap)
 
@@ -197,7 +159,7 @@ class Speech:
 
 
 def _stretches(ids: list[int], size: int) -> list[list[int]]:
-    """Return ids in parts of about the same length, at most so many each."""
+    """Ids in parts of about the same length, at most `size` each."""
     count = -(-len(ids) // size)
     cuts = [len(ids) * number // count for number in range(count + 1)]
     return [ids[a:b] for a, b in pairwise(cuts)]

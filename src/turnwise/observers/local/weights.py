@@ -1,8 +1,8 @@
 """The weights folder of the reader: written by training, checked to the last byte before it is used.
 
-A folder holds three files: ``reader.onnx.gz`` (the network), ``tokenizer.json``, and ``metrics.json``
-(calibration, operating points, and how all of it was made and measured). ``people.jsonl`` may stand beside them:
-what these weights make of what people wrote or judged.
+It holds ``reader.onnx.gz`` (the network), ``tokenizer.json`` and ``metrics.json`` (calibration, operating points,
+and how all of it was made and measured). ``people.jsonl`` may stand beside them: what these weights make of what
+people wrote or judged.
 """
 
 from __future__ import annotations
@@ -52,14 +52,7 @@ _AGAIN = "copy the folder again, or use the shipped weights"
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Checked contents of a weights folder.
-
-    Args:
-        model: the network, in the ONNX format.
-        tokenizer: the tokeniser.
-        metrics: how the weights were made and measured, with calibration and operating points.
-        sha256: hash of all that scores and verdicts depend on, 64 hex digits.
-    """
+    """Checked contents of a weights folder; `model` is the network in ONNX format, `sha256` the `weights_hash`."""
 
     model: bytes
     tokenizer: Tokenizer
@@ -83,11 +76,7 @@ class Weights:
 
 
 def reach_of(metrics: Mapping[str, Any]) -> Reach:
-    """Return how far a reader with these metrics looks back; it is part of what its scores depend on.
-
-    Raises:
-        ValueError: the sizes are no whole numbers, or don't fit one another.
-    """
+    """How far a reader with these metrics looks back; `ValueError` where the sizes don't fit one another."""
     if "reach" not in metrics:
         return UNSAID
     try:
@@ -102,23 +91,12 @@ def reach_of(metrics: Mapping[str, Any]) -> Reach:
 
 
 def shipped(name: str) -> Path:
-    """Return the folder of weights that ship with turnwise.
-
-    Args:
-        name: name of the observer, ``local`` or ``local-small``.
-    """
+    """The folder of the weights that ship for an observer, ``local`` or ``local-small``."""
     return Path(__file__).parent / "weights" / name
 
 
 def load_weights(folder: Path | str) -> Weights:
-    """Read and check a weights folder.
-
-    Args:
-        folder: the folder.
-
-    Raises:
-        ObserverError: a file is missing, altered, of another version or not one of ours.
-    """
+    """Read a weights folder, and check that no file is missing, altered, of another version or not ours."""
     from tokenizers import Tokenizer
 
     place = Path(folder)
@@ -135,13 +113,7 @@ def load_weights(folder: Path | str) -> Weights:
 
 
 def weights_hash(model: bytes, tokenizer: bytes, metrics: Mapping[str, Any]) -> str:
-    """Return the hash that names a set of weights: of all that scores and verdicts depend on.
-
-    Args:
-        model: the network file.
-        tokenizer: the tokeniser file.
-        metrics: the metrics, with `NAMED` among them.
-    """
+    """The hash that names a set of weights, 64 hex digits: over network, tokeniser, `NAMED` and the reach."""
     digest = hashlib.sha256()
     names = [*NAMED, *(["reach"] if "reach" in metrics else [])]
     named = json.dumps([metrics[name] for name in names], sort_keys=True).encode()
@@ -152,26 +124,12 @@ def weights_hash(model: bytes, tokenizer: bytes, metrics: Mapping[str, Any]) -> 
 
 
 def read_metrics(folder: Path | str) -> Mapping[str, Any]:
-    """Return the metrics of a weights folder without loading the weights.
-
-    Args:
-        folder: the folder.
-
-    Raises:
-        ObserverError: there is no metrics file, or it is none of ours.
-    """
+    """The metrics of a weights folder, checked, without loading the weights."""
     return _parse(Path(folder) / METRICS_FILE)
 
 
 def card_data(folder: Path | str) -> Mapping[str, Any]:
-    """Return the metrics of a weights folder with what it makes of people's texts, measured on the same weights.
-
-    Args:
-        folder: the folder.
-
-    Raises:
-        ObserverError: as for `read_metrics`.
-    """
+    """The metrics of a weights folder, with what the same weights make of people's texts if that is there."""
     metrics, path = read_metrics(folder), Path(folder) / PEOPLE_FILE
     if not path.exists():
         return metrics
@@ -184,14 +142,7 @@ def card_data(folder: Path | str) -> Mapping[str, Any]:
 
 
 def save_weights(folder: Path, model: bytes, tokenizer: str, metrics: Mapping[str, Any]) -> None:
-    """Write a weights folder; the same files for the same weights.
-
-    Args:
-        folder: the folder; made where it is not there.
-        model: the network, in the ONNX format.
-        tokenizer: the tokeniser, as JSON.
-        metrics: `NAMED` and whatever else is to be known of the weights; format and hash are added.
-    """
+    """Write a weights folder, the same files for the same weights; format and hash are added to the metrics."""
     digest = weights_hash(model, tokenizer.encode(), metrics)
     known = {"format": FORMAT, "version": FORMAT_VERSION, **metrics, "weights_sha256": digest}
     folder.mkdir(parents=True, exist_ok=True)

@@ -40,14 +40,10 @@ UNSAID = Reach(limit=896, kept=512, prompt=128, reply=48, part=128, most=1_920, 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The latest texts of a conversation as token ids; a function of the texts alone.
+    """The latest texts of a conversation as token ids, two bytes each; a function of the texts alone.
 
     When a text no longer fits, the oldest go until at most as many tokens are left with it as are to be kept, so
     that the window moves seldom, and always at the same places of the same conversation.
-
-    Args:
-        ids: the ids of all texts, one after the other.
-        ends: where each text ends among them.
     """
 
     ids: bytes = b""
@@ -57,12 +53,7 @@ class Window:
         return len(self.ids) // array(_TYPE).itemsize
 
     def after(self, text: list[int], reach: Reach) -> Window:
-        """Return the window after a further text.
-
-        Args:
-            text: its ids, at most as many as are kept, each below 65,536.
-            reach: how much the window holds.
-        """
+        """The window after a further text: its ids, at most `reach.kept` of them, each below 65,536."""
         size = array(_TYPE).itemsize
         added = array(_TYPE, text).tobytes()
         if len(self) + len(text) <= reach.limit:
@@ -73,29 +64,20 @@ class Window:
         return Window(self.ids[from_ * size :] + added, (*ends, kept + len(text)))
 
     def tokens(self, start: int = 0) -> list[int]:
-        """Return the ids from a place on."""
+        """The ids from a place on."""
         return array(_TYPE, self.ids).tolist()[start:]
 
     def until(self, end: int) -> bytes:
-        """Return the ids before a place, as bytes."""
+        """The ids before a place, as bytes."""
         return self.ids[: end * array(_TYPE).itemsize]
 
     def to_lengths(self) -> tuple[int, ...]:
-        """Return how long each text is."""
+        """How many ids each text has."""
         return tuple(b - a for a, b in zip((0, *self.ends), self.ends, strict=False))
 
     @classmethod
     def of(cls, ids: bytes, lengths: tuple[int, ...], reach: Reach) -> Window:
-        """Return the window of some ids and the lengths of their texts.
-
-        Args:
-            ids: the ids, two bytes each.
-            lengths: how many each text has.
-            reach: how much the window holds.
-
-        Raises:
-            ValueError: the lengths don't add up to the ids, or the window is longer than it can be.
-        """
+        """The window of some ids and the lengths of their texts; `ValueError` where they don't fit one another."""
         window = cls(ids, tuple(accumulate(lengths)))
         if (
             len(ids) % array(_TYPE).itemsize

@@ -50,15 +50,12 @@ _LONGEST = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The list columns of a table of trajectories: a row a sequence, an element an evaluated turn, NULL at gaps.
+    """List columns of a table of trajectories: one row per sequence, one element per evaluated turn, NULL at gaps.
 
-    The table has ``sequence``, ``turn``, ``prompt_chars``, ``response_chars`` and, of every scored principle and
-    side, ``T``, ``I`` and ``F`` with its place in `scored` behind: ``F0`` is F of the first. All are DOUBLE[].
-
-    Args:
-        scored: (principle, side) of every triple of columns.
-        others: columns of other runs over the same sequences, by the name of the run; see `with_others`.
-        prefix: what the names of the columns of scores begin with.
+    The table has ``sequence``, ``turn``, ``prompt_chars``, ``response_chars`` and, for every (principle, side) in
+    ``scored``, ``T``, ``I`` and ``F`` followed by its place there: ``F0`` is F of the first. All but ``sequence``
+    are DOUBLE[]. ``others`` are columns of other runs over the same sequences, by name of the run (`with_others`);
+    ``prefix`` is what the names of the columns of scores begin with.
     """
 
     scored: tuple[tuple[str, Side], ...]
@@ -77,17 +74,12 @@ class Columns:
         )
 
     def with_others(self, others: Mapping[str, Columns]) -> Columns:
-        """Return the columns with those of other runs beside them, each under names of their own."""
+        """Add the columns of other runs, each under names of their own."""
         named = {run: replace(other, prefix=f"r{at}_") for at, (run, other) in enumerate(others.items())}
         return replace(self, others=named)
 
     def joined_sql(self, table: str, others: Sequence[str]) -> str:
-        """Return a table of trajectories with the scores of other runs at the same turns, as SQL.
-
-        Args:
-            table: the table of the run.
-            others: tables of the other runs, in the order of `others`.
-        """
+        """SQL of a table joined with other runs at the same turns; ``others`` in the order of ``self.others``."""
         if not others:
             return table
         lists = [
@@ -100,11 +92,11 @@ class Columns:
         return f"(SELECT {', '.join(['t.*', *lists])} FROM {table} t {' '.join(joins)})"
 
     def has(self, node: Series | Length | OtherRun) -> bool:
-        """Return whether anything was scored that a node reads."""
+        """Whether anything was scored that a node reads."""
         return bool(self._sources(node))
 
     def scored_sql(self, nodes: Iterable[Series | Length | OtherRun]) -> str:
-        """Return whether a sequence has, for each node, a value at some turn, as SQL over a row of the table."""
+        """SQL, over a row of the table, of whether a sequence has a value at some turn for each node."""
         each = [
             " OR ".join(f"list_count({column}) > 0" for column in self._sources(node))
             for node in dict.fromkeys(nodes)
@@ -112,7 +104,7 @@ class Columns:
         return " AND ".join(f"({one})" for one in each) or "TRUE"
 
     def _sources(self, node: Series | Length | OtherRun) -> list[str]:
-        """Return the columns of which one has to have a value for the node to have one."""
+        """The columns of which one has to have a value for the node to have one."""
         if isinstance(node, OtherRun):
             return self.others[node.run]._sources(node.series) if node.run in self.others else []
         if isinstance(node, Length) and node.side is Side.PROMPT:
@@ -125,21 +117,13 @@ class Columns:
         ]
 
     def other(self, node: OtherRun) -> Term:
-        """Return a series of another run at the present turn.
-
-        Raises:
-            UnknownNameError: the table holds no such run, or nothing was scored against its principle.
-        """
+        """A series of another run at the present turn."""
         if node.run not in self.others:
             raise UnknownNameError("run", node.run, self.others)
         return self.others[node.run].series(node.series)
 
     def series(self, series: Series) -> Term:
-        """Return a series at the present turn.
-
-        Raises:
-            UnknownNameError: nothing was scored against its principle.
-        """
+        """A series at the present turn; UnknownNameError where nothing was scored against its principle."""
         if series.principle is not None:
             principles = {principle for principle, _ in self.scored}
             if series.principle not in principles:
@@ -157,7 +141,7 @@ class Columns:
         return Term(parts[0] if len(parts) == 1 else f"{worst}({', '.join(parts)})", 0, False, low, high)
 
     def length(self, length: Length) -> Term:
-        """Return the characters of one side at the present turn."""
+        """The characters of one side at the present turn."""
         sql = f"{{c:{length.side}_chars}}"
         if length.side is Side.RESPONSE:
             scored = self._evaluated(Side.RESPONSE)
@@ -167,7 +151,7 @@ class Columns:
         return Term(sql, 0, False, 0.0, _LONGEST)
 
     def turn(self) -> Term:
-        """Return the number of the present turn."""
+        """The number of the present turn."""
         return Term("{c:turn}", 0, False, 1.0, float(MAX_TURN))
 
     def _evaluated(self, side: Side) -> str:
@@ -176,7 +160,7 @@ class Columns:
 
 
 def _of_score(component: str, prefix: str, place: int, side: Side) -> str:
-    """Return a component of a score, or one of the two scalars of `turnwise.scoring.score`, which see."""
+    """A component of a score, or the balance or strength that `turnwise.scoring.score` defines."""
     T, I, F = (f"{{c:{prefix}{name}{place}}}" for name in "TIF")  # noqa: E741 - the field's names
     hostile = f"{F} > {number(HOSTILE_F).sql}"
     saturated = f"({{c:{side}_chars}} > {LONG_TEXT} AND {F} > 0.5e0)"
@@ -191,19 +175,10 @@ def _of_score(component: str, prefix: str, place: int, side: Side) -> str:
 
 
 def matches_sql(pattern: Expression, columns: Columns, table: str) -> str:
-    """Return the query that says of each sequence of a table whether it matches.
+    """The query that says of each sequence of a table whether it matches.
 
     Its result has ``sequence``; ``turn``, the number of the first turn at which the pattern holds, or NULL; and
     ``final``, whether it holds at the last evaluated turn.
-
-    Args:
-        pattern: a condition.
-        columns: what the table holds.
-        table: its name, as SQL.
-
-    Raises:
-        PatternError: the expression is a number, or nests functions too deep.
-        UnknownNameError: it names a principle that the table does not hold.
     """
     require(Kind.CONDITION, pattern, "a query")
     compiler = _Compiler(columns)
@@ -227,19 +202,10 @@ def matches_sql(pattern: Expression, columns: Columns, table: str) -> str:
 
 
 def values_sql(expression: Expression, columns: Columns, table: str) -> str:
-    """Return the query that gives the value of an expression at every evaluated turn of each sequence of a table.
+    """The query that gives the value of an expression at every evaluated turn of each sequence of a table.
 
     Its result has ``sequence``; ``turn``, the numbers of the evaluated turns, as a list; and ``value``, a list of
-    the same length: 1 or 0 of a condition, NULL of a number that is undefined at the turn.
-
-    Args:
-        expression: a condition or a number.
-        columns: what the table holds.
-        table: its name, as SQL.
-
-    Raises:
-        PatternError: it nests functions too deep.
-        UnknownNameError: it names a principle that the table does not hold.
+    the same length: 1 or 0 for a condition, NULL for a number that is undefined at the turn.
     """
     compiler = _Compiler(columns)
     number_wanted = expression.kind is Kind.NUMBER
@@ -269,7 +235,7 @@ class _Compiler:
         self._holds: dict[Expression, Term] = {}
 
     def of_the_state(self, term: Term) -> str:
-        """Return a term as SQL of fields alone, so that it can be read of a state."""
+        """Write a term with fields alone, so that it can be read from a state."""
         sql = term.sql
         for name in placeholders(sql):
             if name.startswith("x"):
@@ -277,13 +243,13 @@ class _Compiler:
         return sql
 
     def value(self, node: Expression) -> Term:
-        """Return the value of an expression; NULL where it is undefined, or can't be told."""
+        """The value of an expression; NULL where it is undefined, or can't be told."""
         if node not in self._values:
             self._values[node] = self._value(node)
         return self._values[node]
 
     def holds(self, node: Expression) -> Term:
-        """Return whether a condition outside of functions holds: always true or false."""
+        """Whether a condition outside of functions holds: always true or false."""
         if node not in self._holds:
             self._holds[node] = self._hold(node)
         return self._holds[node]
@@ -383,18 +349,18 @@ class _Compiler:
         return term._replace(sql=f"({checked(term.sql)})")
 
     def _together(self, terms: Sequence[Term]) -> tuple[int, list[str]]:
-        """Return terms as they can be written into one piece of SQL, and its level."""
+        """Terms as they can be written into one piece of SQL, and its level."""
         level = max(term.level for term in terms)
         if level >= 1:
             terms = [self._inside(term) if term.level == 0 else term for term in terms]
         return level, [term.sql for term in terms]
 
     def _inside(self, term: Term) -> Term:
-        """Return a term as it is read inside the fold."""
+        """A term as it is read inside the fold."""
         return self.fold.input(term) if term.level == 0 else term._replace(level=max(term.level, 1))
 
     def _short(self, term: Term) -> Term:
-        """Return a term that may stand several times in SQL: a long one is worked out once and kept."""
+        """A term that may stand several times in SQL: a long one is worked out once and kept."""
         if len(term.sql) <= SHORT or term.level < 0:
             return term
         if term.level == 0:

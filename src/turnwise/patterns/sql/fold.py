@@ -1,10 +1,9 @@
 """One pass over the turns of every sequence, as SQL: `list_reduce`, whose state is a row of values.
 
 The state is worked out level by level: fields of level 1 from what is read of the turn, fields of level 2 from
-those too, and so on, each level bound once. What comes out at the end is read of the state after a turn.
+those too, and so on, each level bound once. What comes out at the end is read from the state after a turn.
 
-Terms are pieces of SQL. They hold placeholders instead of names, since the same value has another name in each
-place it is read at:
+Terms, pieces of SQL, hold placeholders, since the same value has another name in each place where it is read:
 
     {c:F0}    element of the list column F0 at the present turn
     {x3}      input 3 of the fold at the present turn
@@ -36,15 +35,11 @@ _PLACEHOLDER = re.compile(r"\{(\w+(?::\w+)?)\}")
 
 
 class Term(NamedTuple):
-    """A piece of SQL.
+    """A piece of SQL; NULL is an undefined number, or a condition that can't be told.
 
-    Args:
-        sql: its text; NULL is an undefined number, or a condition that can't be told.
-        level: -1 of a constant, 0 of what is read of the turn alone, else the level of the fold at which it can be
-            worked with.
-        condition: whether it is true or false rather than a number.
-        low: no defined value is below this; minus infinity where nothing is known.
-        high: no defined value is above this.
+    ``level`` is -1 for a constant, 0 for what is read of the turn alone, else the level of the fold at which it
+    can be used. ``condition``: it is true or false rather than a number. No defined value is below ``low`` or
+    above ``high``; they are infinite where nothing is known.
     """
 
     sql: str
@@ -55,7 +50,7 @@ class Term(NamedTuple):
 
 
 def number(value: float) -> Term:
-    """Return a number as a literal that DuckDB reads as exactly this DOUBLE.
+    """A number as a literal that DuckDB reads as exactly this DOUBLE.
 
     >>> number(0.1).sql, number(-2.0).sql, number(1e-07).sql
     ('0.1e0', '(-2.0e0)', '1e-07')
@@ -70,17 +65,17 @@ UNDEFINED = Term("NULL::DOUBLE", -1, False, 0.0, 0.0)
 
 
 def needs_check(low: float, high: float) -> bool:
-    """Return whether a number with these bounds may be beyond what a pattern reckons with."""
+    """Whether a number with these bounds may be beyond what a pattern reckons with."""
     return not (low >= -_SAFE and high <= _SAFE)
 
 
 def checked(sql: str) -> str:
-    """Return a number that is undefined where it is beyond what a pattern reckons with; it stands twice in it."""
+    """A number that is undefined where it is beyond what a pattern reckons with; the SQL stands in it twice."""
     return f"CASE WHEN abs({sql}) <= {number(LARGEST).sql} THEN {sql} END"
 
 
 def interval(sign: str, left: Term, right: Term) -> tuple[float, float]:
-    """Return between which bounds the result of arithmetic lies.
+    """Bounds of the result of arithmetic.
 
     >>> interval("*", number(-2.0), Term("x", 0, False, 0.0, 1.0))
     (-2.0, -0.0)
@@ -103,7 +98,7 @@ def interval(sign: str, left: Term, right: Term) -> tuple[float, float]:
 
 
 def filled(sql: str, name: Callable[[str], str]) -> str:
-    """Return SQL with every placeholder replaced by the name that it has where the SQL is to stand.
+    """Replace every placeholder by the name that it has where the SQL is to stand.
 
     >>> filled("{o1} + {x0}", lambda placeholder: {"o1": "a[2]", "x0": "x[1]"}[placeholder])
     'a[2] + x[1]'
@@ -112,7 +107,7 @@ def filled(sql: str, name: Callable[[str], str]) -> str:
 
 
 def placeholders(sql: str) -> tuple[str, ...]:
-    """Return the placeholders in SQL, each once, in order.
+    """The placeholders in SQL, each once, in order.
 
     >>> placeholders("{o1} + {x0} + {o1}")
     ('o1', 'x0')
@@ -126,13 +121,7 @@ MAX_LEVELS = 8
 
 @dataclass(slots=True)
 class Field:
-    """One place of the state.
-
-    Args:
-        level: at which it is worked out, from 1.
-        start: its value before the first turn, as SQL.
-        update: its value after a turn, with placeholders.
-    """
+    """One place of the state: ``start`` is SQL, ``update`` SQL with placeholders; levels count from 1."""
 
     level: int
     start: str
@@ -148,11 +137,7 @@ class Fold:
         self._columns: dict[str, tuple[str, int]] = {}
 
     def field(self, level: int, start: str = UNDEFINED.sql) -> int:
-        """Return the place of a new field, whose update is to be set.
-
-        Raises:
-            PatternError: functions are nested too deep.
-        """
+        """Return the place of a new field, whose update is still to be set."""
         if level > MAX_LEVELS:
             raise PatternError(
                 f"a query takes functions nested at most {MAX_LEVELS} levels deep; this pattern has more, and can "
@@ -176,14 +161,14 @@ class Fold:
         return f"{{c:{self._columns[sql][0]}}}"
 
     def input(self, term: Term) -> Term:
-        """Return a term of level 0 as it is read inside the pass."""
+        """A term of level 0 as it is read inside the pass."""
         columns = placeholders(term.sql)
         plain = term.sql if columns and term.sql == f"{{{columns[0]}}}" else self.column(term.sql)
         place = self._inputs.setdefault(plain[3:-1], len(self._inputs))
         return term._replace(sql=f"{{x{place}}}", level=1)
 
     def inlined(self, term: Term) -> Term:
-        """Return a term with the fields in it written out while that stays short, so that it is known earlier."""
+        """Write out the fields in a term while it stays short, so that it is known at an earlier level."""
         sql = term.sql
         while new := [int(name[1:]) for name in placeholders(sql) if name[0] == "n"]:
             highest = max(new, key=lambda place: self.fields[place].level)
@@ -197,7 +182,7 @@ class Fold:
     # What comes out --------------------------------------------------------------------------------------
 
     def columns_sql(self, table: str) -> str:
-        """Return the query of a table with the columns that were asked for beside its own."""
+        """The query of a table with the columns that were asked for beside its own."""
         query = table
         for stage in sorted({stage for _, stage in self._columns.values()}):
             made = [f"{elementwise(sql)} AS {name}" for sql, (name, at) in self._columns.items() if at == stage]
@@ -205,12 +190,12 @@ class Fold:
         return query
 
     def sql(self) -> str:
-        """Return the pass: an expression whose value is the state after the last turn."""
+        """The pass: an expression whose value is the state after the last turn."""
         start = ", ".join(field.start for field in self.fields)
         return f"list_reduce(list_zip({', '.join(self._inputs)}), lambda a, x, i: {self._body(1)}, row({start}))"
 
     def after(self, sql: str, state: str) -> str:
-        """Return a term of fields as it is read of a state."""
+        """A term of fields as it is read from a state."""
         return filled(sql, lambda name: f"{state}[{int(name[1:]) + 1}]")
 
     def _body(self, level: int) -> str:
@@ -234,7 +219,7 @@ class Fold:
 
 
 def elementwise(sql: str) -> str:
-    """Return the list of what SQL of level 0 gives at each evaluated turn.
+    """The list of what SQL of level 0 gives at each evaluated turn.
 
     >>> elementwise("{c:F0} > 0.5e0")
     'list_transform(F0, lambda e: e > 0.5e0)'
@@ -248,17 +233,17 @@ def elementwise(sql: str) -> str:
 
 
 def set_field(fold: Fold, level: int, update: str, start: str = UNDEFINED.sql) -> str:
-    """Return the placeholder of a field that needs its own old value, which stands as ``{o}`` in the update."""
+    """Return the placeholder of a new field; ``{o}`` in its update is its own old value."""
     place = fold.field(level, start)
     fold.fields[place].update = update.replace("{o}", f"{{o{place}}}")
     return f"{{n{place}}}"
 
 
 def before_of(placeholder: str) -> str:
-    """Return how the value before this turn is written, of a field's value after it."""
+    """The placeholder of a field's value before this turn, from that after it."""
     return placeholder.replace("{n", "{o")
 
 
 def number_term(sql: str, level: int, low: float, high: float) -> Term:
-    """Return the term of a number that is read of fields of a level."""
+    """The term of a number that is read from fields of a level."""
     return Term(sql, level + 1, False, low, high)

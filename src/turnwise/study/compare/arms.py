@@ -69,14 +69,7 @@ class Arm:
 
 
 def compared_runs(all_runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the runs to compare, and those with a window or a whole transcript that come in as baselines.
-
-    Of the latter only those of an observer that is compared.
-
-    Args:
-        all_runs: the runs of the store.
-        asked: names of those to compare.
-    """
+    """The asked runs, and runs of the same observers with a window or transcript, which come in as baselines."""
     chosen = list(dict.fromkeys(asked))
     observers = {(run.observer, run.observer_version) for run in all_runs if run.name in chosen}
     further = [
@@ -90,19 +83,10 @@ def compared_runs(all_runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[s
 
 
 def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence[str]) -> tuple[Arm, ...]:
-    """Return the arms of a study, baselines first.
+    """The arms of a study, baselines first; `further` runs come in as baselines with `any_turn` alone.
 
     A detector that was asked for stands on every run that was scored turn by turn; one whose file says on which of
     these runs it was tuned, on that run alone.
-
-    Args:
-        settings: what was asked.
-        contexts: context by name of the run.
-        further: runs that come in as baselines, with `any_turn` alone.
-
-    Raises:
-        UnknownNameError: no such detector or parameter.
-        DetectorError: a specification or value that does not fit.
 
     >>> arms = plan_arms(Settings(("h",), ("cusum", "any_turn")), {"h": "history"}, [])
     >>> [arm.name for arm in arms if arm.baseline]
@@ -140,13 +124,7 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
 
 
 def reference_of(arms: Iterable[Arm]) -> Arm:
-    """Return the arm that all others are compared with: `any_turn` on the first run that sees single turns.
-
-    Where no run sees single turns alone, it is `any_turn` on the first run.
-
-    Raises:
-        UsageError: no run was scored turn by turn.
-    """
+    """The arm to beat: `any_turn` on the first run that sees single turns, or on the first run if none does."""
     found = [arm for arm in arms if arm.detector == REFERENCE]
     turn = [arm for arm in found if arm.context == ContextMode.TURN]
     by_turn = [arm for arm in found if arm.context != ContextMode.TRANSCRIPT]
@@ -156,7 +134,7 @@ def reference_of(arms: Iterable[Arm]) -> Arm:
 
 
 def short_name(spec: str) -> str:
-    """Return what tables call a detector: its specification, cut short, or the name of its file.
+    """What tables call a detector: its specification, cut short, or the name of its file.
 
     >>> short_name("tuned/cusum.yaml"), short_name("cusum:limit=0.2")
     ('cusum.yaml', 'cusum:limit=0.2')
@@ -166,7 +144,7 @@ def short_name(spec: str) -> str:
 
 
 def _runs_of(spec: str, runs: Sequence[str]) -> Sequence[str]:
-    """Return the runs that a detector stands on: all, or the one alone that its file says it was tuned on."""
+    """The runs that a detector stands on: all, or the one alone that its file says it was tuned on."""
     if not spec.endswith((".yaml", ".yml")):
         return runs
     origin = read_origin(spec)
@@ -174,7 +152,7 @@ def _runs_of(spec: str, runs: Sequence[str]) -> Sequence[str]:
 
 
 def _baseline(spec: str, patterns: str | None) -> str | None:
-    """Return the baseline that a specification asks for; its threshold is set in any case."""
+    """The baseline that a specification asks for; its threshold is set in any case."""
     if spec in FITTED:
         return None
     detector = load_detector(spec, patterns=patterns)

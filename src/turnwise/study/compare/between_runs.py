@@ -52,13 +52,10 @@ class BetweenRuns:
 
 
 def pairs_of_runs(contexts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return each further run with the first one, where all saw the same context.
+    """Each further run with the first one, where all saw the same context.
 
     Runs of several contexts ask whether looking over time helps. Two that differ in observer and context differ
     for either reason, and pairs within each context would take longer than that question itself.
-
-    Args:
-        contexts: context by name of the run, in the order in which runs were asked for.
 
     >>> pairs_of_runs({"local": "history", "gpt": "history", "small": "history"})
     (('local', 'gpt'), ('local', 'small'))
@@ -80,18 +77,7 @@ def compare_runs(
 ) -> tuple[tuple[BetweenRuns, ...], str]:
     """Compare every detector that was asked for (else `any_turn`) between runs that all saw the same context.
 
-    Args:
-        judgements: what each arm said.
-        results: what was measured of each, in the same order.
-        study_data: conversations and runs.
-        folds: who was tested where.
-        settings: of the study.
-        scores: keeps what detectors said before.
-        tell: takes a line on how far it is.
-
-    Returns:
-        The comparisons by detector, then by pair of runs; and why a difference could not be judged over many
-        splits, empty where each could.
+    Comes with why a difference could not be judged over many splits, empty where each could.
     """
     data = {one.run.name: one for one in study_data.runs}
     pairs = _pairs([one.arm for one in judgements], settings)
@@ -124,7 +110,7 @@ def compare_runs(
 
 
 def _pairs(arms: Sequence[Arm], settings: Settings) -> list[tuple[int, int]]:
-    """Return the places of the arms to compare, two by two."""
+    """The places of the arms to compare, two by two."""
     inside = [place for place, arm in enumerate(arms) if arm.run in settings.runs]
     places = [place for place in inside if arms[place].asked]
     places = places or [place for place in inside if arms[place].detector == REFERENCE]
@@ -153,7 +139,7 @@ def _at_rate(first: Judgement, second: Judgement, settings: Settings) -> Matched
 
 
 def _corrected(found: Sequence[BetweenRuns]) -> tuple[BetweenRuns, ...]:
-    """Return the comparisons with Holm's correction, of the McNemar tests and of DeLong's apart."""
+    """Apply Holm's correction, to the McNemar tests and to DeLong's apart."""
     verdicts = holm([max(one.test.p, one.test.p_group) for one in found])
     of_areas = iter(holm([one.detail.delong.p for one in found if one.detail.delong is not None]))
     return tuple(

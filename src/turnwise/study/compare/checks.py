@@ -47,17 +47,11 @@ NOISE_DRAWS = 100
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What the diagnostics found.
+    """What the diagnostics found, by arm or of the chosen arm.
 
-    Args:
-        shuffles: by name of the arm, the share of its verdicts that change when scores are permuted.
-        reordered: the chosen arm where turns are permuted and scored again; None where that could not be done.
-        lengths: by name, the reference and the chosen arm on attacks and benign conversations of equal length.
-        transfer: what a threshold set on one source does on another; of the chosen arm.
-        left_out: what the chosen arm does on a source that neither fitted nor calibrated it.
-        noise: the chosen arm if some labels were wrong.
-        panel: agreement between runs of different observers.
-        repeats: agreement of an observer with itself.
+    `reordered` has turns permuted and scored again, None where that could not be done. `transfer` is a threshold
+    set on one source and used on another, `left_out` a source that neither fitted nor calibrated the arm, `noise`
+    some wrong labels. `panel` is the agreement of different observers, `repeats` that of an observer with itself.
     """
 
     shuffles: Mapping[str, OrderShuffle]
@@ -70,7 +64,7 @@ class Checks:
     repeats: tuple[Repeated, ...]
 
     def changed(self, arm: str) -> Interval | None:
-        """Return the share of an arm's verdicts on attacks that change when scores are permuted."""
+        """The share of an arm's verdicts on attacks that change when scores are permuted."""
         found = self.shuffles.get(arm)
         return found.attacks if found else None
 
@@ -86,18 +80,7 @@ def run_checks(
     store: Store | None,
     rescore: Rescore | None,
 ) -> Checks:
-    """Run all diagnostics.
-
-    Args:
-        judgements: what each arm said.
-        reference: place of the arm to beat.
-        chosen: place of the arm that the report follows; the reference where there is none.
-        study_data: conversations and runs.
-        folds: who was tested where; scores are permuted in the first fold.
-        settings: of the study.
-        store: where the texts are, and the replies that repeats rest on.
-        rescore: scores a conversation anew.
-    """
+    """Run all diagnostics, on the reference where no arm was chosen; scores are permuted in the first fold."""
     import numpy as np
 
     data = {one.run.name: one for one in study_data.runs}
@@ -141,7 +124,7 @@ def _tested(data: RunData, fold: Fold) -> list[Example]:
 
 
 def _with_numbers(found: Sequence[Transfer]) -> tuple[Transfer, ...]:
-    """Return the rows that say something: a threshold, and conversations to use it on."""
+    """The rows that say something: why there is no threshold, or what one does on some conversations."""
     return tuple(
         one
         for one in found
@@ -177,15 +160,7 @@ COMPONENTS = ("T", "I", "F")
 
 @dataclass(frozen=True, slots=True)
 class PanelAgreement:
-    """How far two observers agree that saw the same: Krippendorff's alpha.
-
-    Args:
-        first: name of a run.
-        second: name of another, of another observer in the same context.
-        component: T, I or F.
-        alpha: with the interval of a bootstrap over groups.
-        units: turns and principles that both scored.
-    """
+    """Krippendorff's alpha of two observers that saw the same; `units` are turns and principles both scored."""
 
     first: str
     second: str
@@ -196,13 +171,7 @@ class PanelAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How well an observer repeats itself: the intraclass correlation.
-
-    Args:
-        run: name of its run.
-        component: T, I or F.
-        icc: over turns and principles with equally many calls.
-    """
+    """How well an observer repeats itself, over turns and principles with equally many calls."""
 
     run: str
     component: str
@@ -210,12 +179,7 @@ class Repeated:
 
 
 def panel_agreement(runs: Sequence[RunData], seed: int) -> tuple[PanelAgreement, ...]:
-    """Return the agreement of every two runs of different observers in the same context.
-
-    Args:
-        runs: the runs, on the same conversations in the same order.
-        seed: of the bootstrap.
-    """
+    """The agreement of every two runs of different observers in the same context."""
     import numpy as np
 
     found = []
@@ -249,12 +213,7 @@ def _pairs(first: Example, second: Example, component: str) -> list[tuple[float,
 
 
 def repeats_agreement(runs: Sequence[RunData], store: Store) -> tuple[Repeated, ...]:
-    """Return how well the observers that were asked several times repeat themselves.
-
-    Args:
-        runs: the runs.
-        store: where their calls are.
-    """
+    """How well the observers that were asked several times repeat themselves."""
     found = []
     for one in runs:
         if one.run.parameters.get("repeats", 1) in (None, 1):
@@ -287,11 +246,7 @@ SAMPLE = 100
 class Reordered:
     """What becomes of the verdicts where the turns are permuted and scored again.
 
-    Args:
-        attacks: verdicts on attacks that change.
-        benign: verdicts on benign conversations that change.
-        caught_before: attacks caught in their own order.
-        caught_after: attacks caught in another order.
+    `attacks` and `benign` count verdicts that change, the others attacks caught in their own and in another order.
     """
 
     attacks: Rate
@@ -310,18 +265,8 @@ def reorder(
 ) -> Reordered | None:
     """Permute the turns of a sample of conversations, score them again, and count the verdicts that change.
 
-    One permutation of each, never the order in which they came.
-
-    Args:
-        found: the detector.
-        run: whose observer scores.
-        examples: the tested conversations.
-        store: where the texts are.
-        rescore: scores a conversation.
-        rng: the source of chance.
-
-    Returns:
-        The counts, or None where the observer can't be had or no conversation has two turns.
+    One permutation of each, never the order in which they came. None where the observer can't be had or no
+    conversation has two turns.
     """
     chosen: list[Example] = []
     for attack in (True, False):

@@ -85,15 +85,6 @@ def run_tests(
 
     `any_turn` on a further run is tested against the reference as well: that says what the observer's context
     alone gives. The baselines of a detector are those of its own run, and what reads no scores turn by turn.
-
-    Args:
-        judgements: what each arm said.
-        results: what was measured of each, in the same order.
-        reference: place of the arm to beat.
-        data: runs by name.
-        folds: who was tested where.
-        seed: of the bootstrap.
-        replicates: its resamples.
     """
     first = judgements[reference]
     challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
@@ -115,12 +106,6 @@ def run_final_tests(
 
     Thresholds are those of the tests on verdicts at any turn: set for the rate at which a live guard would flag.
     At the last turn both flag less, each in its own measure, so benign conversations are tested as well.
-
-    Args:
-        judgements: what each arm said.
-        reference: place of the arm to beat.
-        data: runs by name.
-        folds: who was tested where.
     """
     found = []
     for place, other in enumerate(judgements):
@@ -176,20 +161,9 @@ def run_tests_against(
     replicates: int,
     family: Family = "reference",
 ) -> list[Test]:
-    """Return the tests of arms against one, where both flag equally many benign calibration conversations.
+    """Test arms against one, where both flag equally many benign calibration conversations, without correction.
 
-    Those at the same verdicts of the one share its resamples. Nothing is corrected yet.
-
-    Args:
-        judgements: what each arm said.
-        results: what was measured of each, in the same order.
-        reference: place of the one to beat.
-        challengers: places of the others.
-        data: the runs by name.
-        folds: who was tested where.
-        seed: of the resamples.
-        replicates: how many there are.
-        family: tests that Holm's correction is to take together.
+    Tests in which that one has the same verdicts share its resamples.
     """
     together: dict[tuple[bool, ...], list[tuple[int, DetectorResult]]] = defaultdict(list)
     verdicts_of: dict[tuple[bool, ...], tuple[Judged, ...]] = {}
@@ -245,15 +219,9 @@ def _baseline_test(
 def compare_at_matched_rates(
     judgements: Sequence[Judgement], reference: int, settings: Settings
 ) -> dict[str, MatchedRates]:
-    """Compare every arm that is tested against the reference with it at equal false-positive rates.
+    """Compare the reference with every arm that is tested against it, at equal rates; by name of the arm.
 
-    Args:
-        judgements: what each arm said.
-        reference: place of the arm to beat.
-        settings: seed and replicates.
-
-    Returns:
-        By name of the arm. With folds each has thresholds of its own, so that none is carried over there.
+    With folds each has thresholds of its own, so that none is carried over there.
     """
     first = judgements[reference]
     found: dict[str, MatchedRates] = {}
@@ -333,13 +301,7 @@ class Cell:
 def make_cells(
     arms: Sequence[Sequence[Judged]], first: Sequence[Judged] | None, second: Sequence[Judged] | None
 ) -> tuple[Cell, ...]:
-    """Return the cells of every division that has more than one value.
-
-    Args:
-        arms: the tested conversations by arm.
-        first: the reference, at the rate of the second; None for no gains.
-        second: the arm whose gain is looked at.
-    """
+    """The cells of every division that has several values; `first` is the reference, at the rate of `second`."""
     cells: list[Cell] = []
     for division in DIVISIONS:
         values = sorted({one.strata[division] for arm in arms for one in arm if division in one.strata})

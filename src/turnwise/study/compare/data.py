@@ -35,9 +35,7 @@ class LabelledConversation:
     """One labelled conversation of the study.
 
     Args:
-        sequence_id: its id.
         group: what never stands on two sides of a split.
-        attack: whether it is an attack.
         turns: number of its turns.
         strata: its source, category, tactic and length.
     """
@@ -54,7 +52,6 @@ class RunData:
     """What one run has of the conversations of the study.
 
     Args:
-        run: the run.
         examples: a trajectory for each conversation of the study, in their order; without a score where the run
             has none of it.
         cost_usd: what a conversation cost by id; absent where unknown.
@@ -81,7 +78,6 @@ class StudyData:
 
     Args:
         known: the labelled conversations that some run has tried to score, in the order of their ids.
-        runs: the runs.
         untried: labelled conversations that none of the runs has tried: not part of the study.
         unlabelled: conversations that some run scored, of which nobody says what they are.
         digest: SHA-256 of the conversations: texts, labels and metadata.
@@ -120,7 +116,6 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
     """Return the labelled conversations of some runs.
 
     Args:
-        store: the record.
         runs: names of the runs.
         corrected_by: people whose corrected labels hold in place of the imported ones, where they agree.
 
@@ -165,12 +160,7 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
 
 
 def strata_of(source: str, metadata: Mapping[str, Any], turns: int) -> dict[str, str]:
-    """Return what the tables divide a conversation by.
-
-    Args:
-        source: the data set that it comes from.
-        metadata: what that says of it.
-        turns: number of its turns.
+    """What the tables divide a conversation by.
 
     >>> strata_of("made", {"harm": "fraud", "tactic": "crescendo"}, 4)
     {'source': 'made', 'category': 'fraud', 'tactic': 'crescendo', 'length': '4-5 turns'}
@@ -221,11 +211,7 @@ def _run_data(
 
 
 def training_sources(run: Run) -> frozenset[str]:
-    """Return the data sets that the observer of a run was trained on; none where it can't be had any more.
-
-    Args:
-        run: the run.
-    """
+    """The data sets that the observer of a run was trained on; none where it can't be had any more."""
     from turnwise.observers import Workers, build_observer, describe_observer
 
     try:

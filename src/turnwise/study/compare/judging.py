@@ -57,7 +57,6 @@ class Judgement:
     """What an arm says of the test conversations.
 
     Args:
-        arm: the arm.
         folds: its detector fold by fold.
         judged: all tested conversations, missing ones included.
     """
@@ -74,7 +73,7 @@ class Judgement:
 
     @property
     def threshold(self) -> float:
-        """The threshold; with folds the median of theirs."""
+        """The threshold; with folds the median of theirs, the higher where two are in the middle."""
         limits = sorted(fold.limit for fold in self.folds)
         return limits[len(limits) // 2]
 
@@ -92,19 +91,7 @@ def judge_arm(
     strata: Mapping[str, Mapping[str, str]],
     scores: HighestScores | None = None,
 ) -> Judgement:
-    """Fit, calibrate and run an arm.
-
-    Args:
-        arm: the arm.
-        data: its run.
-        folds: who trains, calibrates and tests.
-        settings: of the study.
-        strata: by id, what tables divide by.
-        scores: keeps what detectors said before; without it they run anew.
-
-    Raises:
-        UsageError: too few conversations to fit or to set the threshold; the message says how many are needed.
-    """
+    """Fit, calibrate and run an arm."""
     calibrated = tuple(_calibrated(arm, data, fold, settings, scores or HighestScores()) for fold in folds)
     parts = [
         _judged(arm, data, found, fold.test, strata, relative=len(folds) > 1 and arm.fitted)
@@ -118,17 +105,11 @@ def judge_arm(
 def at_equal_rate(
     one: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
 ) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
-    """Return the verdicts of two arms at thresholds that flag equally many benign calibration conversations.
+    """The verdicts of two arms at thresholds that flag equally many benign calibration conversations.
 
     Scores that many conversations share leave gaps between the rates that a threshold can reach, so that one arm
     may stand at a lower rate than asked. A difference in recall would then be a difference in strictness. The
     looser arm is tightened until both flag equally many, down to none.
-
-    Args:
-        one: an arm.
-        other: another, in the same folds.
-        data: runs by name.
-        folds: who was tested where.
     """
     if [fold.flagged for fold in one.folds] == [fold.flagged for fold in other.folds]:
         return one.judged, other.judged
@@ -148,7 +129,7 @@ def _equal_limits(one: Calibrated, other: Calibrated) -> tuple[float, float]:
 
 
 def _limit_flagging(found: Calibrated, count: int) -> float | None:
-    """Return the limit that flags exactly that many; None where equal scores make it impossible."""
+    """The limit that flags exactly that many; None where equal scores make it impossible."""
     if found.flagged == count:
         return found.limit
     ordered = found.benign
@@ -204,18 +185,7 @@ def _limit(benign: Sequence[float], settings: Settings) -> float:
 def make_detector(
     arm: Arm, train: Sequence[Example], settings: Settings, seed: int, scores: HighestScores
 ) -> Detector:
-    """Return the detector of an arm before its threshold is set: fitted, with its flag chosen, or built.
-
-    Args:
-        arm: the arm.
-        train: conversations to fit on.
-        settings: of the study.
-        seed: of the fit.
-        scores: keeps what a fit takes of each conversation.
-
-    Raises:
-        UsageError: too few conversations to fit; the message says how many are needed.
-    """
+    """The detector of an arm before its threshold is set: fitted, with its flag chosen, or built."""
     if arm.fitted:
         return fit_detector(arm.detector, train, seed, lambda example: scores.inputs(arm.run, example))
     if arm.chosen_flag:
@@ -224,7 +194,7 @@ def make_detector(
 
 
 def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:
-    """Return ``count_flags`` with the F that catches most train attacks at the asked rate.
+    """``count_flags`` with the F that catches most train attacks at the asked rate.
 
     Its default flag would fit no observer in particular, and a weak baseline makes a strong result.
     """
@@ -261,7 +231,7 @@ def _judged(
     *,
     relative: bool,
 ) -> list[Judged]:
-    """Return verdicts with cost and time.
+    """Verdicts with cost and time.
 
     Detectors fitted anew in each fold have scores of their own scale; relative to the threshold they compare.
     """
@@ -278,7 +248,7 @@ def _judged(
 
 
 def evaluated_of(data: RunData, ids: Container[str]) -> list[Example]:
-    """Return the conversations with these ids that a run has a score of, in their order."""
+    """The conversations with these ids that a run has a score of, in their order."""
     return [
         example
         for example in data.examples
@@ -287,14 +257,10 @@ def evaluated_of(data: RunData, ids: Container[str]) -> list[Example]:
 
 
 def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
-    """Return the places of the arms that a report may follow.
+    """The places of the arms that a report may follow.
 
     Detectors that were asked for; where some run saw the history, on such a run alone: what is asked is whether
     looking over time helps. Where nothing but baselines was asked for, the question is what context alone gives.
-
-    Args:
-        arms: all arms.
-        reference: the one to beat.
     """
     asked = [place for place, arm in enumerate(arms) if not arm.baseline]
     over_time = [place for place in asked if arms[place].context == ContextMode.HISTORY]
@@ -308,18 +274,7 @@ def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
 
 
 def in_training(arm: Arm, train: Sequence[Example], settings: Settings, seed: int, scores: HighestScores) -> Rate:
-    """Return how many attacks an arm catches inside a train part at the asked rate, cross-fitted by group.
-
-    Args:
-        arm: the arm.
-        train: conversations of the train part that its run evaluated.
-        settings: of the study.
-        seed: of the parts that cross-fitting divides into, and of the fit.
-        scores: keeps what detectors said before.
-
-    Returns:
-        Of all attacks to train on; none of none where nothing is trained.
-    """
+    """How many attacks an arm catches inside a train part at the asked rate, cross-fitted by group."""
     caught = 0
     with suppress(TurnwiseError):  # what can't be fitted on four fifths of the training conversations ranks last
         caught = cross_fitted(
@@ -334,10 +289,7 @@ def in_training(arm: Arm, train: Sequence[Example], settings: Settings, seed: in
 
 
 def choose(ranks: Mapping[int, Rate]) -> int | None:
-    """Return the place of the arm that catches most; of equal ones the first, and None where there is none.
-
-    Args:
-        ranks: what `in_training` says, by place.
+    """The place of the arm that catches most; of equal ones the first, and None where there is none.
 
     >>> choose({4: Rate(2, 9), 7: Rate(5, 9), 8: Rate(5, 9)}), choose({})
     (7, None)

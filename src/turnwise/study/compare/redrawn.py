@@ -56,20 +56,7 @@ def redraw_study(
     scores: HighestScores,
     tell: Callable[[str], None],
 ) -> RedrawnStudy:
-    """Judge a study on many splits.
-
-    Args:
-        study_data: conversations and runs.
-        arms: those that may be followed, at least one.
-        reference: the arm to beat.
-        settings: of the study.
-        scores: keeps what detectors said before.
-        tell: takes a line on how far it is.
-
-    Raises:
-        UsageError: in some split there are too few conversations to fit an arm, to set a threshold or to test; the
-            message says which split.
-    """
+    """Judge a study on many splits; a `UsageError` says in which of them there is too little."""
     import numpy as np
 
     compared = (reference, *arms)
@@ -150,7 +137,7 @@ def _scored(
 
 
 def _sources(known: Sequence[LabelledConversation], least: int) -> dict[str, list[bool]]:
-    """Return, for every source with enough attacks where there are several, which conversations are of it."""
+    """For every source with enough attacks, where there are several, which conversations are of it."""
     counts = Counter(one.strata["source"] for one in known if one.attack)
     if len(counts) < 2:
         return {}

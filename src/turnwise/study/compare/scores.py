@@ -26,13 +26,7 @@ class HighestScores:
         self._inputs: dict[tuple[str, str], FitInput] = {}
 
     def of(self, arm: Arm, detector: Detector, examples: Sequence[Example]) -> list[float]:
-        """Return the scores of some conversations; a threshold has no part in them.
-
-        Args:
-            arm: the arm.
-            detector: that of the arm, as `make_detector` gives it.
-            examples: conversations of the run of the arm.
-        """
+        """The scores of some conversations, whatever the threshold, by the detector that `make_detector` gives."""
         if isinstance(detector, Learned) and arm.fitted:
             return self._weighed(arm.run, detector, examples)
         if arm.trained:
@@ -44,19 +38,14 @@ class HighestScores:
         return [kept[example.sequence_id] for example in examples]
 
     def inputs(self, run: str, example: Example) -> FitInput:
-        """Return what fits take of a conversation.
-
-        Args:
-            run: name of the run of the conversation.
-            example: the conversation.
-        """
+        """What fits take of a conversation."""
         key = run, example.sequence_id
         if key not in self._inputs:
             self._inputs[key] = FitInput.of(example)
         return self._inputs[key]
 
     def _weighed(self, run: str, detector: Learned, examples: Sequence[Example]) -> list[float]:
-        """Return what `learned` says, from the features of every turn."""
+        """What `learned` says, from the features of every turn."""
         import numpy as np
 
         known = [self.inputs(run, example).every for example in examples]

@@ -123,15 +123,11 @@ class Fold:
 
 
 def make_folds(examples: Sequence[Example], settings: Settings) -> tuple[Fold, ...]:
-    """Return the folds of a study: one, or as many as the settings ask for.
+    """The folds of a study: one, or as many as the settings ask for.
 
     With folds, what is not tested is halved into train and calibrate, so that a conversation never sets the
     threshold that judges it (cross-fitting: A. Schick, "On asymptotically efficient estimation in semiparametric
     models", Annals of Statistics 14, 1986).
-
-    Args:
-        examples: the conversations.
-        settings: folds, shares and seed.
 
     >>> examples = [Example(f"{n}", f"g{n // 2}", n < 10, ()) for n in range(40)]
     >>> [len(fold.test) for fold in make_folds(examples, Settings(("r",), folds=4))]
@@ -148,11 +144,7 @@ def make_folds(examples: Sequence[Example], settings: Settings) -> tuple[Fold, .
 
 
 def without(folds: Iterable[Fold], ids: Collection[str]) -> tuple[Fold, ...]:
-    """Return folds in which some conversations neither set a threshold nor are tested; they still train.
-
-    Args:
-        folds: the folds.
-        ids: of these conversations.
+    """Folds in which some conversations neither set a threshold nor are tested; they still train.
 
     >>> [fold] = without([Fold(frozenset("ab"), frozenset("cd"), frozenset("ef"))], "ace")
     >>> sorted(fold.train), sorted(fold.calibrate), sorted(fold.test)

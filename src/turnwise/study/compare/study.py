@@ -59,16 +59,17 @@ class Study:
         judgements: what each arm said.
         results: what was measured of each, in the same order.
         reference: place of the arm to beat.
-        ranks: attacks that each arm caught which the report might follow, cross-fitted inside the train parts.
+        ranks: by place of each arm that the report might follow, the attacks that it caught, cross-fitted inside
+            the train parts.
         chosen: place of the arm that the report follows, the best of these; None where there is none.
         redrawn: the gain over many splits; None where there is nothing to follow, thresholds are given, or it
             can't be judged, which a warning says.
-        further: the same, drawn with other seeds, whose splits are others.
+        further: the same with other seeds, which share no split with it.
         matched: by name of the arm, how it compares with the reference at equal false-positive rates.
         tests: all tests of verdicts at any turn.
         final_tests: tests of verdicts at the last turn, against the reference.
-        if_missing: the test of the chosen arm had all missing verdicts on attacks gone one way or the other; None
-            where none is missing.
+        if_missing: the test of the chosen arm, if all missing verdicts on attacks had gone one way or the other;
+            None where none is missing.
         cells: by source, category, tactic and length.
         checks: diagnostics of the chosen arm.
         warnings: what a reader must know, the gravest first.
@@ -116,7 +117,6 @@ def compare(
     """Compare detectors on runs of a store.
 
     Args:
-        store: the record.
         settings: what to compare and how.
         rescore: scores a conversation anew by the observer of a run; without it, turns are not permuted and scored
             again.
@@ -234,7 +234,7 @@ def compare_data(
 
 
 def _in_order(study_data: StudyData) -> StudyData:
-    """Return the conversations in the order of their ids: nothing depends on the order of import then."""
+    """The conversations in the order of their ids: nothing depends on the order of import then."""
     return replace(
         study_data,
         known=tuple(sorted(study_data.known, key=lambda one: one.sequence_id)),
@@ -246,13 +246,13 @@ def _in_order(study_data: StudyData) -> StudyData:
 
 
 def _rank(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings, scores: HighestScores) -> Rate:
-    """Return how many attacks an arm catches inside the train parts, over all folds."""
+    """How many attacks an arm catches inside the train parts, over all folds."""
     rates = [in_training(arm, evaluated_of(data, fold.train), settings, settings.seed, scores) for fold in folds]
     return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
 
 
 def _tested_folds(study_data: StudyData, settings: Settings) -> tuple[Fold, ...]:
-    """Return the folds; benign conversations of data sets that an observer was trained on only train."""
+    """The folds; benign conversations of data sets that an observer was trained on only train."""
     folds = make_folds(study_data.runs[0].examples, settings)
     left = study_data.untested(settings)
     if not left:

@@ -22,7 +22,8 @@ class ReaderTurns:
     Args:
         run: name of the run.
         turns: by conversation that the reader judged, the turns where F of any principle is 0.5 or more.
-        partly: conversations left out because a turn before the first flag was not judged.
+        partly: conversations left out because a turn before the first flag, or any where there is no flag, was not
+            judged.
         digest: SHA-256 of `turns`.
     """
 
@@ -58,7 +59,7 @@ class AgainstReader:
     Args:
         reader: what the reader flags.
         arms: the arms, in the order of the study.
-        unjudged: tested conversations that the reader did not judge.
+        unjudged: tested conversations that the reader did not judge, or not up to the first flag.
     """
 
     reader: ReaderTurns
@@ -73,7 +74,6 @@ def read_reader(store: Store, run: str) -> ReaderTurns:
     a reader judged replies alone, a turn without one needs no judgement.
 
     Args:
-        store: the record.
         run: name of the run, such as ``judged-history``.
 
     Raises:
@@ -104,14 +104,7 @@ def _falsities(scores: TurnScores) -> dict[str, float]:
 def against_reader(
     judgements: Sequence[Judgement], reader: ReaderTurns, replicates: int, seed: int
 ) -> AgainstReader:
-    """Return every arm beside a reader.
-
-    Args:
-        judgements: what each arm said of the tested conversations.
-        reader: what the reader flags.
-        replicates: resamples of the intervals of delays, at least 1.
-        seed: of the resamples.
-    """
+    """Every arm beside a reader."""
     arms = []
     for judgement in judgements:
         judged = [one for one in judgement.judged if one.sequence_id in reader.turns]

@@ -28,16 +28,8 @@ LIBRARIES = ("numpy", "optuna", "scipy")
 class Tuning:
     """A detector tuned inside the training part, and which part that was.
 
-    Args:
-        searched: the detector, and what it does inside the training part.
-        run: the run whose scores it read.
-        settings: whose seed and shares split the conversations.
-        target_fpr: false-positive rate at which recall was sought.
-        objective: what was sought: recall at that rate, or F1.
-        budget: trials that were asked for.
-        attacks: attacks of the training part.
-        benign: benign conversations of it.
-        digest: SHA-256 of the ids of the training part.
+    `attacks` and `benign` count what was evaluated of it; `digest` is the SHA-256 of all its ids. `target_fpr` is
+    the false-positive rate at which recall was sought, `budget` the trials that were asked for.
     """
 
     searched: Searched
@@ -61,18 +53,7 @@ def tune_inside_training(
 ) -> Tuning:
     """Search a detector's parameters on what a study of the same seed trains on, and on nothing else.
 
-    Args:
-        study_data: one run, as `load_study_data` reads it.
-        spec: specification of the detector.
-        target_fpr: share of benign conversations that may be flagged, in (0, 1).
-        budget: trials, at least 1.
-        seed: of the split, the folds inside it and the sampler.
-        objective: ``"recall"`` at that rate, or ``"f1"``, whatever the rate.
-
-    Raises:
-        UnknownNameError: no such detector, or none whose parameters are searched.
-        UsageError: too few conversations; the message says how many are needed.
-        DetectorError: the specification does not fit.
+    The study data are those of one run. The seed is of the split, the folds inside it and the sampler.
     """
     [data] = study_data.runs
     settings = Settings(runs=(data.run.name,), target_fpr=target_fpr, seed=seed)
@@ -86,11 +67,7 @@ def tune_inside_training(
 
 
 def as_file(tuning: Tuning) -> str:
-    """Return the detector as a YAML file for ``--detector``, with where it comes from in its heading.
-
-    Args:
-        tuning: what was found.
-    """
+    """The detector as a YAML file for ``--detector``, with where it comes from in its heading."""
     import yaml
 
     found = tuning.searched
@@ -112,11 +89,7 @@ def as_file(tuning: Tuning) -> str:
 
 
 def origin(tuning: Tuning) -> dict[str, Any]:
-    """Return where a tuned detector comes from, as JSON values.
-
-    Args:
-        tuning: what was found.
-    """
+    """Where a tuned detector comes from, as JSON values."""
     run, found = tuning.run, tuning.searched
     return {
         "budget": tuning.budget,
@@ -146,7 +119,7 @@ def origin(tuning: Tuning) -> dict[str, Any]:
 
 
 def rates_as_json(found: CrossFitted) -> dict[str, Any]:
-    """Return counts of a cross-fitted detector, how many of how many, and F1."""
+    """Counts of a cross-fitted detector, how many of how many, and F1."""
     return {
         "f1": found.f1,
         "recall": [found.recall.count, found.recall.of],
@@ -160,19 +133,14 @@ MARK = "# origin: "
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """On what a detector was tuned.
-
-    Args:
-        run: the run whose scores it was tuned on.
-        digest: SHA-256 of the ids of the conversations, as `digest_of` gives it.
-    """
+    """The run that a detector was tuned on, and the `digest_of` the ids of the conversations."""
 
     run: str
     digest: str
 
 
 def digest_of(ids: Iterable[str]) -> str:
-    """Return the SHA-256 of some ids, whatever their order.
+    """The SHA-256 of some ids, whatever their order.
 
     >>> digest_of(["b", "a"]) == digest_of(["a", "b"])
     True
@@ -181,11 +149,7 @@ def digest_of(ids: Iterable[str]) -> str:
 
 
 def read_origin(file: str) -> Origin | None:
-    """Return where a detector file comes from; None where it does not say.
-
-    Args:
-        file: path of the file.
-    """
+    """Where a detector file comes from; None where it does not say."""
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         if line.startswith(MARK):
             try:

@@ -55,20 +55,9 @@ def find_warnings(
     not_redrawn: str,
     between_runs: Sequence[BetweenRuns] = (),
 ) -> tuple[str, ...]:
-    """Return the warnings of a study.
+    """The warnings of a study, the gravest first.
 
-    Args:
-        settings: of the study.
-        study_data: what it read.
-        judgements: what each arm said.
-        results: what was measured of each.
-        tests: all tests.
-        chosen: place of the arm that the report follows.
-        reference: place of the arm to beat.
-        checks: diagnostics.
-        folds: who trained where.
-        not_redrawn: why the gain could not be judged on many splits; empty where it could.
-        between_runs: detectors on two runs of the same context.
+    `not_redrawn` says why the gain could not be judged on many splits; it is empty where it could.
     """
     followed = judgements[reference if chosen is None else chosen]
     left = study_data.untested(settings)
@@ -334,7 +323,7 @@ def _few(reference: Judgement) -> Iterator[str]:
 
 
 def percent(rate: Rate) -> str:
-    """Return a share in per cent, with its exact interval.
+    """A share in per cent, with its exact interval.
 
     >>> percent(Rate(30, 100))
     '30.0 % [21.2, 40.0]'

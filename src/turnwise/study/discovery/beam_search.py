@@ -37,14 +37,7 @@ Tell = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a pattern has to do on some conversations.
-
-    Args:
-        attacks: how many there are.
-        benign: how many there are.
-        most_benign: benign conversations that it may match.
-        least_attacks: attacks that it has to match.
-    """
+    """What a pattern has to do: match `least_attacks` of the attacks, and at most `most_benign` benign ones."""
 
     attacks: int
     benign: int
@@ -52,26 +45,18 @@ class Goal:
     least_attacks: int
 
     def reached(self, attacks: IntArray, benign: IntArray) -> NDArray[np.bool_]:
-        """Return which counts are good enough for a pattern."""
+        """Which counts are good enough for a pattern."""
         good: NDArray[np.bool_] = (benign <= self.most_benign) & (attacks >= self.least_attacks)
         return good
 
     def scores(self, attacks: IntArray, benign: IntArray, weight: float) -> NDArray[np.float64]:
-        """Return the share of attacks less the weighted share of benign conversations."""
+        """The share of attacks less the weighted share of benign conversations."""
         scores: NDArray[np.float64] = attacks / self.attacks - weight * benign / self.benign
         return scores
 
 
 class Search:
-    """The search on the searched part of the conversations.
-
-    Args:
-        pool: conditions that may be joined.
-        goal: what is looked for.
-
-    Attributes:
-        looked_at: conjunctions that were counted so far, single conditions among them.
-    """
+    """The search on the searched part; `looked_at` counts conjunctions, single conditions among them."""
 
     def __init__(self, pool: Pool, goal: Goal) -> None:
         self._pool = pool
@@ -80,7 +65,7 @@ class Search:
         self.looked_at = 0
 
     def run(self, tell: Tell) -> list[Members]:
-        """Return the conjunctions that reach the goal: of every parent the best few."""
+        """The conjunctions that reach the goal: of every parent the best few."""
         import numpy as np
 
         attacks, benign = self._pool.counts()
@@ -115,7 +100,7 @@ class Search:
             yield _with(parent, free[k]), int(attacks[k]), int(benign[k])
 
     def _beam(self, grown: Sequence[tuple[Members, int, int]]) -> list[Members]:
-        """Return the conjunctions to carry on: not good enough yet, and not all variants of the same."""
+        """The conjunctions to carry on: not good enough yet, and not all variants of the same."""
         import numpy as np
 
         unique = {members: (a, b) for members, a, b in grown if b > self._goal.most_benign}
@@ -139,7 +124,6 @@ class Search:
 
 
 def _highest(values: NDArray[np.float64] | IntArray) -> NDArray[np.intp]:
-    """Return the places of the highest few values."""
     import numpy as np
 
     return np.argsort(-values, kind="stable")[:_OF_A_PARENT]
@@ -158,19 +142,12 @@ def choose_patterns(
     margin: int,
     most: int,
 ) -> list[Members]:
-    """Return the patterns worth testing, best first.
+    """The patterns worth testing, best first.
 
     Each reaches the goal on the whole half, needs all its conditions for that, and matches attacks that the best
-    rule on single turns and those before it together miss. Of those that add about as many, the simplest is taken:
-    the one with the fewest conditions, then with the fewest false positives.
-
-    Args:
-        pool: the conditions.
-        found: conjunctions that were good enough on the searched part.
-        goal: what a pattern has to do on the whole half; each further one has to add as many attacks as that.
-        missed: which attacks the best rule on single turns misses; shape (attacks,).
-        margin: attacks that a simpler pattern may add less and still be preferred.
-        most: patterns, at most.
+    rule on single turns and those before it together miss: at least as many as the goal asks for. Of those that
+    add about as many, within the margin, the simplest is taken: the one with the fewest conditions, then with the
+    fewest false positives.
     """
     import numpy as np
 
@@ -204,7 +181,7 @@ def choose_patterns(
 
 
 def _simplified(pool: Pool, members: Members, most_benign: int) -> Members:
-    """Return a conjunction without the conditions that the false-positive rate does not need, longest first."""
+    """A conjunction without the conditions that the false-positive rate does not need, longest first."""
     for place in sorted(members, key=lambda member: -pool.conditions[member].expression.size):
         rest = tuple(member for member in members if member != place)
         if rest and pool.matched(rest)[: pool.layout.benign].sum() <= most_benign:

@@ -25,13 +25,9 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison.
+    """One comparison. Two on one quantity are never joined.
 
-    Args:
-        expression: the comparison.
-        quantity: place of what is compared; two conditions on one quantity are never joined.
-        family: of the quantity, with the direction.
-        alone: whether it may stand alone.
+    `family` is that of the quantity, with the direction; `alone` says whether the comparison may stand alone.
     """
 
     expression: Expression
@@ -42,34 +38,23 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Conditions that may be joined, and where each holds.
-
-    Args:
-        conditions: the comparisons.
-        bits: a row a condition.
-        layout: of the rows.
-    """
+    """Conditions that may be joined, and where each holds: a row of bits a condition."""
 
     conditions: tuple[Condition, ...]
     bits: Bits
     layout: Layout
 
     def counts(self, places: NDArray[np.intp] | None = None, within: Members = ()) -> tuple[IntArray, IntArray]:
-        """Return how many searched attacks and benign conversations match each condition joined with others.
-
-        Args:
-            places: of the conditions; all by default.
-            within: the others.
-        """
+        """How many searched attacks and benign conversations match each condition joined with those within."""
         return self.layout.counts(self.bits if places is None else self.bits[places], self._joined(within))
 
     def matched(self, members: Members) -> NDArray[np.bool_]:
-        """Return by conversation whether it matches a conjunction at any turn."""
+        """By conversation, whether it matches a conjunction at any turn."""
         row: NDArray[np.bool_] = self.layout.matched(self._joined(members)[None])[0]
         return row
 
     def expression(self, members: Members) -> Expression:
-        """Return a conjunction as a pattern."""
+        """A conjunction as a pattern."""
         parts = tuple(self.conditions[member].expression for member in members)
         return parts[0] if len(parts) == 1 else And(parts)
 
@@ -83,15 +68,9 @@ class Pool:
 
 
 def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: Layout, max_fpr: float) -> Pool:
-    """Return the comparisons of quantities that differ on these data.
+    """The comparisons of quantities that differ on these data.
 
     Of several that hold at the same turns the simplest stays. One that holds nowhere or everywhere is left out.
-
-    Args:
-        looked_at: the quantities.
-        table: their values, in the same order.
-        layout: of the conversations of the table.
-        max_fpr: false-positive rate that a pattern may have.
     """
     import numpy as np
 
@@ -143,7 +122,7 @@ def _comparisons(
 
 
 def _peaks(values: NDArray[np.float64], table: TurnValues) -> NDArray[np.float64]:
-    """Return the highest value of every conversation; NaN where all are."""
+    """The highest value of every conversation; NaN where all are."""
     import numpy as np
 
     peaks: NDArray[np.float64] = np.fmax.reduceat(values, table.starts)
@@ -169,13 +148,7 @@ _MOST_DECIMALS = 6
 
 
 def decimals_of(values: NDArray[np.float64]) -> int | None:
-    """Return the decimals that limits of a quantity need: fewest that divide its usual range into 20 steps.
-
-    Args:
-        values: its values, NaN where it is undefined.
-
-    Returns:
-        None where it has fewer than two different values.
+    """The fewest decimals that divide the usual range of a quantity into 20 steps; None where it does not vary.
 
     >>> import numpy as np
     >>> decimals_of(np.linspace(0, 1, 11)), decimals_of(np.linspace(0, 0.01, 11)), decimals_of(np.ones(3))
@@ -194,11 +167,7 @@ def decimals_of(values: NDArray[np.float64]) -> int | None:
 
 
 def usual_values(values: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return the five quantiles `USUAL` of a series, rounded.
-
-    Args:
-        values: of benign turns, NaN at gaps.
-    """
+    """The five quantiles `USUAL` of a series over benign turns, rounded."""
     import numpy as np
 
     decimals = decimals_of(values)
@@ -214,16 +183,10 @@ def limits_above(
     attack_peaks: NDArray[np.float64],
     max_fpr: float,
 ) -> tuple[float, ...]:
-    """Return the limits of ``x > limit``.
+    """The limits of ``x > limit``, from x at every turn and its highest in each conversation; NaN where undefined.
 
     A quantile of benign conversations is rounded up, so that what it leaves out stays out; one of attacks goes to
     the step below it, so that it stays in.
-
-    Args:
-        values: x at every turn, NaN where it is undefined.
-        benign_peaks: highest x of every benign conversation, NaN where there is none.
-        attack_peaks: the same of every attack.
-        max_fpr: false-positive rate that a pattern may have.
 
     >>> import numpy as np
     >>> low, high = np.linspace(0, 0.5, 101), np.linspace(0.4, 1, 101)
@@ -267,13 +230,8 @@ class Layout:
 
     The first eight turns of every conversation have a byte each, in order, benign conversations first; the later
     turns of the longer ones have whole bytes behind them. Most conversations are short, and a byte is compared far
-    faster than a stretch of bytes is reduced.
-
-    Args:
-        lengths: turns of every conversation.
-        benign: how many conversations, from the first, are benign.
-        searched_benign: how many of them, from the first, the search counts.
-        searched_attacks: how many of the attacks, from the first, it counts.
+    faster than a stretch of bytes is reduced. The search counts the first `searched_benign` of the benign
+    conversations and the first `searched_attacks` of the attacks.
     """
 
     def __init__(
@@ -296,11 +254,7 @@ class Layout:
         self._places = np.where(turn < 8, conversation * 8 + turn, later[conversation] * 8 + turn - 8)
 
     def pack(self, rows: NDArray[np.bool_]) -> Bits:
-        """Return truths by turn as bits.
-
-        Args:
-            rows: a row a condition, a column a turn.
-        """
+        """Truths as bits, a row a condition, a column a turn."""
         import numpy as np
 
         wide = np.zeros((len(rows), self.bytes * 8), dtype=np.bool_)
@@ -308,7 +262,7 @@ class Layout:
         return np.packbits(wide, axis=1)
 
     def matched(self, bits: Bits) -> NDArray[np.bool_]:
-        """Return by conversation whether a condition held at any turn; a row a condition."""
+        """By conversation, whether a condition held at any turn; a row a condition."""
         import numpy as np
 
         held: NDArray[np.bool_] = bits[:, : self.conversations] != 0
@@ -317,12 +271,7 @@ class Layout:
         return held
 
     def counts(self, bits: Bits, within: Bits) -> tuple[IntArray, IntArray]:
-        """Return how many searched attacks and benign conversations match each condition joined with another.
-
-        Args:
-            bits: a row a condition.
-            within: the turns at which the other holds.
-        """
+        """How many searched attacks and benign conversations match each condition at turns within another's."""
         import numpy as np
 
         attacks = np.empty(len(bits), dtype=np.int64)

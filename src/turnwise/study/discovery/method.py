@@ -57,13 +57,7 @@ _FEWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """Size of one half of the data.
-
-    Args:
-        attacks: conversations.
-        benign: conversations.
-        groups: groups that they belong to.
-    """
+    """Size of one half of the data: conversations of each label, and the groups that they belong to."""
 
     attacks: int
     benign: int
@@ -182,7 +176,6 @@ def halves_of(examples: Sequence[Example], seed: int) -> tuple[list[Example], li
     """Return the half that is searched and the half that is tested on; no group is in both.
 
     Args:
-        examples: the conversations.
         seed: of the split.
     """
     parts = split_by_group(examples, HALVES, seed)
@@ -219,7 +212,7 @@ class _Work:
         return Goal(attacks, benign, allowed, max(3, math.ceil(LEAST_SHARE * attacks)))
 
     def search(self, tell: Tell) -> tuple[list[Expression], int, int]:
-        """Return the patterns worth testing, and how many conditions and conjunctions were looked at."""
+        """The patterns worth testing, and how many conditions and conjunctions were looked at."""
         raw = values_of(self.series, self._examples)
         usual = {
             series: usual_values(values[: self._benign_turns])
@@ -244,7 +237,7 @@ class _Work:
         return missed
 
     def best_single(self, looked_at: Sequence[Quantity]) -> Expression | None:
-        """Return the comparison of one of the quantities that matches most attacks within the rate."""
+        """The comparison of one of the quantities that matches most attacks within the rate."""
         pool = self._pool(looked_at)
         best: tuple[int, Expression] | None = None
         for place, condition in enumerate(pool.conditions):
@@ -281,7 +274,7 @@ def _size(name: str, examples: Sequence[Example]) -> Half:
 
 
 def _bounded(examples: Sequence[Example], seed: int) -> list[Example]:
-    """Return as many conversations as fit into `MOST_TURNS`, in the order of a hash."""
+    """As many conversations as fit into `MOST_TURNS`, in the order of a hash."""
 
     def order(example: Example) -> bytes:
         return hashlib.sha256(f"{seed}:{example.sequence_id}".encode()).digest()
@@ -329,11 +322,7 @@ def to_yaml(discovery: Discovery, run: str, observer: str) -> str:
 
 
 def gain_words(gain: Gain) -> str:
-    """Return a gain in points of recall with its interval.
-
-    Args:
-        gain: what a pattern adds.
-    """
+    """Return a gain in points of recall with its interval."""
     low, high = 100 * gain.recall.low, 100 * gain.recall.high
     return f"{100 * gain.recall.value:+.1f} [{low:+.1f}, {high:+.1f}]"
 

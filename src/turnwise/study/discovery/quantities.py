@@ -58,14 +58,10 @@ _LONGEST = 12
 class Quantity:
     """A number that conditions are made from by comparing it.
 
-    Args:
-        expression: the number.
-        family: series and function; patterns of one family are variants of each other.
-        above: whether ``expression > limit`` is looked at.
-        below: whether ``expression < limit`` is.
-        alone: whether such a comparison says by itself what no simpler one says. That the highest value so far is
-            above a limit at some turn, say, is the same as that the value itself is.
-        limits: the limits, where they don't come from the data; ``>=`` and ``<=`` are used with these.
+    Patterns of one `family`, series and function, are variants of each other. `alone` says whether a comparison
+    says by itself what no simpler one says: that the highest value so far is above a limit at some turn, say, is
+    the same as that the value itself is. `limits` are given where they don't come from the data; ``>=`` and ``<=``
+    are used with these, else ``>`` and ``<``.
     """
 
     expression: Expression
@@ -77,10 +73,7 @@ class Quantity:
 
 
 def series_in(examples: Sequence[Example]) -> tuple[Series, ...]:
-    """Return the series that some turn has a value of: of each principle, and the worst over several.
-
-    Args:
-        examples: the conversations.
+    """The series that some turn has a value of: of each principle, and the worst over several.
 
     >>> from turnwise.scoring import Score, TurnScores
     >>> turns = (TurnScores(1, {"reciprocity": Score(0.9, 0.1, 0.1)}),)
@@ -103,12 +96,10 @@ def series_in(examples: Sequence[Example]) -> tuple[Series, ...]:
 
 
 def quantities(read: Sequence[Series], usual: Mapping[Series, Sequence[float]]) -> tuple[Quantity, ...]:
-    """Return every number that the search compares.
+    """Every number that the search compares.
 
-    Args:
-        read: the series.
-        usual: five values by series, from low to high: limits of the conditions that are counted, and, but for the
-            lowest two, drifts of the cumulative sum. See `conditions.usual_values`.
+    `usual` has the five `usual_values` of a series, from low to high: limits of the conditions that are counted,
+    and, but for the lowest two, drifts of the cumulative sum.
     """
     found: list[Quantity] = []
     for x in read:
@@ -155,30 +146,19 @@ def _over_conditions(x: Series, usual: Sequence[float]) -> Iterator[Quantity]:
 
 
 def length_quantities() -> tuple[Quantity, ...]:
-    """Return what looks at the length alone: number of turns, characters of a prompt."""
+    """What looks at the length alone: number of turns, characters of a prompt."""
     turns = tuple(float(number) for number in range(2, _LONGEST + 1))
     return Quantity(turn(), "turns", below=False, limits=turns), Quantity(chars(), "characters")
 
 
 def first_turn_quantities(read: Sequence[Series]) -> tuple[Quantity, ...]:
-    """Return what looks at the first turn alone.
-
-    Args:
-        read: the series.
-    """
+    """What looks at the first turn alone."""
     return tuple(Quantity(at(x, 1), f"{x} first") for x in read)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnValues:
-    """Values by evaluated turn.
-
-    Args:
-        columns: a row an expression, a column an evaluated turn, turns of one conversation together; NaN where
-            the expression is undefined.
-        starts: place of the first turn of every conversation that has one.
-        lengths: evaluated turns of every conversation.
-    """
+    """Values: a row an expression, a column an evaluated turn, conversation by conversation; NaN is undefined."""
 
     columns: NDArray[np.float64]
     starts: NDArray[np.intp]
@@ -186,14 +166,7 @@ class TurnValues:
 
 
 def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) -> TurnValues:
-    """Return the values of expressions at every evaluated turn.
-
-    Parts that several expressions share are reckoned once.
-
-    Args:
-        expressions: numbers.
-        examples: the conversations; each has an evaluated turn.
-    """
+    """The values of expressions at every evaluated turn; parts that several share are reckoned once."""
     import numpy as np
 
     program = Program()
@@ -212,5 +185,5 @@ def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) ->
 
 
 def evaluated_turns(example: Example) -> list[TurnScores]:
-    """Return the turns of a conversation that have a score; at the others nothing holds."""
+    """The turns of a conversation that have a score; at the others nothing holds."""
     return [scores for scores in example.turns if scores.scores or scores.response_scores]

@@ -42,16 +42,7 @@ class SingleTurnRule:
 
 
 def best_rule(read: Sequence[Series], examples: Sequence[Example], most_benign: int) -> SingleTurnRule | None:
-    """Return the rule that catches most attacks while it flags few enough benign conversations.
-
-    Args:
-        read: series that the conversations have; F alone is looked at.
-        examples: the conversations; each has an evaluated turn.
-        most_benign: benign conversations that it may flag.
-
-    Returns:
-        None where no rule catches an attack.
-    """
+    """The rule on F that catches most attacks within a number of flagged benign ones; None where none does."""
     attack = [example.attack for example in examples]
     best: tuple[int, SingleTurnRule] | None = None
     for series in read:
@@ -68,12 +59,7 @@ def best_rule(read: Sequence[Series], examples: Sequence[Example], most_benign: 
 
 
 def peaks_of(series: Series, examples: Sequence[Example]) -> NDArray[np.float64]:
-    """Return the highest value of a series in each conversation; -inf where it has none. Shape (conversations,).
-
-    Args:
-        series: what is read.
-        examples: the conversations; each has an evaluated turn.
-    """
+    """The highest value of a series in each conversation; minus infinity where it has none."""
     import numpy as np
 
     table = values_of([series], examples)
@@ -115,19 +101,12 @@ def gain_of(
     examples: Sequence[Example],
     seed: int,
 ) -> Gain:
-    """Return what a pattern adds to a rule at the same rate of false positives.
+    """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing.
 
-    Where benign conversations share a highest value, so that no limit flags equally many, the rule may flag more.
-    Sources: B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A.
-    M. Mood, "The statistical sign test", JASA 41 (1946).
-
-    Args:
-        rule: the rule; None where there is none, which then matches nothing at any rate.
-        fired: whether the rule fires in each conversation, at its own limit.
-        matched: whether the pattern matches it.
-        peaks: highest value in each conversation of what the rule reads.
-        examples: the held-out conversations.
-        seed: of the bootstrap.
+    `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Where benign
+    conversations share a highest value, so that no limit flags equally many, the rule may flag more. Sources: B.
+    Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood,
+    "The statistical sign test", JASA 41 (1946).
     """
     import numpy as np
 
@@ -136,7 +115,7 @@ def gain_of(
     values = np.full(len(examples), -np.inf) if rule is None or peaks is None else peaks
 
     def caught_alone(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return whether the rule catches each attack at the rate of the two; shape (resamples, attacks)."""
+        """Whether the rule catches each attack at the rate of the two; shape (resamples, attacks)."""
         order = np.argsort(-values[~attack], kind="stable")
         ranked = np.append(values[~attack][order], -np.inf)
         counts = weights[:, ~attack][:, order]

@@ -1,4 +1,4 @@
-"""Patterns that were chosen on one half, tested once on the other, and written as a file."""
+"""Patterns that were chosen on one half, tested once on the other."""
 
 from __future__ import annotations
 
@@ -58,12 +58,7 @@ class Tested:
 
 
 def count_matches(expression: Expression, examples: Sequence[Example]) -> Counts:
-    """Return what a pattern matches at any turn, as a live guard would have seen it.
-
-    Args:
-        expression: a condition.
-        examples: conversations of both labels.
-    """
+    """What a pattern matches at any turn, as a live guard would have seen it."""
     first = first_matches(expression, examples)
     attacks = [turn for example, turn in zip(examples, first, strict=True) if example.attack]
     benign = [turn for example, turn in zip(examples, first, strict=True) if not example.attack]
@@ -75,7 +70,7 @@ def count_matches(expression: Expression, examples: Sequence[Example]) -> Counts
 
 
 def first_matches(expression: Expression, examples: Sequence[Example]) -> list[int | None]:
-    """Return the first turn at which a pattern holds in each conversation, None where it never does."""
+    """The first turn at which a pattern holds in each conversation, None where it never does."""
     evaluator = Evaluator(expression)
     return [
         next(
@@ -99,19 +94,11 @@ def verify(
     level: float,
     seed: int,
 ) -> tuple[Tested, ...]:
-    """Return patterns with their tests on the held-out half, in the given order.
+    """The patterns with their tests on the held-out half, in the given order.
 
-    Conversations of one group are not independent of each other, so the test takes one of each group and label.
-    The counts are over all. Source: R. A. Fisher, "Statistical Methods for Research Workers", 1934; Holm's
-    correction.
-
-    Args:
-        expressions: the patterns, chosen without a look at the held-out half.
-        discovery: the half that they were chosen on.
-        held_out: the other half.
-        rule: the best rule on single turns, chosen on the first half.
-        level: probability of any false finding, in (0, 1).
-        seed: of the choice within groups.
+    Conversations of one group are not independent of each other, so Fisher's exact test takes one of each group
+    and label. The counts are over all. Source: R. A. Fisher, "Statistical Methods for Research Workers", 1934;
+    Holm's correction.
     """
     independent = one_of_each_group(held_out, seed)
     peaks = None if rule is None else peaks_of(rule.series, held_out)
@@ -142,7 +129,7 @@ def _ever(expression: Expression, examples: Sequence[Example]) -> list[bool]:
 
 
 def fisher(counts: Counts) -> float:
-    """Return the p-value of Fisher's exact test, one-sided: attacks match no more often than benign ones.
+    """The p-value of Fisher's exact test, one-sided: attacks match no more often than benign ones.
 
     >>> round(fisher(Counts(Rate(3, 4), Rate(1, 4), 0)), 4)
     0.2429
@@ -156,7 +143,7 @@ def fisher(counts: Counts) -> float:
 
 
 def one_of_each_group(examples: Sequence[Example], seed: int) -> list[Example]:
-    """Return one conversation of each group and label, chosen by a hash of seed and id."""
+    """One conversation of each group and label, chosen by a hash of seed and id."""
 
     def order(example: Example) -> bytes:
         return hashlib.sha256(f"{seed}:{example.sequence_id}".encode()).digest()

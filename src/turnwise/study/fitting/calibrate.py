@@ -28,7 +28,8 @@ class Tuned:
         train: conversations that it was fitted on.
         calibrate: conversations that set the threshold.
         flagged_benign: benign ones of the latter that it flags.
-        flagged_attacks: attacks of the latter that it flags; not a test result, but nothing was chosen on them.
+        flagged_attacks: attacks of the latter that it flags; not a test result, though nothing was chosen on them
+            unless F1 was sought.
     """
 
     detector: Detector
@@ -90,17 +91,11 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class Guaranteed:
-    """A detector at a threshold with a guarantee.
+    """A detector at a threshold that keeps the false-positive rate `alpha` with probability `confidence`.
 
-    Args:
-        detector: at its threshold.
-        alpha: false-positive rate that is kept.
-        confidence: probability with which it is kept.
-        fitted_on: conversations that its parameters were fitted on; 0 where none were.
-        flagged_benign: of the benign conversations that set the threshold.
-        groups: groups that these fall into.
-        flagged_attacks: of the attacks beside them.
-        upper_bound: one-sided exact upper bound of the false-positive rate at that confidence.
+    `fitted_on` counts conversations, 0 where nothing was fitted. `flagged_benign` are of those that set the
+    threshold, in so many groups, `flagged_attacks` of the attacks beside them. `upper_bound` is the one-sided
+    exact one of the false-positive rate.
     """
 
     detector: Detector
@@ -125,19 +120,6 @@ def guaranteed(
     """Set the threshold of a detector on benign conversations, with a guarantee.
 
     A detector that is fitted is fitted on half of the groups, and its threshold set on the other half.
-
-    Args:
-        spec: a specification, a YAML file, or the name of a detector that is fitted.
-        examples: labelled conversations.
-        alpha: false-positive rate to keep, in (0, 1).
-        confidence: probability with which to keep it, in (0, 1).
-        seed: of the split.
-        patterns: your own named patterns, or the YAML file that defines them.
-
-    Raises:
-        UnknownNameError: no such detector or parameter.
-        DetectorError: a specification that does not fit.
-        UsageError: too few conversations; the message says how many are needed.
     """
     fitted = spec in FITTED
     parts = split_by_group(examples, {"train": 0.5, "calibrate": 0.5}, seed) if fitted else {"calibrate": examples}
@@ -164,7 +146,7 @@ def guaranteed(
 
 
 def _beyond(benign: int, alpha: float, confidence: float, fitted: bool) -> str:
-    """Return what the data can bear instead, where the rates are in range at all."""
+    """What the data can bear instead, where the rates are in range at all."""
     if not (0 < alpha < 1 and 0 < confidence < 1) or benign >= needed_benign(alpha, confidence):
         return ""
     more = " A detector that is fitted leaves half of them for the threshold." if fitted else ""

@@ -35,11 +35,8 @@ _FEWEST = 10
 class FitInput:
     """What fits take of a conversation.
 
-    Args:
-        every: features of each principle at each evaluated turn; shape (principles of all turns, features).
-        last: features of each principle after the last turn, in order of their names; shape (principles,
-            features).
-        peaks: highest F over the principles of every evaluated turn.
+    `every` has the features of each principle at each evaluated turn, `last` those after the last turn, principles
+    in order of their names; a row a principle. `peaks` are the highest F of every evaluated turn.
     """
 
     every: NDArray[np.float64]
@@ -48,7 +45,7 @@ class FitInput:
 
     @classmethod
     def of(cls, example: Example) -> FitInput:
-        """Return that of a conversation."""
+        """What fits take of this conversation."""
         import numpy as np
 
         last: dict[str, list[float]] = {}
@@ -155,12 +152,9 @@ FITTED: Mapping[str, Callable[[str, Sequence[Example], int, Inputs], Detector]] 
 
 @dataclass(frozen=True, slots=True)
 class _Features:
-    """Features of every principle of some conversations, those of a conversation in a row.
+    """Features of every principle of some conversations, a row a principle, those of a conversation in a row.
 
-    Args:
-        rows: a row a principle; shape (principles of all conversations, features).
-        owner: place of the conversation of each row, rising.
-        attack: whether each conversation is one; shape (conversations,).
+    `owner` is the place of the conversation of each row, rising.
     """
 
     rows: NDArray[np.float64]
@@ -176,18 +170,13 @@ class _Features:
         return cls(np.concatenate([rows for _, rows in known]), owner, attack)
 
     def of_conversations(self, chosen: NDArray[np.bool_]) -> _Features:
-        """Return those of some of the conversations; shape of the choice (conversations,)."""
         import numpy as np
 
         rows = chosen[self.owner]
         return _Features(self.rows[rows], (np.cumsum(chosen) - 1)[self.owner[rows]], self.attack[chosen])
 
     def worst(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return the row of each conversation's worst principle: to a model, or by its peak before there is one.
-
-        Args:
-            weights: intercept and weights of the model.
-        """
+        """The row of each conversation's worst principle: to a model, or by its peak before there is one."""
         import numpy as np
 
         badness = self.rows[:, FEATURES.index("peak")] if weights is None else _odds(self.rows, weights)
@@ -199,7 +188,7 @@ class _Features:
 
 
 def _fit_rounds(known: _Features, penalty: float, near: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return intercept and weights, in the features' units; the search begins at those that are near, if any."""
+    """Intercept and weights, in the features' units; the search begins at those that are near, if any."""
     import numpy as np
 
     rows = known.worst(None)
@@ -213,7 +202,7 @@ def _fit_rounds(known: _Features, penalty: float, near: NDArray[np.float64] | No
 
 
 def _odds(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log odds of each row.
+    """The log odds of each row.
 
     The product is not asked of BLAS: its threads wait for each other longer than so small a table takes, and their
     number would change the last digits.
@@ -237,13 +226,11 @@ def _fit_logistic(
     penalty: float,
     near: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Fit standardised features, both labels weighing the same; return intercept and weights in their units.
-
-    It begins at weights that are near the answer, where some are known.
+    """Intercept and weights, in the features' units, fitted on standardised ones, both labels weighing the same.
 
     Newton's method, its step halved until the loss falls (iteratively reweighted least squares: T. Hastie, R.
-    Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1). The intercept is not
-    penalised.
+    Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1), from weights `near`
+    the answer where some are known. The intercept is not penalised.
     """
     import numpy as np
 

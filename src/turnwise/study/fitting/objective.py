@@ -16,22 +16,13 @@ Objective = Literal["recall", "f1"]
 
 
 def check_objective(objective: str) -> None:
-    """Check the name of an objective.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-    """
+    """Raise an `UnknownNameError` where there is no such objective."""
     if objective not in OBJECTIVES:
         raise UnknownNameError("objective", objective, OBJECTIVES)
 
 
 def f1(caught: int, flagged_benign: int, attacks: int) -> float:
-    """Return F1, the harmonic mean of precision and recall; 0 where nothing is flagged.
-
-    Args:
-        caught: attacks that were flagged.
-        flagged_benign: benign conversations that were flagged.
-        attacks: all attacks, at least 1.
+    """F1, the harmonic mean of precision and recall; 0 where nothing is flagged.
 
     >>> f1(caught=8, flagged_benign=2, attacks=10)
     0.8
@@ -40,20 +31,11 @@ def f1(caught: int, flagged_benign: int, attacks: int) -> float:
 
 
 def threshold_for_f1(scores: Iterable[tuple[bool, float]]) -> float:
-    """Return the threshold of the highest F1; of several the highest.
+    """The threshold of the highest F1, of several the highest; halfway between two scores, or the lowest one.
 
     F1 hangs on the share of attacks among the conversations, so the threshold holds for such a mix alone. It is
     tuned on the very conversations that are given, and its F1 on these is flattered: Z. C. Lipton, C. Elkan and B.
     Naryanaswamy, "Optimal thresholding of classifiers to maximize F1 measure", ECML PKDD 2014.
-
-    Args:
-        scores: whether a conversation is an attack, and its highest score; minus infinity without evidence.
-
-    Returns:
-        A threshold halfway between two scores that occurred, or the lowest of them.
-
-    Raises:
-        UsageError: there is no attack.
 
     >>> threshold_for_f1([(True, 0.9), (True, 0.6), (False, 0.4), (True, 0.3), (False, 0.2)])
     0.25

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Numbers of a range.
-
-    Args:
-        low: least value.
-        high: greatest value.
-        whole: whole numbers only.
-        log: even on the logarithmic scale.
-    """
+    """Numbers of a range; with `log` they are even on the logarithmic scale."""
 
     low: float
     high: float
@@ -38,22 +31,18 @@ class Between:
     log: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is one of them."""
+        """Whether a value is one of them."""
         return isinstance(value, int | float) and self.low <= value <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Values from a list.
-
-    Args:
-        values: numbers, or None where a parameter may be left out.
-    """
+    """Values from a list; None where a parameter may be left out."""
 
     values: tuple[float | None, ...]
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is one of them."""
+        """Whether a value is one of them."""
         return value in self.values
 
 
@@ -90,13 +79,7 @@ SPACES: Mapping[str, Space] = {
 
 
 def space_of(name: str) -> Space:
-    """Return what a search looks among for a detector.
-
-    Args:
-        name: of the detector.
-
-    Raises:
-        UnknownNameError: nothing of it is searched; the message names those of which something is.
+    """What a search looks among for a detector.
 
     >>> space_of("cusum")
     {'drift': Between(low=0.0, high=1.0, whole=False, log=False)}
@@ -118,7 +101,7 @@ Score = Callable[[Detector, Sequence[Example]], Sequence[float]]
 
 
 def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
-    """Return the highest score of each conversation by a detector; minus infinity without evidence."""
+    """The highest score of each conversation by a detector; minus infinity without evidence."""
     if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
         return [detector.highest(example.turns) for example in examples]
     found = (run_detector(detector, example.turns).score for example in examples)
@@ -129,11 +112,7 @@ def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[floa
 class CrossFitted:
     """What a detector does on conversations that neither fitted it nor set its threshold.
 
-    Args:
-        recall: attacks that were flagged.
-        false_positives: benign conversations that were flagged.
-        benign: highest score of each benign conversation, by the detector of its fold.
-        attacks: the same of each attack.
+    `benign` and `attacks` are the highest scores of these conversations, by the detector of their fold.
     """
 
     recall: Rate
@@ -152,7 +131,7 @@ class CrossFitted:
         return [*((False, score) for score in self.benign), *((True, score) for score in self.attacks)]
 
     def value(self, objective: Objective) -> float:
-        """Return what a search makes as high as it can: attacks that were flagged, or F1."""
+        """What a search makes as high as it can: attacks that were flagged, or F1."""
         return self.f1 if objective == "f1" else float(self.recall.count)
 
 
@@ -166,23 +145,12 @@ def cross_fitted(
     score: Score = highest_scores,
     objective: Objective = "recall",
 ) -> CrossFitted:
-    """Return recall and false positives by cross-fitting over groups.
+    """Recall and false positives by cross-fitting over groups.
 
-    Each of five parts is scored by the detector that the other four make, and judged at a threshold set on
-    scores of the other four parts, so that a conversation never has a say in its own verdict. Source: A.
-    Schick, "On asymptotically efficient estimation in semiparametric models", Annals of Statistics 14 (1986).
-
-    Args:
-        make: makes the detector.
-        examples: training conversations, of both labels.
-        target_fpr: share of benign conversations that may be flagged, in (0, 1).
-        seed: of the parts.
-        strict: refuse too few benign conversations; else the threshold lies just above all of them.
-        score: gives the scores of a part; another than the default may keep them from one call to the next.
-        objective: with ``"f1"`` the threshold is the one of the highest F1, whatever the rate.
-
-    Raises:
-        UsageError: too few benign conversations; the message says how many are needed.
+    Each of five parts is scored by the detector that the other four make, and judged at a threshold set on scores
+    of the other four parts, so that a conversation never has a say in its own verdict. Where benign conversations
+    are too few it is an error, or, if not strict, the threshold lies just above all of them. Source: A. Schick,
+    "On asymptotically efficient estimation in semiparametric models", Annals of Statistics 14 (1986).
 
     >>> from turnwise.detectors import build_detector
     >>> from turnwise.scoring import Score, TurnScores
@@ -239,12 +207,8 @@ Value = Callable[[Parameters], float]
 class Searched:
     """What a search found. All figures are of the training conversations.
 
-    Args:
-        detector: the best one, made from all training conversations; its threshold is set on their scores.
-        before: cross-fitted, what the detector did as it was given.
-        after: the same of the best one: the best of many, and so somewhat flattered.
-        trials: how many parameters were tried.
-        best: number of the trial that was best, from 1.
+    The detector was made from all of them, and its threshold is set on their scores. `after` is cross-fitted like
+    `before`, but the best of many, and so somewhat flattered. `best` is the number of its trial, from 1.
     """
 
     detector: Detector
@@ -266,21 +230,9 @@ def search(
 
     The value of a trial is cross-fitted by group, see `cross_fitted`; of equal ones the first is kept. The first
     trial is the detector as given, where its parameters lie in the range that is searched. Densities are fitted
-    anew in each fold. Source of the sampler: J. Bergstra, R. Bardenet, Y. Bengio and B. Kégl, "Algorithms for
-    Hyper-Parameter Optimization", NIPS 2011 (tree-structured Parzen estimator), as optuna has it.
-
-    Args:
-        spec: specification of a detector that `turnwise.study.fitting.search` knows ranges for.
-        train: the training conversations, the only ones that are read.
-        target_fpr: share of benign conversations that may be flagged, in (0, 1).
-        budget: trials, at least 1.
-        seed: of the folds and of the sampler; the same seed finds the same.
-        objective: what is made as high as it can be; with ``"f1"`` the rate plays no part.
-
-    Raises:
-        UnknownNameError: no such detector, or none whose parameters are searched.
-        UsageError: too few conversations, or a budget below 1.
-        DetectorError: the specification does not fit.
+    anew in each fold. The same seed finds the same. Source of the sampler: J. Bergstra, R. Bardenet, Y. Bengio and
+    B. Kégl, "Algorithms for Hyper-Parameter Optimization", NIPS 2011 (tree-structured Parzen estimator), as optuna
+    has it.
     """
     check_objective(objective)
     given = check_search(spec, budget)
@@ -304,17 +256,7 @@ def search(
 
 
 def check_search(spec: str, budget: int) -> Detector:
-    """Check what is asked of a search before any work is done for it, and return the detector as given.
-
-    Args:
-        spec: specification of the detector.
-        budget: trials.
-
-    Raises:
-        UnknownNameError: no such detector, or none whose parameters are searched.
-        UsageError: a budget out of range.
-        DetectorError: the specification does not fit.
-    """
+    """Check what is asked of a search before any work is done for it, and return the detector as given."""
     if not 1 <= budget <= MOST_TRIALS:
         raise UsageError(f"a search needs a budget of at least 1 trial, at most {MOST_TRIALS}, not {budget}")
     name = spec.partition(":")[0].strip()
@@ -334,7 +276,7 @@ class _Fits:
         self._fitted: dict[tuple[str, ...], Mapping[str, Any]] = {}
 
     def maker(self, parameters: Parameters) -> Make:
-        """Return what makes the detector with these parameters."""
+        """What makes the detector with these parameters."""
 
         def make(examples: Sequence[Example]) -> Detector:
             return build_detector({**to_mapping(self._given), **self._densities(examples), **parameters})
@@ -351,7 +293,7 @@ class _Fits:
 
 
 def _trials(space: Space, given: Detector, budget: int, seed: int, value: Value) -> list[Parameters]:
-    """Return the parameters of all trials, in the order in which the sampler asked for them."""
+    """The parameters of all trials, in the order in which the sampler asked for them."""
     import optuna
 
     order: list[Parameters] = []
@@ -370,7 +312,7 @@ def _trials(space: Space, given: Detector, budget: int, seed: int, value: Value)
 
 
 def _suggested(trial: Trial, name: str, values: Between | OneOf) -> Any:
-    """Return the sampler's next value, with no more digits than a person would write."""
+    """The sampler's next value, with no more digits than a person would write."""
     if isinstance(values, OneOf):
         return trial.suggest_categorical(name, values.values)
     if values.whole:

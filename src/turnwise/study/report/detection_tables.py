@@ -11,7 +11,7 @@ from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate
 
 
 def detectors_table(study: Study) -> Table:
-    """Return the main table: every arm with threshold, recall, false positives, AUC, median turn."""
+    """The main table: every arm with threshold, recall, false positives, AUC, median turn."""
     columns = "arm", "context", "threshold", "recall, %", "false positives, %", "AUC", "median turn"
     rows = []
     for judgement, result in zip(study.judgements, study.results, strict=True):
@@ -46,20 +46,20 @@ def detectors_table(study: Study) -> Table:
 
 
 def threshold_cell(judgement: Judgement) -> str:
-    """Return the threshold of an arm; where its folds have several, the lowest and the highest."""
+    """The threshold of an arm; where its folds have several, the lowest and the highest."""
     least, most = (f"{pick(fold.limit for fold in judgement.folds):.4g}" for pick in (min, max))
     return least if least == most else f"{least} to {most}"
 
 
 def tests_table(study: Study) -> Table:
-    """Return the paired tests against the reference, and those of the followed arm against every baseline."""
+    """The paired tests against the reference, and those of the followed arm against every baseline."""
     followed = None if study.chosen is None else study.arms[study.chosen].name
     shown = [test for test in study.tests if test.family == "reference" or test.b == followed]
     return _tests(study, shown, "tests", f"Paired tests on the attacks, {AT_THESE}")
 
 
 def baselines_table(study: Study) -> Table:
-    """Return the paired tests of all other arms against baselines other than the reference."""
+    """The paired tests of all other arms against baselines other than the reference."""
     followed = None if study.chosen is None else study.arms[study.chosen].name
     shown = [test for test in study.tests if test.family == "baseline" and test.b != followed]
     return _tests(
@@ -101,7 +101,7 @@ def _tests(study: Study, tests: Sequence[Test], name: str, title: str) -> Table:
 
 
 def differences_table(study: Study) -> Table:
-    """Return the differences of every detector over time to the reference, with intervals."""
+    """The differences of every detector over time to the reference, with intervals."""
     rows = []
     for test in study.tests:
         detail = test.detail
@@ -139,7 +139,7 @@ def differences_table(study: Study) -> Table:
 
 
 def final_table(study: Study) -> Table:
-    """Return rates and paired tests of verdicts at the last turn."""
+    """Rates and paired tests of verdicts at the last turn."""
     tests = {test.b: test for test in study.final_tests}
     rows = []
     for judgement, result in zip(study.judgements, study.results, strict=True):

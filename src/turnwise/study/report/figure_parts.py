@@ -29,14 +29,7 @@ LOOKS = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure.
-
-    Args:
-        name: of its files.
-        title: heading.
-        caption: what it shows and how to read it.
-        spec: Vega-Lite, JSON values.
-    """
+    """A figure; its files bear its name, and `spec` is Vega-Lite as JSON values."""
 
     name: str
     title: str
@@ -45,7 +38,7 @@ class Figure:
 
 
 def shown_arms(study: Study) -> list[int]:
-    """Return the places of the arms that curves show: the reference, the chosen one, what is most like either.
+    """The places of the arms that curves show: the reference, the chosen one, what is most like either.
 
     A chart with twenty lines shows none; tables have all arms.
     """
@@ -62,12 +55,7 @@ def shown_arms(study: Study) -> list[int]:
 
 
 def looks_of(study: Study, places: Sequence[int] | None = None) -> dict[str, Any]:
-    """Return the encodings that tell arms apart, the same in every figure.
-
-    Args:
-        study: the study.
-        places: the arms that are drawn; those of `shown_arms` by default.
-    """
+    """The encodings that tell arms apart, the same in every figure."""
     import altair as alt
 
     wanted = [study.arms[place].name for place in (shown_arms(study) if places is None else places)]
@@ -82,16 +70,10 @@ def looks_of(study: Study, places: Sequence[int] | None = None) -> dict[str, Any
 def plain(
     chart: Any, field: str, names: Sequence[str], looks: Sequence[Look], *, shape: bool = False
 ) -> list[Any]:
-    """Return a layer for each name, in its colour and with its shape, that adds nothing to the legend.
+    """A layer for each name, in its colour and with its shape, that adds nothing to the legend.
 
-    A legend that bands or points share with lines shows them, and not the dashes of the lines.
-
-    Args:
-        chart: the marks, with all encodings but colour and shape.
-        field: the field of the names.
-        names: what is drawn.
-        looks: how each looks, in the same order.
-        shape: whether its points have its shape.
+    A legend that bands or points share with lines shows them, and not the dashes of the lines. `chart` has the
+    marks with all encodings but colour and shape.
     """
     import altair as alt
 
@@ -104,13 +86,13 @@ def plain(
 
 
 def arm_looks(study: Study, names: Sequence[str]) -> list[Look]:
-    """Return how arms look, by their names, the same in every figure."""
+    """How arms look, by their names, the same in every figure."""
     looks = {study.arms[place].name: LOOKS[number] for number, place in enumerate(shown_arms(study))}
     return [looks[name] for name in names]
 
 
 def line_legend(columns: int = 0) -> Any:
-    """Return the legend of lines, which shows their dashes."""
+    """The legend of lines, which shows their dashes."""
     import altair as alt
 
     return alt.Legend(
@@ -119,7 +101,7 @@ def line_legend(columns: int = 0) -> Any:
 
 
 def tips(rows: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return what is shown on hover: every field of the rows."""
+    """What is shown on hover: every field of the rows."""
     import altair as alt
 
     first = rows[0] if rows else {}
@@ -130,14 +112,7 @@ def tips(rows: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
-    """Return a figure of an Altair chart.
-
-    Args:
-        name: of its files.
-        title: heading.
-        caption: what it shows.
-        chart: the chart.
-    """
+    """A figure of an Altair chart."""
     spec: dict[str, Any] = chart.to_dict()
     spec["config"] = CONFIG
     return Figure(name, title, caption, spec)
@@ -153,10 +128,7 @@ _Z = 1.959963984540054
 
 
 def roc_points(judged: Sequence[Judged]) -> list[tuple[float, float]]:
-    """Return the corners of the ROC curve as (false-positive rate, recall), from (0, 0) to (1, 1).
-
-    Args:
-        judged: conversations of both labels; those not evaluated are left out.
+    """The corners of the ROC curve as (false-positive rate, recall), from (0, 0) to (1, 1).
 
     >>> roc_points([Judged("a", "a", True, 1, 0.9), Judged("b", "b", False, 1, 0.1)])
     [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
@@ -188,12 +160,7 @@ def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def calibration_points(judgement: Judgement) -> list[dict[str, float]]:
-    """Return asked and realised false-positive rates with exact intervals: thresholds from the calibrate part of
-    the first fold, rates on the test.
-
-    Args:
-        judgement: of an arm whose folds are one; with more there is nothing to draw.
-    """
+    """Asked and realised false-positive rates, of thresholds from the one calibrate part; none with folds."""
     if len(judgement.folds) != 1 or not judgement.folds[0].benign:
         return []
     benign = [one.score for one in evaluated(judgement.judged, attack=False) if one.score is not None]
@@ -210,11 +177,7 @@ def calibration_points(judgement: Judgement) -> list[dict[str, float]]:
 
 
 def mean_scores(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    """Return mean T, I and F turn by turn, by label and principle, with 95 % intervals of the mean.
-
-    Args:
-        examples: the conversations; a turn counts those that were evaluated at it.
-    """
+    """Mean T, I and F turn by turn, by label and principle, with 95 % intervals of the mean."""
     values: dict[tuple[str, str, str, int], list[float]] = {}
     for example in examples:
         label = "attack" if example.attack else "benign"

@@ -30,7 +30,7 @@ MOST_BINS = 40
 
 
 def all_figures(study: Study) -> tuple[Figure, ...]:
-    """Return every figure that the study has data for."""
+    """Every figure that the study has data for."""
     made: tuple[Callable[[Study], Figure | None], ...] = (
         gain_over_splits,
         recalls,
@@ -46,7 +46,7 @@ def all_figures(study: Study) -> tuple[Figure, ...]:
 
 
 def gain_over_splits(study: Study) -> Figure | None:
-    """Return the distribution of the gain that one study would find, with the expected gain and its interval."""
+    """The distribution of the gain that one study would find, with the expected gain and its interval."""
     import altair as alt
     import numpy as np
 
@@ -93,7 +93,7 @@ def gain_over_splits(study: Study) -> Figure | None:
 
 
 def recalls(study: Study) -> Figure:
-    """Return recall and false positives of every arm, dot and interval."""
+    """Recall and false positives of every arm, dot and interval."""
     import altair as alt
 
     target = 100 * study.settings.target_fpr
@@ -143,7 +143,7 @@ def recalls(study: Study) -> Figure:
 
 
 def roc(study: Study) -> Figure | None:
-    """Return the ROC curves with the operating points, whole and their left part."""
+    """The ROC curves with the operating points, whole and their left part."""
     import altair as alt
 
     rows, points = [], []
@@ -186,7 +186,7 @@ def roc(study: Study) -> Figure | None:
 
 
 def survival(study: Study) -> Figure | None:
-    """Return the share of attacks not flagged yet, over turns."""
+    """The share of attacks not flagged yet, over turns."""
     import altair as alt
 
     rows = []
@@ -227,7 +227,7 @@ def survival(study: Study) -> Figure | None:
 
 
 def calibration(study: Study) -> Figure | None:
-    """Return realised against asked false-positive rates."""
+    """Realised against asked false-positive rates."""
     import altair as alt
 
     places = dict.fromkeys([study.reference, study.reference if study.chosen is None else study.chosen])

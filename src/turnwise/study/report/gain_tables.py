@@ -27,7 +27,7 @@ def gain_tables(study: Study) -> Iterator[Table]:
 
 
 def points(value: float) -> str:
-    """Return a difference of rates in percentage points.
+    """A difference of rates in percentage points.
 
     >>> points(0.0312), points(float("nan"))
     ('+3.1', '–')
@@ -36,7 +36,7 @@ def points(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share in per cent, without decimals.
+    """A share in per cent, without decimals.
 
     >>> share(0.876)
     '88'
@@ -158,6 +158,6 @@ def _matched(study: Study) -> Table:
 
 
 def difference_cell(found: Difference, scale: float, digits: int) -> str:
-    """Return a difference of two arms with its interval, and its p where it has one."""
+    """A difference of two arms with its interval, and its p where it has one."""
     text = interval_cell(found, scale, digits, sign=True)
     return text if found.p is None or text == NONE else f"{text}, p {p_cell(found.p)}"

@@ -68,16 +68,10 @@ def page(
     tables: Sequence[Table],
     drawings: Drawings,
 ) -> str:
-    """Return the page. Names and ids come from data sets that anybody may have written: all are escaped.
+    """The page. Names and ids come from data sets that anybody may have written: all are escaped.
 
     The drawings are in the page as they are, so that it reads without JavaScript and prints; where JavaScript
     runs, the same charts replace them and show figures on hover.
-
-    Args:
-        study: the study.
-        figures: its figures.
-        tables: its tables.
-        drawings: what was drawn of the figures.
     """
     by_name = {figure.name: figure for figure in figures}
     in_tables = {table.name: table for table in tables}
@@ -191,12 +185,10 @@ def check_folder(folder: Path) -> None:
 def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[Path, ...]:
     """Write ``report.html``, ``report.md``, ``results.json``, ``verdicts.parquet``, tables and figures.
 
-    Tables are Markdown, CSV and LaTeX, figures SVG and PDF.
-
-    The same study gives the same bytes. A figure that can't be drawn is left out, and the page says so.
+    Tables are Markdown, CSV and LaTeX, figures SVG and PDF. The same study gives the same bytes. A figure that
+    can't be drawn is left out, and the page says so.
 
     Args:
-        study: the study.
         folder: where to; made if its parent exists.
         tell: is told of each figure that is left out.
 
@@ -242,11 +234,7 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
 
 
 def as_text(study: Study) -> str:
-    """Return verdict, warnings and the main tables as Markdown.
-
-    Args:
-        study: the study.
-    """
+    """Verdict, warnings and all tables as Markdown."""
     lines = [f"# {question(study)}", ""]
     if study.warnings:
         lines += ["Before you read on:", "", *(f"- {markdown_text(warning)}" for warning in study.warnings), ""]

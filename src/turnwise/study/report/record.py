@@ -138,7 +138,7 @@ def _differences(found: PairTest) -> dict[str, Any]:
 
 
 def _between_runs(study: Study, one: BetweenRuns) -> dict[str, Any]:
-    """Return one detector on two runs; every difference is that on b less that on a."""
+    """One detector on two runs; every difference is that on b less that on a."""
     test = one.test
     return {
         "detector": one.detector,
@@ -174,13 +174,12 @@ def _further_between(one: BetweenRuns) -> dict[str, Any]:
 
 
 def _alone(found: McNemar | CellGain) -> dict[str, Any]:
-    """Return a paired test of the reference, a, and the followed arm, b."""
+    """A paired test of the reference, a, and the followed arm, b."""
     values = asdict(found)
     return {"a_alone": values.pop("b_count"), "b_alone": values.pop("c_count")} | values
 
 
 def _redrawn(study: Study) -> dict[str, Any] | None:
-    """Return the gain over many splits, with what each split gave."""
     found = study.redrawn
     if found is None:
         return None
@@ -235,7 +234,7 @@ def _matched(found: MatchedRates) -> dict[str, Any]:
 
 
 def _difference(found: Difference) -> dict[str, Any]:
-    """Return a difference of two arms with its interval and what that takes as given."""
+    """A difference of two arms with its interval and what that takes as given."""
     ends = [finite(found.low), finite(found.high)]
     return {
         "value": finite(found.value),
@@ -253,17 +252,12 @@ def _counts(test: McNemar | None) -> list[float] | None:
 
 
 def share(rate: Rate) -> float | None:
-    """Return a rate as a number; None of nothing."""
+    """A rate as a number; None of nothing."""
     return rate.count / rate.of if rate.of else None
 
 
 def rate_as_json(rate: Rate, one_threshold: bool = True) -> dict[str, Any]:
-    """Return a rate with its counts and exact interval.
-
-    Args:
-        rate: the rate.
-        one_threshold: whether the interval takes a threshold as given that other conversations would have moved.
-    """
+    """A rate; `one_threshold` says whether its interval takes a threshold as given."""
     return {
         "value": share(rate),
         "count": rate.count,
@@ -274,12 +268,7 @@ def rate_as_json(rate: Rate, one_threshold: bool = True) -> dict[str, Any]:
 
 
 def interval_as_json(found: Interval | None, one_threshold: bool = False) -> dict[str, Any] | None:
-    """Return a number with its interval; what can't be computed is null.
-
-    Args:
-        found: the number.
-        one_threshold: whether the interval takes a threshold as given that other conversations would have moved.
-    """
+    """A number with its interval, as in `rate_as_json`; what can't be computed is null."""
     if found is None:
         return None
     ends = [finite(found.low), finite(found.high)]
@@ -293,7 +282,7 @@ def interval_as_json(found: Interval | None, one_threshold: bool = False) -> dic
 
 
 def finite(value: float | None) -> float | None:
-    """Return a number that JSON has, else None."""
+    """A number that JSON has, else None."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -9,7 +9,7 @@ from turnwise.study.report.table import NONE, Table, interval_cell, p_cell
 
 
 def run_tables(study: Study) -> tuple[Table, Table]:
-    """Return the tables of detectors on two runs of the same context; without rows where none are."""
+    """The tables of detectors on two runs of the same context; without rows where none are."""
     asked = f"{100 * study.settings.target_fpr:g} %"
     splits = "a single split" if study.settings.splits == 1 else f"{study.settings.splits} splits"
     first = Table(
@@ -95,7 +95,7 @@ def _names(study: Study, one: BetweenRuns) -> tuple[str, str, str]:
 
 
 def runs_words(study: Study) -> tuple[str, ...]:
-    """Return which of two runs of the same context finds more, a paragraph for each detector and pair."""
+    """Which of two runs of the same context finds more, a paragraph for each detector and pair."""
     return tuple(_words(study, one) for one in study.between_runs)
 
 
@@ -156,5 +156,5 @@ _NOT_SHOWN = "a difference is not shown"
 
 
 def _shown(one: BetweenRuns, second: str, first: str, neither: str) -> str:
-    """Return what the test shows: that the second finds more, that the first does, or no difference."""
+    """What the test shows: that the second finds more, that the first does, or no difference."""
     return second if one.test.won else first if one.test.lost else neither

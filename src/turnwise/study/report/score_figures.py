@@ -16,7 +16,7 @@ COURSES_SHOWN = 9
 
 
 def courses(study: Study) -> Figure | None:
-    """Return mean T, I and F over turns by label."""
+    """Mean T, I and F over turns by label."""
     import altair as alt
 
     run = study.arms[study.reference if study.chosen is None else study.chosen].run
@@ -52,7 +52,7 @@ def courses(study: Study) -> Figure | None:
 
 
 def single_trajectories(study: Study) -> Figure | None:
-    """Return single trajectories with the turn that was flagged."""
+    """Single trajectories with the turn that was flagged."""
     import altair as alt
 
     place = study.reference if study.chosen is None else study.chosen
@@ -101,7 +101,7 @@ def single_trajectories(study: Study) -> Figure | None:
 
 
 def gains(study: Study) -> Figure | None:
-    """Return the heat map of gains by source, category, tactic and length."""
+    """The heat map of gains by source, category, tactic and length."""
     import altair as alt
 
     rows = []
@@ -146,7 +146,7 @@ def gains(study: Study) -> Figure | None:
 
 
 def shuffles(study: Study) -> Figure | None:
-    """Return the share of verdicts that change when the order does."""
+    """The share of verdicts that change when the order does."""
     import altair as alt
 
     rows = []
@@ -192,7 +192,7 @@ def shuffles(study: Study) -> Figure | None:
 
 
 def _picked(judged: Sequence[Judged]) -> list[tuple[Judged, str]]:
-    """Return conversations of every kind of verdict, in an order that nobody chose."""
+    """Conversations of every kind of verdict, in an order that nobody chose."""
     ordered = sorted(
         (one for one in judged if one.evaluated),
         key=lambda one: hashlib.sha256(one.sequence_id.encode()).digest(),

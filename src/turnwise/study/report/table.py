@@ -118,7 +118,7 @@ def as_latex(table: Table) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return a text in one line, with what Markdown would take for a tag spelled out.
+    """A text in one line, with what Markdown would take for a tag spelled out.
 
     >>> markdown_text("a <b>  c")
     'a &lt;b> c'
@@ -152,7 +152,7 @@ NONE = "–"
 
 
 def rate_cell(rate: Rate) -> str:
-    """Return a share in per cent with its interval.
+    """A share in per cent with its interval.
 
     >>> rate_cell(Rate(3, 10)), rate_cell(Rate(0, 0))
     ('30.0 [6.7, 65.2]', '–')
@@ -164,7 +164,7 @@ def rate_cell(rate: Rate) -> str:
 
 
 def small_cell(rate: Rate, least: int) -> str:
-    """Return a share with its interval, or the counts alone where they are too few for a percentage.
+    """A share with its interval, or the counts alone where they are too few for a percentage.
 
     >>> small_cell(Rate(3, 7), 10), small_cell(Rate(3, 10), 10)
     ('too few (3 of 7)', '30.0 [6.7, 65.2]')
@@ -175,7 +175,7 @@ def small_cell(rate: Rate, least: int) -> str:
 
 
 def p_cell(p: float) -> str:
-    """Return a p-value.
+    """A p-value.
 
     >>> p_cell(0.04321), p_cell(3.2e-20), p_cell(1.0)
     ('0.043', '3.2e-20', '1.000')
@@ -186,7 +186,7 @@ def p_cell(p: float) -> str:
 def interval_cell(
     found: Interval | Difference | None, scale: float = 1.0, digits: int = 2, sign: bool = False
 ) -> str:
-    """Return a number with its interval."""
+    """A number with its interval."""
     if found is None or math.isnan(found.value):
         return NONE
     mark = "+" if sign else ""

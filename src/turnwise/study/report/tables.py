@@ -88,14 +88,13 @@ def _f1(counts: Confusion) -> str:
 
 
 def _at_rate(one: RecallAt) -> str:
-    """Return a recall at a rate with the interval that holds for the choice of the threshold too."""
+    """A recall at a rate with the interval that holds for the choice of the threshold too."""
     if one.recall is None or one.interval is None:
         return NONE
     return interval_cell(one.interval, 100, 1)
 
 
 def _needed(reason: str) -> str:
-    """Return how many benign conversations a reason asks for."""
     number = reason.rpartition("at least ")[2].partition(" ")[0]
     return f"{number} benign" if number.isdigit() else "more"
 

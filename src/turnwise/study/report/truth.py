@@ -14,7 +14,7 @@ from turnwise.study.stats.turn_truth import TurnSummary
 
 
 def reader_tables(study: Study) -> tuple[Table, ...]:
-    """Return the table of all arms beside the reader; none where no reader was named."""
+    """The table of all arms beside the reader; none where no reader was named."""
     if study.truth is None:
         return ()
     found = study.truth
@@ -69,7 +69,7 @@ def _turns(counted: Rate, quartiles: Mapping[float, Interval]) -> str:
 
 
 def reader_words(study: Study) -> tuple[str, ...]:
-    """Return what the reference and the arm that is followed do beside the reader, in a paragraph."""
+    """What the reference and the arm that is followed do beside the reader, in a paragraph."""
     if study.truth is None:
         return ()
     places = dict.fromkeys(place for place in (study.reference, study.chosen) if place is not None)
@@ -87,7 +87,7 @@ def _said(one: ArmAgainstReader) -> str:
 
 
 def reader_as_json(study: Study) -> dict[str, Any] | None:
-    """Return all numbers of the arms beside the reader; None where no reader was named."""
+    """All numbers of the arms beside the reader; None where no reader was named."""
     found = study.truth
     if found is None:
         return None

@@ -37,13 +37,10 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
     data set that an observer was trained on is there only where it trained.
 
     ``fold`` counts from 1, in the order of the splits in ``results.json``: what was fitted on its train part and
-    calibrated on its calibrate part gave the score and the threshold. With one split it is 1.
+    calibrated on its calibrate part gave the score and the threshold.
 
     ``fired`` is None where the run has no score of the conversation, ``threshold`` where the arm never fires, and
     ``reader_turn`` where the reader flags no turn or did not judge it.
-
-    Args:
-        study: the study.
     """
     known = {one.sequence_id: one for one in study.study_data.known}
     runs = {one.run.name: one for one in study.study_data.runs}
@@ -76,11 +73,7 @@ def _parts(fold: Fold, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def verdicts_as_parquet(study: Study) -> bytes:
-    """Return all rows as a Parquet file; the same study gives the same bytes.
-
-    Args:
-        study: the study.
-    """
+    """All rows as a Parquet file; the same study gives the same bytes."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "verdicts.parquet")
         write_parquet(path, COLUMNS, verdict_rows(study))

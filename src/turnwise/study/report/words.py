@@ -30,7 +30,7 @@ def verdict(study: Study) -> tuple[str, ...]:
 
 
 def question(study: Study) -> str:
-    """Return what a study asks first, as the heading of its report."""
+    """What a study asks first, as the heading of its report."""
     return "Which run finds more?" if study.between_runs else "Does looking over time help?"
 
 
@@ -61,7 +61,7 @@ def _compared(study: Study) -> str:
 
 
 def _over_splits(study: Study) -> tuple[str, ...]:
-    """Return the answer: the expected gain of the whole procedure, and what one study would find."""
+    """The answer: the expected gain of the whole procedure, and what one study would find."""
     found = study.redrawn
     if found is None:
         return ()
@@ -114,7 +114,7 @@ def _over_splits(study: Study) -> tuple[str, ...]:
 
 
 def _with_other_seeds(first: Difference, others: Sequence[Difference]) -> str:
-    """Return what the splits of other seeds say of the expected gain."""
+    """What the splits of other seeds say of the expected gain."""
     every = [first, *others]
     if all(one.low > 0 for one in every):
         says = "a gain is shown with every seed"
@@ -164,7 +164,7 @@ def _gained(study: Study) -> str:
 
 
 def _of_tables(study: Study) -> str:
-    """Return what most tables stand on: a split, or folds."""
+    """What most tables stand on: a split, or folds."""
     return f"the {study.settings.folds} folds" if study.settings.folds else "the split"
 
 
@@ -188,7 +188,7 @@ def _tested(test: Test | None, first: str, second: str) -> str:
 
 
 def _context_alone(study: Study) -> str:
-    """Return what the reference's own detector gains where the observer saw more: no merit of the chosen one."""
+    """What the reference's own detector gains where the observer saw more: no merit of the chosen one."""
     if study.chosen is None:
         return ""
     reference, chosen = study.arms[study.reference], study.arms[study.chosen]
@@ -289,7 +289,7 @@ def _not_shown(study: Study) -> str:
 
 
 def methods(study: Study) -> tuple[str, ...]:
-    """Return how it was done, in words."""
+    """How it was done, in words."""
     settings = study.settings
     if settings.thresholds == "given":
         split = "Thresholds were given: those of the detectors' specifications and of the runs' operating points."

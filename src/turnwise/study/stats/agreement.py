@@ -18,16 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Icc:
-    """An intraclass correlation.
-
-    Args:
-        value: share of the variance that is between units; 1 where repeats never differ, may be below 0.
-        low: lower end of the interval.
-        high: upper end.
-        units: how many units were scored.
-        repeats: how often each was.
-        confidence: two-sided confidence of the interval.
-    """
+    """An intraclass correlation with its interval; `value` is 1 where repeats never differ, and may be below 0."""
 
     value: float
     low: float
@@ -44,23 +35,13 @@ def krippendorff_alpha(
     replicates: int = 2000,
     confidence: float = 0.95,
 ) -> Interval:
-    """Return Krippendorff's alpha for scores on an interval scale, between judges that saw the same units.
+    """Krippendorff's alpha for scores on an interval scale, between judges that saw the same units.
 
-    alpha = 1 - observed / expected disagreement, disagreement being the squared difference; units with one rating
-    tell nothing and are left out. Its interval is a bootstrap over units, or over groups of them. Sources: K.
-    Krippendorff, "Content Analysis", 4th ed. 2018, chapter 12; A. Zapf, S. Castell, L. Morawietz and A. Karch,
-    "Measuring inter-rater reliability for nominal data", BMC Medical Research Methodology 16 (2016), for the
-    bootstrap.
-
-    Args:
-        ratings: for each unit, such as one turn and principle, a score of every judge; None where one gave none.
-        rng: the source of chance.
-        groups: for each unit what it shares with others, such as its conversation; each its own by default.
-        replicates: how many resamples.
-        confidence: two-sided confidence, in (0, 1).
-
-    Raises:
-        UsageError: fewer than two units with two ratings, or lengths that differ.
+    alpha = 1 - observed / expected disagreement, disagreement being the squared difference. `ratings` has a row a
+    unit, such as one turn and principle, with None where a judge gave no score; units with one rating are left
+    out. The interval is a bootstrap over units, or over `groups` of them. Sources: K. Krippendorff, "Content
+    Analysis", 4th ed. 2018, chapter 12; A. Zapf, S. Castell, L. Morawietz and A. Karch, "Measuring inter-rater
+    reliability for nominal data", BMC Medical Research Methodology 16 (2016), for the bootstrap.
 
     >>> import numpy as np
     >>> ratings = [[1, 1], [2, 2], [3, 3], [3, 4], [2, None]]
@@ -82,11 +63,7 @@ def krippendorff_alpha(
 
 
 def alpha_of(ratings: Sequence[Sequence[float]]) -> Statistic:
-    """Return Krippendorff's alpha as a statistic of weighted units.
-
-    Args:
-        ratings: for each unit at least two ratings.
-    """
+    """Krippendorff's alpha as a statistic of weighted units, each with at least two ratings."""
     import numpy as np
 
     middle = float(np.mean([value for row in ratings for value in row]))
@@ -109,17 +86,10 @@ def alpha_of(ratings: Sequence[Sequence[float]]) -> Statistic:
 
 
 def icc_within(ratings: Sequence[Sequence[float]], confidence: float = 0.95) -> Icc:
-    """Return how well one judge repeats itself: ICC(1,1), the one-way random-effects intraclass correlation.
+    """How well one judge repeats itself: ICC(1,1), the one-way random-effects intraclass correlation.
 
     Source: P. E. Shrout and J. L. Fleiss, "Intraclass correlations: uses in assessing rater reliability",
     Psychological Bulletin 86 (1979), with their F interval, which takes units for independent and normal.
-
-    Args:
-        ratings: for each unit the scores of its repeats; at least 2 units, each with the same number, at least 2.
-        confidence: two-sided confidence, in (0, 1).
-
-    Raises:
-        UsageError: too few units or repeats, or units with different numbers of repeats.
 
     >>> found = icc_within([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
     >>> round(found.value, 2), round(found.low, 2), round(found.high, 2)

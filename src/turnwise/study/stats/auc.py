@@ -19,16 +19,9 @@ Scale = Literal["plain", "logit"]
 
 @dataclass(frozen=True, slots=True)
 class Auc:
-    """An area under the ROC curve.
+    """The chance that an attack scores above a benign conversation, ties counted half, with its interval.
 
-    Args:
-        value: probability that an attack scores above a benign conversation, ties counted half; in [0, 1].
-        low: lower end of the interval.
-        high: upper end of the interval.
-        standard_error: DeLong's; 0.0 where the scores separate the labels.
-        attacks: how many attacks.
-        benign: how many benign conversations.
-        confidence: two-sided confidence of the interval.
+    `standard_error` is DeLong's, 0 where the scores separate the labels.
     """
 
     value: float
@@ -42,16 +35,9 @@ class Auc:
 
 @dataclass(frozen=True, slots=True)
 class AucTest:
-    """A test of two areas on the same conversations.
+    """A test of two areas on the same conversations; the difference is second less first.
 
-    Args:
-        first: area of the first detector.
-        second: area of the second.
-        difference: second less first.
-        low: lower end of the interval of the difference.
-        high: upper end.
-        z: difference over its standard error; 0.0 where both are zero.
-        p: two-sided p-value.
+    `z` is that difference over its standard error, 0 where both are 0.
     """
 
     first: float
@@ -66,25 +52,17 @@ class AucTest:
 def auc_with_interval(
     attack: Sequence[float], benign: Sequence[float], confidence: float = 0.95, scale: Scale = "logit"
 ) -> Auc:
-    """Return the area under the ROC curve with DeLong's interval.
+    """The area under the ROC curve with DeLong's interval; scores are minus infinity where there was no evidence.
 
     The variance is DeLong's. The interval is symmetric on the logit scale by default, as M. S. Pepe, "The
     Statistical Evaluation of Medical Tests", 2003, section 5.2, advises: it stays inside [0, 1] and keeps its
-    coverage near 1, where the plain one does not. If every attack scores above every benign conversation (or
-    below), the variance is zero and says nothing; then the interval is the Clopper-Pearson one of min(attacks,
-    benign) disjoint pairs, all ordered alike, which is exact but wide.
+    coverage near 1, where the plain one (value ± z standard errors, as most software prints) does not. If every
+    attack scores above every benign conversation (or below), the variance is zero and says nothing; then the
+    interval is the Clopper-Pearson one of min(attacks, benign) disjoint pairs, all ordered alike, which is exact
+    but wide.
 
     Sources: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, Biometrics 44 (1988); X. Sun and W. Xu, "Fast
     implementation of DeLong's algorithm", IEEE Signal Processing Letters 21 (2014), for the O(n log n) form.
-
-    Args:
-        attack: scores of the attacks, at least 2; minus infinity without evidence.
-        benign: the same of the benign conversations.
-        confidence: two-sided confidence, in (0, 1).
-        scale: ``"logit"``, or ``"plain"`` for value ± z standard errors, cut at 0 and 1, as most software prints.
-
-    Raises:
-        UsageError: too few conversations, or a score that is not a number.
 
     >>> area = auc_with_interval([0.4, 0.8, 0.9, 0.7], [0.1, 0.4, 0.6])
     >>> round(area.value, 4), round(area.standard_error, 4), round(area.low, 3), round(area.high, 3)
@@ -112,18 +90,10 @@ def delong_test(
     benign: tuple[Sequence[float], Sequence[float]],
     confidence: float = 0.95,
 ) -> AucTest:
-    """Test whether two detectors have the same area on the same conversations.
+    """Test whether two detectors have the same area on the same conversations, given in the same order.
 
-    Source: as for `auc_with_interval`. The interval of the difference is symmetric. It takes conversations for
-    independent; with groups read the bootstrap interval beside it.
-
-    Args:
-        attack: scores of the same attacks by the first and by the second detector, in the same order.
-        benign: the same for the benign conversations.
-        confidence: two-sided confidence of the interval, in (0, 1).
-
-    Raises:
-        UsageError: lengths that differ, too few conversations, or a score that is not a number.
+    Source: as for `auc_with_interval`. It takes conversations for independent; where they come in groups, read the
+    bootstrap interval beside it.
 
     >>> test = delong_test(([4, 7, 8, 9], [3, 8, 9, 9]), ([1, 4, 6], [1, 2, 3]))
     >>> round(test.difference, 4), round(test.z, 3), round(test.p, 3)
@@ -154,14 +124,10 @@ def delong_test(
 def auc_covariance(
     attack: Sequence[Sequence[float]], benign: Sequence[Sequence[float]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the areas of several detectors on the same conversations and DeLong's covariance matrix of them.
+    """The areas of several detectors, and DeLong's covariance matrix of them.
 
-    Args:
-        attack: for each detector its scores of the same attacks, in the same order; shape (detectors, attacks).
-        benign: the same for the benign conversations; shape (detectors, benign).
-
-    Raises:
-        UsageError: lengths that differ, too few conversations, or a score that is not a number.
+    Each has a row of scores of the same conversations in the same order; shapes (detectors, attacks) and
+    (detectors, benign).
 
     >>> values, covariance = auc_covariance([[3.0, 4.0, 5.0]], [[1.0, 2.0, 3.0]])
     >>> round(float(values[0]), 6), round(float(covariance[0, 0]), 6)
@@ -190,7 +156,6 @@ def auc_covariance(
 
 
 def _without_variance(value: float, pairs: int, confidence: float) -> tuple[float, float]:
-    """Return the interval where DeLong's variance is zero."""
     if value == 1:
         return clopper_pearson(pairs, pairs, confidence)
     if value == 0:

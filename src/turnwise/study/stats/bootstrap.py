@@ -30,16 +30,9 @@ _ROWS = 250
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number with its interval.
+    """A number with its interval; NaN where either can't be computed.
 
-    Args:
-        value: the number on the data as they are; NaN where it can't be computed.
-        low: lower end; NaN where there is none.
-        high: upper end.
-        confidence: two-sided confidence.
-        method: how the interval was made.
-        groups: how many groups were resampled.
-        note: what keeps the interval from meaning what it says; empty where nothing does.
+    `note` says what keeps the interval from meaning what it says; it is empty where nothing does.
     """
 
     value: float
@@ -55,24 +48,19 @@ class Interval:
 class Weights:
     """How often each conversation counts in each of several resamples.
 
-    Args:
-        counts: times each group was drawn; shape (resamples, groups).
-        place: the group of each conversation; shape (conversations,).
+    `counts` says how often each group was drawn, shape (resamples, groups); `place` is the group of each
+    conversation.
     """
 
     counts: NDArray[np.float64]
     place: NDArray[np.intp]
 
     def each(self) -> Floats:
-        """Return the weight of each conversation; shape (resamples, conversations)."""
+        """The weight of each conversation; shape (resamples, conversations)."""
         return self.counts[:, self.place]
 
     def sums(self, columns: Floats) -> Floats:
-        """Return weighted sums over the conversations of each column; shape (resamples, columns).
-
-        Args:
-            columns: a value of each conversation in each column; shape (conversations, columns).
-        """
+        """Weighted sums of columns of shape (conversations, columns); shape (resamples, columns)."""
         import numpy as np
 
         grouped = np.zeros((self.counts.shape[1], columns.shape[1]))
@@ -84,10 +72,7 @@ class Weights:
 class Resamples:
     """Draws of groups, the same for every statistic of a study, so that differences are paired.
 
-    Args:
-        counts: times each group was drawn; shape (resamples, groups).
-        place: the group of each conversation.
-        stratum: stratum of each group; a resample draws as many groups of each as there are.
+    `counts` has shape (resamples, groups). A resample draws as many groups of each `stratum` as there are.
     """
 
     counts: NDArray[np.float64]
@@ -107,20 +92,20 @@ class Resamples:
         return bool(np.bincount(self.stratum).min() < FEW_GROUPS)
 
     def value(self, statistic: Statistic) -> float:
-        """Return the statistic on the data as they are."""
+        """The statistic on the data as they are."""
         import numpy as np
 
         return float(statistic(Weights(np.ones((1, self.groups)), self.place))[0])
 
     def replicates(self, statistic: Statistic) -> Floats:
-        """Return the statistic on every resample; shape (resamples,)."""
+        """The statistic on every resample."""
         import numpy as np
 
         parts = [self.counts[rows] for rows in _slices(len(self.counts))]
         return np.concatenate([statistic(Weights(part, self.place)) for part in parts])
 
     def left_out(self, statistic: Statistic) -> Floats:
-        """Return the statistic without each group in turn; shape (groups,)."""
+        """The statistic without each group in turn."""
         import numpy as np
 
         values = []
@@ -137,18 +122,10 @@ def resamples(
     """Draw groups with replacement, those with attacks and those without apart.
 
     Whole groups are drawn because conversations of a group are alike; apart, because a study fixes how many of
-    each it looks at. Sources: B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
-    8; C. A. Field and A. H. Welsh, "Bootstrapping clustered data", JRSS B 69 (2007), who show that drawing
-    whole clusters gives consistent variances.
-
-    Args:
-        groups: group of each conversation.
-        attack: label of each conversation.
-        rng: the source of chance; the same seed gives the same draws for the same conversations in any order.
-        replicates: how many resamples, at least 1.
-
-    Raises:
-        UsageError: no conversation, or lengths that differ.
+    each it looks at. The same seed gives the same draws for the same conversations in any order. Sources: B. Efron
+    and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; C. A. Field and A. H. Welsh,
+    "Bootstrapping clustered data", JRSS B 69 (2007), who show that drawing whole clusters gives consistent
+    variances.
 
     >>> import numpy as np
     >>> drawn = resamples(["a", "a", "b"], [True, True, False], np.random.default_rng(0), replicates=3)
@@ -177,20 +154,11 @@ def resamples(
 def interval(
     statistic: Statistic, drawn: Resamples, confidence: float = 0.95, method: Method = "percentile"
 ) -> Interval:
-    """Return a statistic with its bootstrap interval.
+    """A statistic with its bootstrap interval.
 
-    The percentile interval is the default: the BCa one needs the statistic without each group in turn, which
-    costs as much again, and covered at most a point more in the simulations of `benchmarks/study_statistics.py`.
-    Sources: B. Efron and R. J. Tibshirani, 1993, chapters 13 and 14.
-
-    Args:
-        statistic: from weights to values, such as those of `turnwise.study.stats.weighted`.
-        drawn: the resamples.
-        confidence: two-sided confidence, in (0, 1).
-        method: ``"percentile"`` or ``"bca"``, the bias-corrected and accelerated one.
-
-    Raises:
-        UsageError: a confidence out of range.
+    The percentile interval is the default: the BCa one (bias-corrected and accelerated) needs the statistic
+    without each group in turn, which costs as much again, and covered at most a point more in the simulations of
+    `benchmarks/study_statistics.py`. Sources: B. Efron and R. J. Tibshirani, 1993, chapters 13 and 14.
 
     >>> import numpy as np
     >>> flagged = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
@@ -213,19 +181,7 @@ def interval_of(
     confidence: float = 0.95,
     method: Method = "percentile",
 ) -> Interval:
-    """Return the interval where the statistic on all resamples is already known.
-
-    Args:
-        value: the statistic on the data as they are.
-        values: the statistic on each resample; those that are NaN can't be used and are counted in the note.
-        statistic: the statistic, which BCa asks for its values without each group.
-        drawn: the resamples.
-        confidence: two-sided confidence, in (0, 1).
-        method: ``"percentile"`` or ``"bca"``.
-
-    Raises:
-        UsageError: a confidence out of range.
-    """
+    """The interval from `values`, the statistic on each resample; BCa asks `statistic` for further ones."""
     import numpy as np
 
     if not 0 < confidence < 1:
@@ -248,7 +204,7 @@ def interval_of(
 
 
 def difference(first: Statistic, second: Statistic) -> Statistic:
-    """Return the statistic "second less first", on the same resamples."""
+    """The statistic "second less first", on the same resamples."""
 
     def less(weights: Weights) -> Floats:
         return second(weights) - first(weights)
@@ -257,7 +213,7 @@ def difference(first: Statistic, second: Statistic) -> Statistic:
 
 
 def _bca(value: float, values: Floats, left_out: Floats, tail: float) -> tuple[float, float]:
-    """Return the two probabilities at which BCa reads the distribution of the resamples."""
+    """The two probabilities at which BCa reads the distribution of the resamples."""
     import numpy as np
     from scipy.stats import norm
 

@@ -32,17 +32,11 @@ def different_rates(
     groups: Sequence[str],
     names: tuple[str, str] = ("the first arm", "the second arm"),
 ) -> tuple[str, ...]:
-    """Say where two compared arms flag benign test conversations at different rates.
+    """Say where two arms flag benign test conversations at different rates.
 
-    Then a difference in recall may be one of strictness. Tested by McNemar's exact test, by conversation and by
-    group (see `turnwise.study.paired`); the larger p-value counts. A ratio over 2 is told as well, whatever the
-    test.
-
-    Args:
-        first: for each benign test conversation, whether the first arm flags it.
-        second: the same for the second arm.
-        groups: group of each.
-        names: of the arms.
+    A difference in recall may then be one of strictness. Tested by McNemar's exact test, by conversation and by
+    group (see `turnwise.study.stats.paired`); the larger p-value counts. A ratio over 2 is told as well, whatever
+    the test.
 
     >>> different_rates([True] * 3 + [False] * 97, [True] + [False] * 99, [str(n) for n in range(100)], ("a", "b"))
     ('a and b flag benign test conversations at different rates: 3/100 = 3.0 % [0.6, 8.5] and 1/100 = 1.0 % \
@@ -74,12 +68,6 @@ def thin_threshold(
     whatever the scores (H. A. David and H. N. Nagaraja, "Order Statistics", 2003, section 2.3). One between the
     k-th and the next lies between that and Beta(k + 1, n − k), and the range is that of both, at 95 %.
 
-    Args:
-        benign: highest scores of the benign calibration conversations.
-        threshold: that they set.
-        name: of the arm.
-        where: the fold whose threshold it is, such as ``"fold 2 of 4"``; empty where there is one threshold.
-
     >>> thin_threshold([n / 587 for n in range(587)], 583 / 587, "ema")
     ('The threshold of ema rests on 4 of 587 benign calibration conversations, those at or above it: expect a \
 false-positive rate between 0.19 % and 1.74 % on others (95 % range).',)
@@ -104,13 +92,7 @@ false-positive rate between 0.00 % and 11.22 % on others (95 % range).',)
 
 
 def copied_principles(F: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
-    """Say which principles are copies of one another.
-
-    Args:
-        F: by principle, its F at each turn, in [0, 1]; the same turns for all.
-
-    Raises:
-        UsageError: principles with different numbers of turns.
+    """Say which principles are copies of one another, from the F of each at the same turns.
 
     >>> copied_principles({"a": [0.1, 0.2, 0.3, 0.4], "b": [0.2, 0.4, 0.6, 0.8], "c": [0.3, 0.1, 0.4, 0.2]})
     ('The principles a and b are copies of one another: their F correlate by 1.00 over 4 turns (Spearman).',)
@@ -134,14 +116,7 @@ def copied_principles(F: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
 
 
 def principles_below_chance(F: Mapping[str, Sequence[float]], attack: Sequence[bool]) -> tuple[str, ...]:
-    """Say which principles rank attacks below benign conversations.
-
-    Args:
-        F: by principle, the highest F of each conversation, in [0, 1].
-        attack: label of each conversation; at least two of each.
-
-    Raises:
-        UsageError: lengths that differ, or too few conversations of a label.
+    """Say which principles rank attacks below benign conversations, by the highest F of each conversation.
 
     >>> principles_below_chance({"scarcity": [0.1, 0.2, 0.3, 0.1, 0.5, 0.6]}, [True] * 3 + [False] * 3)
     ('The principle scarcity is worse than chance: AUC 0.278 [0.024, 0.860], where 0.5 is chance.',)
@@ -164,10 +139,6 @@ def principles_below_chance(F: Mapping[str, Sequence[float]], attack: Sequence[b
 def disjoint_sources(sources: Iterable[str], attack: Iterable[bool]) -> tuple[str, ...]:
     """Say that no source has both labels: then a detector may tell sources apart, and not attacks.
 
-    Args:
-        sources: source of each conversation.
-        attack: label of each.
-
     >>> disjoint_sources(["red team", "chats"], [True, False])
     ('Attacks and benign conversations come from different sources (red team; chats): a detector may tell the \
 sources apart and not the attacks.',)
@@ -185,10 +156,6 @@ sources apart and not the attacks.',)
 
 def strong_baselines(followed: Rate, baselines: Mapping[str, Rate]) -> tuple[str, ...]:
     """Say which baselines that can't see manipulation unfold reach half the recall of the followed arm.
-
-    Args:
-        followed: recall of the followed arm.
-        baselines: recall by name, of baselines that read style, length or the first turn alone.
 
     >>> strong_baselines(Rate(40, 100), {"first_turn": Rate(25, 100), "length_only": Rate(2, 100)})
     ('first_turn sees no course of a conversation and still catches 25/100 = 25.0 % [16.9, 34.7], at least half \

@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 class OrderShuffle:
     """What becomes of the verdicts when the turns of a conversation change places.
 
-    Args:
-        attacks: share of the verdicts on attacks that change, with the cluster bootstrap's interval; None without
-            attacks.
-        benign: the same on benign conversations.
-        conversations: how many could be shuffled: those with at least two evaluated turns.
-        left_out: how many could not.
-        repeats: permutations of each.
+    `attacks` and `benign` are shares of the verdicts that change, None without such conversations. `left_out`
+    counts those with fewer than two evaluated turns; each of the others has `repeats` permutations.
     """
 
     attacks: Interval | None
@@ -46,12 +41,8 @@ class OrderShuffle:
 class LengthMatched:
     """The result where attacks and benign conversations have the same lengths.
 
-    Args:
-        counts: verdicts on as many attacks as benign conversations of each number of turns.
-        auc: area on them; None where there are none.
-        auc_all: area on all evaluated conversations, to compare.
-        left_out: conversations without a partner of the same length.
-        reason: why there is no number; empty where there is one.
+    `auc_all` is the area on all evaluated conversations, to compare; `left_out` counts those without a partner of
+    the same length.
     """
 
     counts: Confusion
@@ -63,16 +54,7 @@ class LengthMatched:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A threshold set on some conversations and used on others.
-
-    Args:
-        set_on: where it was set: a source, or "all but" the held-out one.
-        used_on: the source it was used on.
-        threshold: the threshold; None where it could not be set.
-        recall: recall there; None likewise.
-        false_positive_rate: false-positive rate there; None likewise.
-        reason: why there is no number; empty where there is one.
-    """
+    """A threshold set on one source, or "all but" one, and used on another; or the reason why not."""
 
     set_on: str
     used_on: str
@@ -84,14 +66,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class LabelNoise:
-    """The result if some labels were wrong.
-
-    Args:
-        share: share of the labels that were turned round, drawn at random.
-        recall: 2.5th percentile, median and 97.5th percentile of the recall over the draws.
-        false_positive_rate: the same of the false-positive rate.
-        auc: the same of the area under the ROC curve.
-    """
+    """The result if a share of the labels were wrong: 2.5th percentile, median, 97.5th percentile of draws."""
 
     share: float
     recall: tuple[float, float, float]
@@ -106,21 +81,11 @@ def order_shuffle(
     repeats: int = 20,
     replicates: int = REPLICATES,
 ) -> OrderShuffle:
-    """Return the share of verdicts that change when a conversation's scores are permuted.
+    """The share of verdicts that change when a conversation's scores are permuted.
 
-    A detector that only looks for the worst turn changes none; one that changes few does not use order,
-    whatever it gains. The scores stay what they were: with an observer that saw earlier turns they still carry
-    the first order, so permute and score the turns themselves as well where that can be done.
-
-    Args:
-        detector: the detector, at its threshold.
-        examples: the conversations.
-        rng: the source of chance.
-        repeats: permutations of each conversation, at least 1.
-        replicates: resamples of the bootstrap.
-
-    Raises:
-        UsageError: no permutation asked for.
+    A detector that only looks for the worst turn changes none; one that changes few does not use order, whatever
+    it gains. The scores stay what they were: with an observer that saw earlier turns they still carry the first
+    order, so permute and score the turns themselves as well where that can be done.
 
     >>> import numpy as np
     >>> from turnwise.detectors import build_detector
@@ -152,15 +117,11 @@ def order_shuffle(
 
 
 def length_matched(judged: Sequence[Judged], rng: np.random.Generator) -> LengthMatched:
-    """Return the result on as many attacks as benign conversations of each number of turns.
+    """The result on as many attacks as benign conversations of each number of turns.
 
     Where the subset does much worse than the whole, the detector tells long conversations from short ones. Exact
     matching, as in S. M. Iacus, G. King and G. Porro, "Causal inference without balance checking", Political
     Analysis 20 (2012), with one stratum a length.
-
-    Args:
-        judged: the conversations; those not evaluated are left out.
-        rng: the source of chance, for which of several of a length are taken.
     """
     known = evaluated(judged)
     kept: list[Judged] = []
@@ -177,12 +138,7 @@ def length_matched(judged: Sequence[Judged], rng: np.random.Generator) -> Length
 
 
 def threshold_transfer(judged: Sequence[Judged], rate: float, key: str = "source") -> tuple[Transfer, ...]:
-    """Return what a threshold set on the benign conversations of one source does on every other.
-
-    Args:
-        judged: the conversations, all by one detector; those not evaluated, or without a source, are left out.
-        rate: false-positive rate that the threshold is set for, in (0, 1).
-        key: the stratum that names the source.
+    """What a threshold set on the benign conversations of one source does on every other; `key` names the stratum.
 
     >>> judged = [
     ...     Judged(f"{source}{n}", f"{source}{n}", False, 3, n / 100 + shift, strata={"source": source})
@@ -211,13 +167,9 @@ def threshold_transfer(judged: Sequence[Judged], rate: float, key: str = "source
 def leave_one_source_out(
     examples: Sequence[Example], sources: Mapping[str, str], make: Callable[[Sequence[Example]], Detector]
 ) -> tuple[Transfer, ...]:
-    """Return what a detector made without a source does on that source.
+    """What a detector made without a source does on that source; conversations without a source are left out.
 
-    Args:
-        examples: the conversations.
-        sources: the source of each by id of the sequence; those without one are left out.
-        make: fits and calibrates a detector, such as ``lambda rest: tune("learned", rest).detector``. What it
-            refuses with a `UsageError` becomes the reason why there is no number.
+    What `make` refuses with a `UsageError` becomes the reason why there is no number.
     """
     found = []
     for source in sorted(set(sources.values())):
@@ -242,19 +194,10 @@ def label_noise(
     shares: Sequence[float] = (0.01, 0.05, 0.1),
     repeats: int = 200,
 ) -> tuple[LabelNoise, ...]:
-    """Return how the result moves if a share of the labels were wrong.
+    """How the result moves if a share of the labels were wrong.
 
     Labels are turned round at random, each with the same probability: errors that go with length, topic or the
     detector's own rule can do more harm than this shows.
-
-    Args:
-        judged: the conversations, of both labels; those not evaluated are left out.
-        rng: the source of chance.
-        shares: shares of wrong labels, each in [0, 1].
-        repeats: draws a share, at least 1.
-
-    Raises:
-        UsageError: a label is not there, or an argument out of range.
     """
     import numpy as np
 
@@ -291,14 +234,14 @@ def label_noise(
 
 
 def _fires(detector: Detector, turns: Sequence[TurnScores]) -> bool:
-    """Return whether a detector fires, without the reasons where it can be asked for its highest score alone."""
+    """Whether a detector fires; its reasons are not worked out where it can give its highest score alone."""
     if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
         return detector.highest(turns) >= detector.threshold
     return run_detector(detector, turns).fired
 
 
 def _permuted(example: Example, rng: np.random.Generator) -> list[TurnScores]:
-    """Return the turns in another order under the old numbers."""
+    """The turns in another order, under the old numbers."""
     moved = (example.turns[place] for place in rng.permutation(len(example.turns)).tolist())
     return [
         TurnScores(turn.turn, one.scores, one.length, one.response_scores, one.response_length)

@@ -21,14 +21,11 @@ RATES = (0.01, 0.03, 0.05)
 
 @dataclass(frozen=True, slots=True)
 class MatchedRates:
-    """A second arm less a first, on the same conversations.
+    """A second arm less a first on the same conversations, by false-positive rate.
 
-    Args:
-        partial_auc: difference of the standardised partial AUC up to each false-positive rate.
-        recall: difference of recall at each false-positive rate, on the interpolated ROC curve.
-        carried_over: the operational question, difference of recall at thresholds that other conversations set;
-            None where none were given. Its two arms need not have the same false-positive rate.
-        realised: false-positive rates of the two arms at these thresholds; None likewise.
+    `partial_auc` is standardised and goes up to the rate; `recall` is read from the interpolated ROC curve at it.
+    `carried_over` is the operational question, at thresholds that other conversations set; its two arms need not
+    have the same false-positive rate, and `realised` has those rates.
     """
 
     partial_auc: Mapping[float, Difference]
@@ -57,26 +54,12 @@ def matched_rates(
 ) -> MatchedRates:
     """Compare two arms where both flag equally many benign conversations.
 
-    The conversations are those of the test part, or all where nothing was fitted. Intervals and p-values are of
-    the paired cluster bootstrap: the same groups are drawn for both arms. A p-value is twice the smaller share of
-    resamples on either side of 0, (count + 1) / (resamples + 1), so that it agrees with the percentile interval.
-    Sources: B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 13 and 15; L. E.
-    Dodd and M. S. Pepe, "Partial AUC estimation and regression", Biometrics 59 (2003).
-
-    Args:
-        first: highest score of each conversation by the first arm, minus infinity without evidence; shape
-            (conversations,).
-        second: the same by the second.
-        groups: group of each conversation.
-        attack: label of each conversation; both labels must occur.
-        limits: thresholds of both arms, set on other conversations.
-        rates: false-positive rates, each in (0, 1).
-        replicates: resamples, at least 1.
-        seed: of the resamples.
-
-    Raises:
-        UsageError: lengths that differ, a score that is not a number, a label that does not occur, a rate out of
-            range.
+    The conversations are those of the test part, or all where nothing was fitted; `limits` are thresholds that
+    others set. Scores are minus infinity where there was no evidence. Intervals and p-values are of the paired
+    cluster bootstrap: the same groups are drawn for both arms. A p-value is twice the smaller share of resamples
+    on either side of 0, (count + 1) / (resamples + 1), so that it agrees with the percentile interval. Sources: B.
+    Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 13 and 15; L. E. Dodd and M. S.
+    Pepe, "Partial AUC estimation and regression", Biometrics 59 (2003).
     """
     scores, labels = np.array([first, second], dtype=float), np.asarray(attack, dtype=bool)
     if scores.ndim != 2 or not scores.shape[1] == len(labels) == len(groups):
@@ -125,20 +108,12 @@ def matched_rates(
 def roc_heads(
     scores: ArrayLike, attack: ArrayLike, weights: Floats, rates: Sequence[float]
 ) -> tuple[Floats, Floats]:
-    """Return the standardised partial AUC up to each false-positive rate, and the recall at it.
+    """The standardised partial AUC up to each false-positive rate, and the recall at it.
 
     The ROC curve is linear between its points, so that equal scores of an attack and a benign conversation count
     half. An area A up to the rate f becomes (1 + (A − f²/2) / (f − f²/2)) / 2, which is 1/2 by chance and 1 at
-    best: D. K. McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989).
-
-    Args:
-        scores: of each conversation; shape (conversations,).
-        attack: label of each.
-        weights: how often each counts; shape (conversations, resamples).
-        rates: false-positive rates, each in (0, 1).
-
-    Returns:
-        Areas and recalls, each of shape (rates, resamples); NaN where a resample lacks a label.
+    best: D. K. McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989). `weights` has
+    shape (conversations, resamples), both results (rates, resamples), with NaN where a resample lacks a label.
 
     >>> areas, recalls = roc_heads([0.9, 0.8, 0.7, 0.6], [True, False, True, False], np.ones((4, 1)), [0.5])
     >>> areas.round(4).tolist(), recalls.tolist()
@@ -170,7 +145,7 @@ def roc_heads(
 
 
 def _paired(what: str, values: Floats, groups: int, fixed: bool, note: str) -> Difference:
-    """Return a difference whose first value is of the data and whose others are of the resamples."""
+    """A difference; the first of the values is of the data, the others are of the resamples."""
     drawn = values[1:][np.isfinite(values[1:])]
     if not len(drawn):
         return Difference(

@@ -1,14 +1,4 @@
-"""Melding: an interval of a quantity that is made of several proportions, each known from counts of its own.
-
-An exact interval of a proportion comes from two distributions: its lower ends are quantiles of one, its upper
-ends of the other. The lower end of a quantity that rises with some proportions and falls with others is a quantile
-of what it is where the rising ones are drawn from their lower and the falling ones from their upper distribution;
-the upper end likewise. Source: M. P. Fay, M. A. Proschan and E. Brittain, "Combining one-sample confidence
-procedures for inference in the two-sample case", Biometrics 71 (2015); for prevalences, D. Bayer, M. P. Fay and
-B. I. Graubard, "Confidence intervals for prevalence estimates from complex surveys with imperfect assays",
-Statistics in Medicine 42 (2023). The distributions are those of the exact interval of a proportion (Clopper and
-Pearson 1934): one proportion alone has just that interval.
-"""
+"""Melding: an interval of a quantity that is made of several proportions, each known from counts of its own."""
 
 from __future__ import annotations
 
@@ -25,6 +15,15 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+# An exact interval of a proportion comes from two distributions: its lower ends are quantiles of one, its upper
+# ends of the other. The lower end of a quantity that rises with some proportions and falls with others is a
+# quantile of what it is where the rising ones are drawn from their lower and the falling ones from their upper
+# distribution; the upper end likewise. The distributions are those of the exact interval of a proportion
+# (Clopper and Pearson 1934): one proportion alone has just that interval. Source: M. P. Fay, M. A. Proschan and
+# E. Brittain, "Combining one-sample confidence procedures for inference in the two-sample case", Biometrics 71
+# (2015); for prevalences, D. Bayer, M. P. Fay and B. I. Graubard, "Confidence intervals for prevalence estimates
+# from complex surveys with imperfect assays", Statistics in Medicine 42 (2023).
+
 DRAWS: Final = 100_000
 """Draws of an interval: its ends move by less than a hundredth of its width from seed to seed."""
 
@@ -34,13 +33,9 @@ End = Literal["low", "high"]
 
 
 def drawn(rate: Rate, end: End, random: np.random.Generator, draws: int = DRAWS) -> Floats:
-    """Return draws of a proportion from the distribution of the lower or upper ends of its exact interval.
+    """Draws of a proportion from the distribution of the lower or upper ends of its exact interval.
 
-    Args:
-        rate: how many of how many; of none at all it is 0 at the lower end and 1 at the upper.
-        end: which ends.
-        random: source of the draws.
-        draws: how many, at least 1.
+    A rate of none at all is 0 at the lower end and 1 at the upper.
 
     >>> import numpy as np
     >>> from turnwise.rates import Rate
@@ -57,18 +52,7 @@ def drawn(rate: Rate, end: End, random: np.random.Generator, draws: int = DRAWS)
 
 
 def melded(value: float, low: Floats, high: Floats, confidence: float, note: str = "") -> Interval:
-    """Return a number with the interval that draws of its ends give, cut off at 0 and 1.
-
-    Args:
-        value: the number on the data as they are, in [0, 1].
-        low: draws of the lower end.
-        high: draws of the upper end.
-        confidence: two-sided, in (0, 1).
-        note: what keeps the interval from meaning what it says; may be empty.
-
-    Raises:
-        UsageError: confidence out of range.
-    """
+    """A number in [0, 1] with the interval that draws of its ends give."""
     import numpy as np
 
     if not 0 < confidence < 1:

@@ -35,30 +35,13 @@ RATES = (0.01, 0.001)
 
 @dataclass(frozen=True, slots=True)
 class DetectorResult:
-    """What a study says of one detector at one threshold.
+    """What a study says of one detector at one threshold; a figure is None without the label that it needs.
 
-    Args:
-        name: its specification.
-        run: the run whose scores it read.
-        context: what the observer of that run saw, such as ``"history"``.
-        threshold: its threshold.
-        judged: the conversations as it judged them, missing ones included.
-        ever: counts by whether it fired at any turn, with exact intervals of recall, false-positive rate,
-            precision.
-        final: counts by whether it would fire at the last turn.
-        recall: recall with the cluster bootstrap's interval; None without attacks.
-        false_positive_rate: the same of the false-positive rate; None without benign conversations.
-        f1: F1 with the cluster bootstrap's interval; None without attacks.
-        auc: area with DeLong's interval; None with fewer than two of a label, or without any evidence.
-        auc_clustered: area with the cluster bootstrap's interval; None likewise.
-        recall_at: recall at 1 % and at 0.1 % false positives, or why not.
-        first_flag: turn of the first flag; None without attacks.
-        delay: mean turn of the first flag up to a horizon, with its interval; None without attacks.
-        horizon: the turn at which that mean is cut off.
-        alarms: false alarms per 1,000 benign turns.
-        missing: what was not evaluated, and what it could change.
-        cost_usd: mean cost of a conversation whose cost is known; None where none is.
-        latency_ms: the same of the time.
+    `judged` has the missing conversations too. `ever` counts by whether it fired at any turn, `final` by whether
+    it would at the last; their rates have exact intervals, and `recall`, `false_positive_rate`, `f1` and
+    `auc_clustered` those of the cluster bootstrap. `auc` has DeLong's. Both areas are None with fewer than two of
+    a label, or without any evidence. `delay` is the mean turn of the first flag, cut off at turn `horizon`.
+    `cost_usd` and `latency_ms` are means of the conversations where they are known.
     """
 
     name: str
@@ -87,21 +70,10 @@ class DetectorResult:
 class PairTest:
     """Two detectors compared on the conversations that both evaluated. Differences are second less first.
 
-    Args:
-        a: place of the first among the results.
-        b: place of the second.
-        b_count: attacks that the first alone caught.
-        c_count: attacks that the second alone caught.
-        p: exact McNemar p-value on the attacks.
-        p_holm: the same, corrected by Holm for all comparisons made.
-        p_group: the same as `p` with groups as the unit.
-        benign: the test on the benign conversations.
-        recall: difference of the recalls, with the cluster bootstrap's interval.
-        auc: difference of the areas, with the cluster bootstrap's interval.
-        delong: DeLong's test of the areas; None with fewer than two of a label.
-        delay: difference of the mean turns of the first flag; below 0 where the second is earlier.
-        conversations: how many both evaluated.
-        left_out: how many only one of them, or none, evaluated.
+    `a` and `b` are their places among the results. The first alone caught `b_count` attacks, the second alone
+    `c_count`; `p` is the exact McNemar p-value of these, `p_group` the one with groups as the unit, and `p_holm`
+    is `p` corrected for all comparisons made. Intervals are those of the cluster bootstrap. `delay` is below 0
+    where the second is earlier. `left_out` counts conversations that only one of them, or none, evaluated.
     """
 
     a: int
@@ -132,21 +104,9 @@ def measure(
     rates: Sequence[float] = RATES,
     drawn: Resamples | None = None,
 ) -> DetectorResult:
-    """Return everything a study says of one detector.
+    """Everything a study says of one detector; its threshold was set on other conversations.
 
-    Args:
-        judged: the conversations as it judged them, missing ones included; thresholds were set on others.
-        rng: the source of chance of the bootstrap.
-        name: its specification.
-        threshold: its threshold.
-        run: the run whose scores it read.
-        context: what the observer of that run saw.
-        replicates: resamples of the bootstrap.
-        rates: false-positive rates at which to give the recall, each in (0, 1).
-        drawn: resamples of the evaluated conversations, in their order, where they are there already.
-
-    Raises:
-        UsageError: no conversation was evaluated, or an argument out of range.
+    `drawn` are resamples of the evaluated conversations, in their order, where they are there already.
 
     >>> import numpy as np
     >>> attacks = [Judged(f"a{n}", f"a{n}", True, 5, 0.6 + n / 100, fired=True, turn=3) for n in range(30)]
@@ -198,15 +158,8 @@ def compare(
 ) -> tuple[PairTest, ...]:
     """Compare detectors two by two on the conversations that both evaluated, with Holm's correction over all.
 
-    Args:
-        results: what was measured of each detector, on the same conversations.
-        seed: of the bootstrap; pairs on the same conversations share their resamples.
-        reference: place of the one to compare every other with, as the first of each pair; all pairs by default.
-        final: compare the verdicts at the last turn instead of "ever".
-        replicates: resamples of the bootstrap.
-
-    Raises:
-        UsageError: no attack in common, arms that disagree on a label, or a reference that is not there.
+    A `reference` is the first of each pair; without one all pairs are compared. Pairs on the same conversations
+    share their resamples.
 
     >>> import numpy as np
     >>> def judged(hits):
@@ -247,7 +200,7 @@ class _Values:
         self._known: dict[tuple[str, int, frozenset[tuple[str, str]]], tuple[float, Floats, Statistic]] = {}
 
     def of(self, what: str, place: int, judged: Sequence[Judged]) -> tuple[float, Floats, Statistic]:
-        """Return a statistic on the data, on each resample, and itself."""
+        """A statistic on the data, on each resample, and itself."""
         key = (what, place, self._key(judged))
         if key not in self._known:
             drawn, statistic = self.drawn(judged), self._statistic(what, judged)
@@ -255,7 +208,7 @@ class _Values:
         return self._known[key]
 
     def drawn(self, judged: Sequence[Judged]) -> Resamples:
-        """Return the resamples of a set of conversations, listed in order of their ids."""
+        """The resamples of a set of conversations, which have to come in order of their ids."""
         import numpy as np
 
         key = self._key(judged)

@@ -73,13 +73,9 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool], groups: Sequence[str]
 
 
 def sign_flip(differences: Sequence[int]) -> float:
-    """Return the two-sided exact p-value of a sum of whole numbers whose signs could each have been the other.
+    """The two-sided exact p-value of a sum of whole numbers whose signs could each have been the other.
 
-    Args:
-        differences: net difference of each group; zeros tell nothing.
-
-    Returns:
-        Probability, over all choices of signs, of a sum at least as far from zero.
+    That is the probability, over all choices of signs, of a sum at least as far from zero.
 
     >>> sign_flip([1, 1, 1, 1, 1, -1])
     0.21875
@@ -132,13 +128,7 @@ LIMIT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A rate on what was evaluated, and its bounds.
-
-    Args:
-        evaluated: the rate on the evaluated conversations.
-        none_flagged: the rate over all, had no missing one been flagged.
-        all_flagged: the rate over all, had every missing one been flagged.
-    """
+    """A rate on what was evaluated, and over all, had none or had every one of the missing been flagged."""
 
     evaluated: Rate
     none_flagged: Rate
@@ -149,13 +139,8 @@ class Bounds:
 class Missing:
     """How much is missing, and what it could change.
 
-    Args:
-        attacks: share of the attacks of which nothing was evaluated.
-        benign: the same of the benign conversations.
-        turns: share of the turns that were not evaluated, over all conversations.
-        recall: bounds of the recall.
-        false_positive_rate: bounds of the false-positive rate.
-        warning: what to say first of all; empty where at most 5 % are missing.
+    `attacks` and `benign` are shares of conversations of which nothing was evaluated, `turns` is the share of
+    turns. `warning` is what to say first of all; it is empty where at most 5 % are missing.
     """
 
     attacks: Rate
@@ -170,10 +155,8 @@ class Missing:
 class PairedBounds:
     """A paired test on what both evaluated, and what the missing verdicts could make of it.
 
-    Args:
-        complete: the test on the conversations that both evaluated.
-        against_second: with every missing verdict of the first counted as a flag and none of the second.
-        for_second: the other way round.
+    `against_second` counts every missing verdict of the first as a flag and none of the second, `for_second` the
+    other way round.
     """
 
     complete: McNemar
@@ -182,14 +165,11 @@ class PairedBounds:
 
 
 def missing_bounds(judged: Iterable[Judged]) -> Missing:
-    """Return what is missing and the bounds that hold whatever the reason.
+    """What is missing, and the bounds that hold whatever the reason.
 
     Source: C. F. Manski, "Partial Identification of Probability Distributions", 2003, whose worst-case bounds
     these are: they assume nothing about why a conversation is missing. A conversation of which some turns are
     missing is judged by the others; the share of such turns is given beside.
-
-    Args:
-        judged: all conversations that were to be judged, missing ones included.
 
     >>> judged = [Judged(f"a{n}", "g", True, 4, 0.9, fired=True, turn=2) for n in range(9)]
     >>> found = missing_bounds([*judged, Judged("a9", "g", True, 4, None, missing_turns=4)])
@@ -218,17 +198,9 @@ def missing_bounds(judged: Iterable[Judged]) -> Missing:
 
 
 def paired_bounds(first: Sequence[Judged], second: Sequence[Judged], attack: bool = True) -> PairedBounds:
-    """Return McNemar's test on what both arms evaluated, and with missing verdicts counted either way.
+    """McNemar's test on what both arms evaluated, and with missing verdicts counted either way.
 
     If the conclusion is the same in all three, missing evaluations can't have made it.
-
-    Args:
-        first: conversations as one detector judged them, missing ones included.
-        second: the same conversations as another judged them.
-        attack: compare on the attacks (True) or on the benign conversations.
-
-    Raises:
-        UsageError: the arms don't list the same conversations.
     """
     ones = {one.sequence_id: one for one in first if one.attack is attack}
     others = {one.sequence_id: one for one in second if one.attack is attack}

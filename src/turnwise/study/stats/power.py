@@ -85,15 +85,10 @@ def study_size(stateless: float, temporal: float, power: float = 0.8, alpha: flo
 
 
 def discordant(stateless: float, temporal: float, dependence: Dependence) -> tuple[float, float]:
-    """Return the shares of attacks that only one of the arms catches, stateless first.
+    """The shares of attacks that only one of the arms catches, stateless first.
 
     Recalls alone don't give them. Independent arms catch the same attacks by chance; the most favourable case is
     that one arm catches all the other does; the least favourable, that they catch different ones as far as can be.
-
-    Args:
-        stateless: recall of one arm, in [0, 1].
-        temporal: recall of the other, in [0, 1].
-        dependence: one of `DEPENDENCES`.
 
     >>> [round(share, 3) for share in discordant(0.3, 0.8, "independent")]
     [0.06, 0.56]
@@ -195,7 +190,7 @@ def _mcnemar_power(pairs: int, only_first: float, only_second: float, alpha: flo
 
 
 def _critical(differing: NDArray[np.int_], alpha: float) -> NDArray[np.int_]:
-    """Return, for each number of differing pairs, the largest smaller count that is rejected; -1 if none."""
+    """For each number of differing pairs, the largest smaller count that is rejected; -1 if none."""
     import numpy as np
     from scipy.stats import binom
 
@@ -207,10 +202,10 @@ def _critical(differing: NDArray[np.int_], alpha: float) -> NDArray[np.int_]:
 
 
 def _least(power_at: Callable[[int], float], wanted: float, most: int) -> int | None:
-    """Return the least number from which on the power suffices, as far as the saw-tooth of exact tests reaches.
+    """The least number from which on the power suffices, as far as the saw-tooth of exact tests reaches.
 
     Exact power goes up and down from one size to the next, so after the bisection the last size that fails is
-    looked for among those that follow.
+    looked for around it.
     """
     high = 2
     while power_at(high) < wanted:

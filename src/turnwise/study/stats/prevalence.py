@@ -21,14 +21,10 @@ UNCLEAR = (
 
 
 def expected_by_chance(conversations: int, false_positives: Rate) -> tuple[float, float, float]:
-    """Return how many of some conversations are flagged if none of them is an attack: expected number, low, high.
+    """How many of some conversations are flagged if none of them is an attack: expected number, low, high.
 
     The interval carries the uncertainty of the false-positive rate (Clopper and Pearson 1934) and not the play of
     chance in the conversations themselves, which is small beside it where they are many.
-
-    Args:
-        conversations: how many, at least 0.
-        false_positives: flagged benign conversations of those that were counted, at least one.
 
     >>> expected, low, high = expected_by_chance(10_000, Rate(14, 1515))
     >>> round(expected), round(low), round(high)
@@ -48,27 +44,15 @@ def corrected_prevalence(
     seed: int = 0,
     draws: int = DRAWS,
 ) -> Interval:
-    """Return the share of attacks among conversations, from the share that is flagged.
+    """The share of attacks among conversations, from the share that is flagged.
 
-    The estimate is (flagged − false-positive rate) / (recall − false-positive rate), cut off at 0 and 1:
-    W. J. Rogan and B. Gladen, "Estimating prevalence from the results of a screening test", American Journal of
+    The estimate is (flagged − false-positive rate) / (recall − false-positive rate), cut off at 0 and 1: W. J.
+    Rogan and B. Gladen, "Estimating prevalence from the results of a screening test", American Journal of
     Epidemiology 107 (1978). Its interval melds the exact intervals of the three rates
     (`turnwise.study.stats.melding`), so that it carries the uncertainty of recall and false-positive rate too. It
     takes the three to be of independent conversations, and recall and false-positive rate to be what they are
-    among these.
-
-    Args:
-        flagged: flagged conversations of those that were looked at, at least one.
-        recall: flagged attacks of the attacks that it was measured on, at least one.
-        false_positives: flagged benign conversations of those that it was measured on, at least one.
-        confidence: two-sided, in (0, 1).
-        seed: of the draws.
-        draws: how many, at least 1.
-
-    Raises:
-        UsageError: a rate of nothing, confidence out of range, or nothing can be told: recall is not above the
-            false-positive rate, or there are fewer flags than false positives alone give, or more than recall
-            allows, by more than chance.
+    among these. It refuses with a `UsageError` where, by more than chance, the flags are fewer than false
+    positives alone give or more than recall allows.
 
     >>> found = corrected_prevalence(Rate(250, 10_000), Rate(62, 84), Rate(14, 1515))
     >>> print(f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]")
@@ -111,7 +95,7 @@ def corrected_prevalence(
 
 
 def _corrected(flagged: Floats, recall: Floats, false_positives: Floats, otherwise: float) -> Floats:
-    """Return the estimate for each draw; where recall is not above the false-positive rate, what is said of it."""
+    """The estimate for each draw; `otherwise` where recall is not above the false-positive rate."""
     import numpy as np
 
     above = recall - false_positives

@@ -25,20 +25,10 @@ TAILS = (0.025, 0.975)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between two arms, and what its interval covers.
+    """A difference between two arms, and what its interval covers; NaN where either can't be computed.
 
-    Args:
-        what: what differs, such as "gain in recall at the asked rate".
-        value: on the data as they are; NaN where it can't be computed.
-        low: lower end of the interval; NaN where there is none.
-        high: upper end.
-        conditions_on_threshold: whether the interval takes the thresholds as given. Then it leaves out that other
-            calibration conversations would have set other ones, and is too narrow for the procedure.
-        method: how the interval was made.
-        groups: how many groups were resampled.
-        p: two-sided p-value of no difference; None where none was computed.
-        confidence: two-sided confidence.
-        note: what keeps the interval from meaning what it says; empty where nothing does.
+    Where it `conditions_on_threshold`, the interval leaves out that other calibration conversations would have set
+    other thresholds, and is too narrow for the procedure. `note` says what keeps it from meaning what it says.
 
     >>> print(Difference("gain in recall", 0.1, 0.02, 0.18, True, "percentile", 150))
     gain in recall: +0.100 [+0.020, +0.180] for these thresholds alone: how they were chosen is not in the interval
@@ -69,16 +59,9 @@ class OneStudy:
     """What one study with one split would find, over studies that are redrawn.
 
     This is the spread of single results. It is not an interval of the expected gain, and does not shrink with the
-    number of splits.
-
-    Args:
-        median: median gain.
-        low: 2.5 % of the redrawn studies find a lower gain.
-        high: 2.5 % find a higher one.
-        helps: share of them in which the followed arm catches more than the reference.
-        equal: share in which both catch equally many.
-        hurts: share in which the followed arm catches less.
-        draws: how many studies were redrawn and could be judged.
+    number of splits. 2.5 % of the redrawn studies find a gain below `low`, 2.5 % one above `high`; in the shares
+    `helps`, `equal` and `hurts` the followed arm catches more, as many, or fewer than the reference. `draws`
+    counts the studies that could be judged.
     """
 
     median: float
@@ -101,11 +84,9 @@ class OneStudy:
 class Gain:
     """The gain in recall of the followed arm over the reference, in two senses that must not be mixed up.
 
-    Args:
-        expected: expected gain of the whole procedure: mean over splits, with an interval that covers the sampling
-            of conversations and the choice of thresholds.
-        one_study: what a single study would find.
-        attacks: attacks that were counted, over all parts.
+    `expected` is the gain of the whole procedure: the mean over splits, with an interval that covers the sampling
+    of conversations and the choice of thresholds. `one_study` is what a single study would find. `attacks` are
+    counted over all parts.
     """
 
     expected: Difference
@@ -118,19 +99,11 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Redraw:
-    """A study on many splits of its conversations.
+    """A study on many splits of its conversations; recall and false-positive rate are those of the test part.
 
-    Args:
-        reference: place of the arm to beat.
-        followed: place of the arm that is followed in each split; shape (splits,).
-        limits: threshold of each arm in each split; shape (splits, arms).
-        recall: on test; shape (splits, arms).
-        false_positive_rate: on test; shape (splits, arms).
-        gain: recall of the followed arm less that of the reference; shape (splits,).
-        overall: the gain on all attacks.
-        subsets: the gain on subsets of the attacks, by name.
-        replicates: expected gain on each resample, for plots; shape (resamples,).
-        single: gain that each redrawn study finds, for plots; shape (resamples,), NaN where one can't be judged.
+    `followed` and `gain` have shape (splits,), what is by arm (splits, arms). `subsets` has the gain on subsets of
+    the attacks, by name. For plots there are `replicates`, the expected gain on each resample, and `single`, the
+    gain that each redrawn study finds, NaN where one can't be judged.
     """
 
     reference: int
@@ -152,23 +125,10 @@ def draw_parts(
     shares: tuple[float, float, float] = SHARES,
     seed: int = 0,
 ) -> Places:
-    """Return who trains, calibrates and tests in each of several splits.
+    """Who trains (0), calibrates (1) and tests (2); shape (splits, groups), groups in the order of their names.
 
     The first split is the one that a study with this seed has, the next that of seed + 1, and so on. Groups stay
     whole, and those with attacks and those without are dealt out apart.
-
-    Args:
-        groups: group of each conversation.
-        attack: label of each conversation.
-        splits: how many, at least 1.
-        shares: of the groups that train, calibrate and test; positive, adding up to 1.
-        seed: of the first split.
-
-    Returns:
-        0 for train, 1 for calibrate, 2 for test; shape (splits, groups), the groups in the order of their names.
-
-    Raises:
-        UsageError: no split, lengths that differ, or shares that do not add up to 1.
 
     >>> draw_parts(["a", "b", "c", "d", "e", "f"], [True] * 3 + [False] * 3, 2, (1 / 3, 1 / 3, 1 / 3)).tolist()
     [[0, 2, 1, 1, 2, 0], [0, 1, 2, 0, 2, 1]]
@@ -204,8 +164,14 @@ def redraws(
 ) -> Redraw:
     """Judge a study on many splits, and say how sure its gain is.
 
+    `scores` are the highest of each conversation by each arm, minus infinity without evidence; shape (arms,
+    conversations), or (splits, arms, conversations) where arms were fitted in each split. `parts` are as
+    `draw_parts` gives them. `subsets` say by name which attacks count; the benign conversations are all there in
+    each. The same conversations in another order give the same draws.
+
     In each split the threshold of an arm is the one that `threshold_for` sets on the benign conversations of the
-    calibrate part, and recall and false-positive rate are those of the test part.
+    calibrate part (with a `confidence`, `threshold_with_confidence`), and recall and false-positive rate are those
+    of the test part.
 
     **Expected gain.** The mean over splits, with an interval by the cluster bootstrap: groups are drawn with
     replacement, those with attacks and those without apart, and the same weights go through the calibrate and the
@@ -217,25 +183,6 @@ def redraws(
     **One study.** Each redrawn study takes a split at random, and draws its calibrate and its test groups anew
     from all groups that do not train there. Resampling inside the parts of the split would count the choice of the
     split twice, once by the split and once by the resample.
-
-    Args:
-        scores: highest score of each conversation by each arm, finite; shape (arms, conversations), or (splits,
-            arms, conversations) where arms were fitted in each split.
-        groups: group of each conversation.
-        attack: label of each conversation.
-        parts: 0, 1 or 2 for train, calibrate or test; shape (splits, groups), the groups in the order of their
-            names, as `draw_parts` gives them.
-        followed: place of the arm that is followed in each split, chosen on train.
-        reference: place of the arm to beat.
-        rate: false-positive rate that thresholds keep, as (flagged benign + 1) / (benign + 1) ≤ rate, in (0, 1).
-        confidence: with which they keep it, as `threshold_with_confidence` does; None where it is in expectation.
-        subsets: by name, which attacks count; benign conversations are all there in each.
-        replicates: resamples, and redrawn studies, at least 1.
-        seed: of the draws; the same conversations in another order give the same draws.
-
-    Raises:
-        UsageError: shapes that do not fit, a score that is not finite, a part without what it needs (attacks to
-            test on, enough benign conversations for the rate); the message says which.
     """
     data = SplitScores.of(scores, groups, attack, parts, followed, reference, rate, subsets or {}, confidence)
     drawn = resamples(groups, attack, np.random.default_rng(seed), replicates)
@@ -280,7 +227,7 @@ def redraws(
 
 
 def _single_studies(data: SplitScores, stratum: Places, draws: int, rng: np.random.Generator) -> Floats:
-    """Return the gains of redrawn studies; shape (subsets, draws)."""
+    """The gains of redrawn studies; shape (subsets, draws)."""
     split_of = np.arange(draws) % data.splits
     found = np.full((len(data.masks), draws), np.nan)
     for split in range(min(data.splits, draws)):
@@ -298,13 +245,13 @@ def _single_studies(data: SplitScores, stratum: Places, draws: int, rng: np.rand
 
 
 def _expected(what: str, gains: Floats, values: Floats, groups: int) -> Difference:
-    """Return the mean over splits with its percentile interval.
+    """The mean over splits with its percentile interval.
 
-    Tried in the two worlds of `benchmarks/study_statistics.py`, 280 studies each: the percentile interval
-    covered 93.6 % and 95.7 %, the normal one with the standard deviation of the bootstrap 92.9 % and 92.5 %,
-    the percentile one less the bias of the bootstrap 91.8 % and 92.1 %, the basic one 88.2 % and 88.6 %. In the
-    500 studies each of the benchmark as it stands the percentile one covers 94.2 % and 95.8 %; that of one
-    split at its thresholds 51.2 % and 52.4 %.
+    Tried in the two worlds of `benchmarks/study_statistics.py`, 280 studies each: the percentile interval covered
+    93.6 % and 95.7 %, the normal one with the standard deviation of the bootstrap 92.9 % and 92.5 %, the
+    percentile one less the bias of the bootstrap 91.8 % and 92.1 %, the basic one 88.2 % and 88.6 %. In the 500
+    studies each of the benchmark as it stands the percentile one covers 94.2 % and 95.8 %; that of one split at
+    its thresholds 51.2 % and 52.4 %.
     """
     usable, finite = gains[np.isfinite(gains)], values[np.isfinite(values)]
     if not len(usable) or not len(finite):

@@ -26,17 +26,8 @@ _HEAD = 64
 class SplitScores:
     """The checked input of `turnwise.study.stats.redraw.redraws`, whose arguments these are.
 
-    Args:
-        scores: shape (splits or 1, arms, conversations).
-        place: group of each conversation, in the order of the names.
-        attack: label of each conversation.
-        parts: shape (splits, groups).
-        followed: shape (splits,).
-        reference: place of the arm to beat.
-        rate: false-positive rate that thresholds keep.
-        confidence: with which they keep it; None where they keep it in expectation.
-        names: of the subsets of the attacks, the first of all.
-        masks: these, over conversations.
+    `scores` has shape (splits or 1, arms, conversations); `place` is the group of each conversation, in the order
+    of their names. `names` and `masks` are the subsets of the attacks, the first of them all attacks.
     """
 
     scores: Floats
@@ -63,7 +54,7 @@ class SplitScores:
         subsets: Mapping[str, Sequence[bool]],
         confidence: float | None = None,
     ) -> SplitScores:
-        """Return the input, checked; see `turnwise.study.stats.redraw.redraws`."""
+        """The arguments of `redraws`, checked."""
         check_rate("rate", rate)
         if confidence is not None:
             check_rate("confidence", confidence)
@@ -114,7 +105,7 @@ class SplitScores:
         return int(self.scores.shape[1])
 
     def sample(self, split: int, calibrate: Floats, test: Floats, redealt: bool = False) -> SplitSample:
-        """Return a split with weights of the groups, each of shape (groups, resamples).
+        """A split with weights of the groups, each of shape (groups, resamples).
 
         Redealt, both parts hold all groups that do not train, and the weights say which count.
         """
@@ -129,7 +120,7 @@ class SplitScores:
         return SplitSample(self, split, sides, totals)
 
     def shortage(self, split: int) -> str:
-        """Return what a split has too little of."""
+        """What a split has too little of, in words."""
         part = self.parts[split][self.place]
         benign = int(((part == CALIBRATE) & ~self.attack).sum())
         attacks = int(((part == TEST) & self.attack).sum())
@@ -146,7 +137,7 @@ class SplitScores:
 class SplitSample:
     """One split on resamples: benign conversations that calibrate, benign ones tested, attacks tested by subset.
 
-    Each of these comes with the weights of the groups, and in `totals` with its weight in each resample.
+    Each of these `sides` comes with the weights of the groups, and in `totals` with its weight in each resample.
     """
 
     data: SplitScores
@@ -155,7 +146,7 @@ class SplitSample:
     totals: list[Floats]
 
     def limits(self, arm: int) -> Floats:
-        """Return the thresholds of an arm; NaN where benign ones are too few; shape (resamples,)."""
+        """The thresholds of an arm; NaN where benign ones are too few; shape (resamples,)."""
         (members, weights), total = self.sides[0], self.totals[0]
         allowed = allowed_above(total, self.data.rate, self.data.confidence)
         scores = self._scores(arm)[members]
@@ -170,15 +161,15 @@ class SplitSample:
             head *= 2
 
     def false_positive_rate(self, arm: int, limits: Floats) -> Floats:
-        """Return the share of benign test conversations at or above the limits; shape (resamples,)."""
+        """The share of benign test conversations at or above the limits; shape (resamples,)."""
         return self._share(arm, limits, 1)
 
     def recalls(self, arm: int, limits: Floats) -> Floats:
-        """Return the share of the attacks of each subset; shape (subsets, resamples), NaN without any."""
+        """The share of the attacks of each subset that is caught; shape (subsets, resamples), NaN without any."""
         return np.array([self._share(arm, limits, side) for side in range(2, len(self.sides))])
 
     def gains(self) -> Floats:
-        """Return the gain of the followed arm on each subset; shape (subsets, resamples)."""
+        """The gain of the followed arm on each subset; shape (subsets, resamples)."""
         of = [
             self.recalls(arm, self.limits(arm))
             for arm in (int(self.data.followed[self.split]), self.data.reference)
@@ -210,20 +201,12 @@ class SplitSample:
 def weighted_limits(
     scores: Floats, weights: Floats, total: Floats, rate: float, confidence: float | None = None
 ) -> Floats:
-    """Return the threshold that `threshold_for` would set, had each benign conversation counted `weights` times.
+    """The threshold that `threshold_for` would set, had each benign conversation counted `weights` times.
 
-    With a confidence it is that of `threshold_with_confidence`.
-
-    Args:
-        scores: benign scores, falling, minus infinity without evidence; shape (scores,). The lowest may be left
-            out as long as the rest suffices.
-        weights: whole numbers; shape (scores, resamples).
-        total: weight of all benign conversations, those left out included; shape (resamples,).
-        rate: false-positive rate, in (0, 1).
-        confidence: with which the rate is kept, in (0, 1); None where it is kept in expectation.
-
-    Returns:
-        Thresholds; NaN where the benign conversations are too few for the rate; shape (resamples,).
+    With a confidence it is that of `threshold_with_confidence`; NaN where the benign conversations are too few.
+    `scores` fall, and are minus infinity without evidence; the lowest may be left out as long as the rest
+    suffices. `weights` are whole numbers, of shape (scores, resamples); `total` is the weight of all, those left
+    out included.
 
     >>> weighted_limits(np.array([0.4, 0.3, 0.2, 0.1]), np.ones((4, 1)), np.array([4.0]), 0.4)
     array([0.35])
@@ -245,12 +228,7 @@ def weighted_limits(
 
 
 def allowed_above(total: Floats, rate: float, confidence: float | None = None) -> Floats:
-    """Return how many benign conversations may be flagged; below 0 where there are too few.
-
-    Args:
-        total: how many benign conversations there are; shape (resamples,).
-        rate: false-positive rate, in (0, 1).
-        confidence: with which the rate is kept, in (0, 1); None where it is kept in expectation.
+    """How many of so many benign conversations may be flagged; below 0 where there are too few.
 
     >>> allowed_above(np.array([98.0, 99.0, 299.0]), 0.01), allowed_above(np.array([298.0, 299.0]), 0.01, 0.95)
     (array([-1.,  0.,  2.]), array([-1.,  0.]))

@@ -20,14 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Conversations that are sampled alike.
+    """Conversations that are sampled alike; the detector flagged all of them, or none.
 
-    Args:
-        name: what they share.
-        population: how many there are, at least 0.
-        flagged: whether the detector flagged them: all, or none.
-        attacks: of those that were drawn and labelled, the attacks.
-        labelled: how many were drawn and labelled, at most `population`.
+    `population` is how many there are; `labelled` of them were drawn and labelled, and `attacks` of these are
+    attacks.
     """
 
     name: str
@@ -48,12 +44,8 @@ class Stratum:
 class Estimates:
     """What labels of a stratified sample say of the conversations that it was drawn from.
 
-    Args:
-        prevalence: share of attacks; NaN where a stratum has no label.
-        recall: share of the attacks that is flagged; NaN likewise, and where no label is an attack.
-        precision: share of the flagged that are attacks; NaN where a flagged stratum has no label, or none is
-            flagged.
-        false_positive_rate: share of the others that is flagged; NaN where a stratum has no label.
+    NaN where a stratum that counts has no label; recall also where no label is an attack, precision where none is
+    flagged.
     """
 
     prevalence: Interval
@@ -65,7 +57,7 @@ class Estimates:
 def estimate_strata(
     strata: Sequence[Stratum], *, confidence: float = 0.95, seed: int = 0, draws: int = DRAWS
 ) -> Estimates:
-    """Return what the labels of a stratified random sample say of all conversations.
+    """What the labels of a stratified random sample say of all conversations; the strata together are all of them.
 
     Each estimate weights a stratum by its conversations: W. G. Cochran, "Sampling Techniques", third edition
     (1977), chapter 5; recall is a ratio of two such totals. The intervals meld exact ones
@@ -73,15 +65,6 @@ def estimate_strata(
     from its exact interval, and their number from a binomial distribution, so that a stratum that is labelled
     whole has no uncertainty. A stratum without an attack among its labels may hold some; the upper ends say how
     many.
-
-    Args:
-        strata: the strata, which together are all conversations; at least one with a conversation.
-        confidence: two-sided, in (0, 1).
-        seed: of the draws.
-        draws: how many, at least 1.
-
-    Raises:
-        UsageError: confidence out of range, or there is no conversation.
 
     >>> found = estimate_strata([Stratum("flagged", 100, True, 18, 20), Stratum("rest", 9_900, False, 0, 80)])
     >>> print(f"{found.prevalence.value:.4f} [{found.prevalence.low:.4f}, {found.prevalence.high:.4f}]")
@@ -132,7 +115,7 @@ _ENDS: tuple[End, ...] = ("low", "high")
 
 
 def _total(strata: Sequence[Stratum], end: End, random: np.random.Generator, draws: int) -> Floats:
-    """Return draws of how many attacks some strata hold."""
+    """Draws of how many attacks some strata hold."""
     import numpy as np
 
     total = np.zeros(draws)
@@ -143,7 +126,7 @@ def _total(strata: Sequence[Stratum], end: End, random: np.random.Generator, dra
 
 
 def _expected(strata: Sequence[Stratum]) -> float:
-    """Return how many attacks some strata hold, as the labels say; NaN where one of them has none."""
+    """How many attacks some strata hold, as the labels say; NaN where one of them has no label."""
     return math.fsum(one.population * _ratio(one.attacks, one.labelled) for one in strata)
 
 
@@ -152,7 +135,7 @@ def _ratio(above: float, below: float) -> float:
 
 
 def _share(part: Floats, rest: Floats, otherwise: float) -> Floats:
-    """Return part / (part + rest) for each draw; where both are 0, what is said of it."""
+    """part / (part + rest) for each draw; `otherwise` where both are 0."""
     import numpy as np
 
     whole = part + rest

@@ -15,16 +15,8 @@ from turnwise.study.stats.verdicts import Judged
 class Survival:
     """The share of attacks not yet flagged, as a step function over turns.
 
-    Args:
-        turns: turns at which some attack was flagged, rising.
-        at_risk: attacks not flagged before each, and still going on.
-        flagged: attacks flagged at each.
-        undetected: share not yet flagged after each, in [0, 1].
-        low: lower end of its pointwise interval.
-        high: upper end.
-        attacks: how many attacks there were.
-        caught: how many of them were flagged at all.
-        confidence: two-sided confidence of the interval.
+    `turns` are those at which some attack was flagged, rising. Before each, `at_risk` attacks were not flagged and
+    still going on; at it, `flagged` were. `undetected` is the share left after it, with a pointwise interval.
     """
 
     turns: tuple[int, ...]
@@ -38,7 +30,7 @@ class Survival:
     confidence: float = 0.95
 
     def at(self, turn: int) -> float:
-        """Return the share not yet flagged after a turn."""
+        """The share not yet flagged after a turn."""
         share = 1.0
         for when, left in zip(self.turns, self.undetected, strict=True):
             if when <= turn:
@@ -46,11 +38,7 @@ class Survival:
         return share
 
     def quantile(self, share: float) -> int | None:
-        """Return the first turn by which at least that share is flagged; None where it is never reached.
-
-        Args:
-            share: in (0, 1); 0.5 gives the median.
-        """
+        """The first turn by which at least a share in (0, 1) is flagged; None where it is never reached."""
         for when, left in zip(self.turns, self.undetected, strict=True):
             if left <= 1 - share + 1e-12:
                 return when
@@ -71,12 +59,9 @@ class Survival:
 class FirstFlag:
     """When attacks were flagged first.
 
-    Args:
-        survival: attacks not yet flagged, over turns, misses censored.
-        median: turn by which half of the attacks are flagged, misses censored; None where fewer ever are.
-        quartiles: turns by which a quarter and three quarters are.
-        median_of_caught: median turn among the attacks that were flagged; None where none was.
-        lead: turns from the first flag to the last turn among these: lower quartile, median, upper quartile.
+    `median` and `quartiles` are of all attacks, misses censored, None where fewer are ever flagged;
+    `median_of_caught` and `lead` are of the flagged ones. `lead` counts turns from the first flag to the last
+    turn: lower quartile, median, upper quartile.
     """
 
     survival: Survival
@@ -87,19 +72,11 @@ class FirstFlag:
 
 
 def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: float = 0.95) -> Survival:
-    """Return the product-limit estimate of the share not yet flagged.
+    """The product-limit estimate of the share not yet flagged, from first flags or else last turns.
 
-    Sources: E. L. Kaplan and P. Meier, JASA 53 (1958); the interval is Greenwood's on the log(-log) scale, as
-    in J. D. Kalbfleisch and R. L. Prentice, "The Statistical Analysis of Failure Time Data", 1980. Where nobody
-    is left it has no variance, and the Clopper-Pearson limit of the attacks still at risk stands in.
-
-    Args:
-        turns: the turn of the first flag or, where there was none, the last turn; at least 1.
-        flagged: whether there was one.
-        confidence: two-sided confidence of the interval, in (0, 1).
-
-    Raises:
-        UsageError: no attack, lengths that differ, or a turn below 1.
+    Sources: E. L. Kaplan and P. Meier, JASA 53 (1958); the interval is Greenwood's on the log(-log) scale, as in
+    J. D. Kalbfleisch and R. L. Prentice, "The Statistical Analysis of Failure Time Data", 1980. Where nobody is
+    left it has no variance, and the Clopper-Pearson limit of the attacks still at risk stands in.
 
     >>> curve = kaplan_meier([2, 3, 3, 5, 6], [True, True, False, True, False])
     >>> curve.turns, [round(share, 4) for share in curve.undetected], curve.median
@@ -130,11 +107,7 @@ def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: floa
 
 
 def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag | None:
-    """Return when the evaluated attacks were flagged first; None where there is no attack.
-
-    Args:
-        judged: the conversations; benign ones are left out.
-        confidence: two-sided confidence of the curve, in (0, 1).
+    """When the evaluated attacks were flagged first; None where there is no attack.
 
     >>> caught = [Judged(str(n), "g", True, 6, 0.9, fired=True, turn=turn) for n, turn in enumerate((2, 4, 4))]
     >>> found = first_flag([*caught, Judged("missed", "g", True, 5, 0.1)])

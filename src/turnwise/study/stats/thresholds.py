@@ -47,8 +47,7 @@ def threshold_for(scores: Sequence[float], alpha: float) -> float:
 
 
 def threshold_with_confidence(scores: Sequence[float], alpha: float, confidence: float = 0.95) -> float:
-    """Return a threshold whose false-positive rate is at most alpha with high probability over the calibration
-    data.
+    """Return a threshold whose false-positive rate is at most alpha, with high probability over calibration sets.
 
     With k scores at or above the threshold, P(Binomial(n, alpha) ≤ k) ≤ 1 - confidence. Source: the exact binomial
     bound of C. J. Clopper and E. S. Pearson, Biometrika 26 (1934).
@@ -100,10 +99,7 @@ def needed_benign(alpha: float, confidence: float = 0.95) -> int:
 
 
 def strictest_threshold(scores: Sequence[float]) -> float:
-    """Return a threshold just above all scores: what ranks detectors where there are too few for a rate.
-
-    Args:
-        scores: highest score of each benign conversation; no evidence at all gives a threshold just above 0.
+    """A threshold just above all scores, which ranks detectors where there are too few for a rate.
 
     >>> strictest_threshold([0.25, 0.5]) > 0.5
     True
@@ -113,26 +109,18 @@ def strictest_threshold(scores: Sequence[float]) -> float:
 
 
 def threshold_between(low: float, high: float) -> float:
-    """Return the threshold halfway between two scores; just below the higher where the lower is no evidence."""
+    """The threshold halfway between two scores; just below the higher where the lower is no evidence."""
     return (low + high) / 2 if low > -math.inf else high - abs(high) * 1e-6
 
 
 def check_rate(name: str, value: float) -> None:
-    """Check that a rate or confidence lies in (0, 1), and is not so small that it could never be measured.
-
-    Args:
-        name: what it is called, for the message.
-        value: the rate.
-
-    Raises:
-        UsageError: it does not.
-    """
+    """Check that a rate or confidence lies in (0, 1), and is not so small that it could never be measured."""
     if not LEAST_RATE <= value < 1:
         raise UsageError(f"{name} must lie in (0, 1), at least {LEAST_RATE:g}, not {value:g}")
 
 
 def _above_all_but(scores: Sequence[float], count: int) -> float:
-    """Return a threshold with at most `count` scores at or above it, as low as it can be."""
+    """A threshold with at most `count` scores at or above it, as low as it can be."""
     ordered = sorted(scores, reverse=True)
     highest_below = ordered[count]
     above = [score for score in ordered if score > highest_below]
@@ -145,13 +133,8 @@ def _above_all_but(scores: Sequence[float], count: int) -> float:
 class RecallAt:
     """Recall where the threshold is set for a false-positive rate on the same benign conversations.
 
-    Args:
-        rate: the false-positive rate that is kept.
-        threshold: the threshold; None where there is none.
-        recall: share of the attacks at or above it, with the exact interval for that threshold; None likewise.
-        interval: bootstrap interval with the threshold set anew on each resample, so that it holds for the choice
-            of the threshold too; None where it was not asked for or there is none.
-        reason: why there is no number; empty where there is one.
+    `recall` has the exact interval for that threshold alone. `interval` is a bootstrap that sets the threshold
+    anew on each resample, so that it holds for that choice too. `reason` says why there is no number.
     """
 
     rate: float
@@ -163,16 +146,7 @@ class RecallAt:
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """How often a guard would cry wolf.
-
-    Args:
-        alarms: times that it began to fire in benign conversations.
-        turns: evaluated turns of benign conversations.
-        per_thousand: alarms per 1,000 such turns; None without turns.
-        low: lower end of the interval; None likewise.
-        high: upper end.
-        method: how the interval was made.
-    """
+    """How often a guard would cry wolf: alarms that began in benign conversations, by their evaluated turns."""
 
     alarms: int
     turns: int
@@ -183,19 +157,11 @@ class FalseAlarms:
 
 
 def recall_at(judged: Sequence[Judged], rate: float, drawn: Resamples | None = None) -> RecallAt:
-    """Return the recall at a false-positive rate, or the reason why the data can't tell.
+    """The recall at a false-positive rate, or the reason why the data can't tell.
 
     The threshold keeps (flagged benign + 1) / (benign + 1) ≤ rate on the conversations at hand, so that arms are
     compared at the same rate whatever their thresholds. It is not a threshold to deploy: that one is set on other
-    conversations than it is tested on.
-
-    Args:
-        judged: the conversations; those not evaluated are left out.
-        rate: false-positive rate, in (0, 1).
-        drawn: resamples of the evaluated ones, in their order, for the interval.
-
-    Raises:
-        UsageError: a rate out of range.
+    conversations than it is tested on. `drawn` are resamples of the evaluated ones, in their order.
 
     >>> benign = [Judged(f"b{n}", f"b{n}", False, 3, n / 100) for n in range(99)]
     >>> attacks = [Judged(f"a{n}", f"a{n}", True, 3, score) for n, score in enumerate((0.5, 0.99, 0.995))]
@@ -220,15 +186,12 @@ def recall_at(judged: Sequence[Judged], rate: float, drawn: Resamples | None = N
 
 
 def false_alarms(judged: Sequence[Judged], drawn: Resamples) -> FalseAlarms:
-    """Return false alarms per 1,000 evaluated turns of benign conversations.
+    """False alarms per 1,000 evaluated turns of benign conversations.
 
     An alarm is a turn that fires after one that did not. The interval is the cluster bootstrap's, for alarms of a
     conversation come together; without any alarm that has no width, and the exact Poisson limit stands in (F.
-    Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936).
-
-    Args:
-        judged: the conversations; those not evaluated are left out.
-        drawn: resamples of the evaluated ones, in their order.
+    Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936). `drawn` are resamples of the
+    evaluated conversations, in their order.
 
     >>> import numpy as np
     >>> from turnwise.study.stats.bootstrap import resamples

@@ -23,16 +23,9 @@ Outcome = Literal["hit", "early", "miss", "false alarm", "clear"]
 
 @dataclass(frozen=True, slots=True)
 class TurnVerdict:
-    """What a reader and a detector say of one conversation.
+    """What a reader and a detector say of one conversation, in turns from 1.
 
-    Args:
-        group: group of the conversation.
-        turns: how many it has, at least 1.
-        reader: turns at which a reader flags something, from 1; empty where at none.
-        fired: turn at which the detector fires first; None where it never does.
-
-    Raises:
-        UsageError: a turn that the conversation does not have.
+    `reader` has every turn at which the reader flags something, `fired` is the first at which the detector fires.
 
     >>> found = TurnVerdict("g", turns=9, reader=(3, 7), fired=5)
     >>> found.outcome, found.delay
@@ -53,7 +46,7 @@ class TurnVerdict:
 
     @property
     def outcome(self) -> Outcome:
-        """What the detector did, the reader being right."""
+        """What the detector did, taking the reader to be right."""
         if not self.reader:
             return "clear" if self.fired is None else "false alarm"
         if self.fired is None:
@@ -70,15 +63,10 @@ class TurnVerdict:
 class TurnSummary:
     """How a detector does against a reader, over many conversations.
 
-    Args:
-        hit: of the conversations in which a reader flags a turn, those in which the detector fires then or later.
-        early: those in which it fires before.
-        miss: those in which it never fires.
-        false_alarm: of the conversations in which a reader flags nothing, those in which the detector fires.
-        quiet_turns: turns of the conversations in which a reader flags nothing.
-        delay: median and quartiles of the delay of the hits in turns, by their share (0.25, 0.5, 0.75), each with
-            the percentile interval of the cluster bootstrap; NaN without hits.
-        lead: by how many turns the early ones came too early, likewise.
+    Where the reader flags a turn, the detector fires then or later (`hit`), before (`early`) or never (`miss`).
+    Where the reader flags nothing, `false_alarm` is how often the detector fires, and `quiet_turns` are the turns
+    there. `delay` of the hits and `lead` of the early ones, by how much they came too early, are in turns:
+    quartiles by their share (0.25, 0.5, 0.75), with intervals of the cluster bootstrap; NaN without any.
     """
 
     hit: Rate
@@ -91,9 +79,9 @@ class TurnSummary:
 
     @property
     def alarms_per_thousand(self) -> tuple[float, float, float] | None:
-        """False alarms per 1,000 turns of the conversations in which no reader flags anything; None without any.
+        """False alarms per 1,000 `quiet_turns`, with the ends of the exact interval; None without any.
 
-        The value and the ends of its exact interval. A conversation counts once at most: what has fired has fired.
+        A conversation counts once at most: what has fired has fired.
         """
         if not self.quiet_turns:
             return None
@@ -117,10 +105,7 @@ class TurnSummary:
 
 
 def flagged_turns(turns: Sequence[Mapping[str, float]]) -> tuple[int, ...]:
-    """Return the turns at which a reader flags any principle.
-
-    Args:
-        turns: for each turn, F in [0, 1] by principle; empty where a turn was not judged.
+    """The turns at which a reader flags any principle, from F by principle turn by turn; empty if not judged.
 
     >>> flagged_turns([{"reciprocity": 0.2}, {"reciprocity": 0.1, "scarcity": 0.5}, {}, {"scarcity": 0.9}])
     (2, 4)
@@ -133,11 +118,6 @@ def summarise_turns(verdicts: Sequence[TurnVerdict], replicates: int = 1000, see
 
     Rates have exact intervals, which take conversations for independent (C. J. Clopper and E. S. Pearson,
     Biometrika 26, 1934). Those of the delays are of the cluster bootstrap over the groups of the hits.
-
-    Args:
-        verdicts: one for each conversation.
-        replicates: resamples, at least 1.
-        seed: of the resamples; the same conversations in another order give the same draws.
 
     >>> given = [TurnVerdict("a", 9, (3,), 5), TurnVerdict("b", 9, (), 2), TurnVerdict("c", 9, (), None)]
     >>> summary = summarise_turns(given)
@@ -173,7 +153,7 @@ def _quartiles(verdicts: Sequence[TurnVerdict], replicates: int, seed: int) -> d
 
 
 def _quantile_of(values: Floats, share: float) -> Callable[[Weights], Floats]:
-    """Return the least value that at least the given share of the weight does not exceed, as a statistic."""
+    """The least value that at least the given share of the weight does not exceed, as a statistic."""
     order = np.argsort(values, kind="stable")
 
     def quantile(weights: Weights) -> Floats:

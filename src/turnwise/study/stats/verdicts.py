@@ -1,5 +1,4 @@
-"""What a detector said of each conversation, and the counts that follow: recall, false-positive rate, precision,
-F1."""
+"""What a detector said of each conversation, and the counts that follow: recall, false positives, precision."""
 
 from __future__ import annotations
 
@@ -17,24 +16,10 @@ from turnwise.study.examples import Example
 class Judged:
     """One conversation of known label as a detector judged it at one threshold.
 
-    Args:
-        sequence_id: its id.
-        group: what it shares with others, such as the goal of the attack; groups are what the bootstrap resamples.
-        attack: whether it is an attack.
-        turns: number of its last turn, at least 1.
-        score: highest score of the detector; minus infinity where it had no evidence, so that no threshold
-            reaches it; None where no turn was evaluated: missing, and not the same as clean.
-        fired: whether the detector fired at any turn, as a live guard would have.
-        turn: the first turn that fired, 1 to `turns`; None where none did.
-        final: whether it would fire at the last evaluated turn.
-        alarms: how many times it began to fire: a run of turns that fire is one alarm.
-        missing_turns: turns that were not evaluated.
-        cost_usd: what its evaluation cost; None where unknown.
-        latency_ms: what its evaluation took; None where unknown.
-        strata: what a table may divide by, such as ``{"source": "...", "tactic": "..."}``.
-
-    Raises:
-        UsageError: a turn outside the conversation, or a verdict that contradicts itself.
+    `score` is the highest; minus infinity where there was no evidence, so that no threshold reaches it; None where
+    no turn was evaluated: missing, and not the same as clean. `turns` is the number of the last turn, `turn` the
+    first that fired, and `final` says whether it would fire at the last evaluated one. A run of turns that fire is
+    one alarm. Groups are what the bootstrap resamples, `strata` what a table may divide by, such as the source.
     """
 
     sequence_id: str
@@ -71,13 +56,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of right and wrong verdicts.
-
-    Args:
-        caught: attacks that were flagged.
-        missed: attacks that were not.
-        false_alarms: benign conversations that were flagged.
-        cleared: benign conversations that were not.
+    """Counts of right and wrong verdicts, on attacks (caught, missed) and on benign conversations.
 
     >>> counts = Confusion(caught=8, missed=2, false_alarms=1, cleared=99)
     >>> print(counts.recall, counts.false_positive_rate, sep="; ")
@@ -93,12 +72,12 @@ class Confusion:
 
     @property
     def recall(self) -> Rate:
-        """Share of the attacks that were flagged, with the exact interval."""
+        """Share of the attacks that were flagged."""
         return Rate(self.caught, self.caught + self.missed)
 
     @property
     def false_positive_rate(self) -> Rate:
-        """Share of the benign conversations that were flagged, with the exact interval."""
+        """Share of the benign conversations that were flagged."""
         return Rate(self.false_alarms, self.false_alarms + self.cleared)
 
     @property
@@ -135,12 +114,7 @@ def judge_all(
     examples: Iterable[Example],
     strata: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Judged, ...]:
-    """Run a detector over labelled conversations.
-
-    Args:
-        detector: the detector, at its threshold.
-        examples: the conversations, each with at least one turn.
-        strata: by id of the sequence, what a table may divide by.
+    """Run a detector over labelled conversations, each with at least one turn; `strata` are by id of the sequence.
 
     >>> from turnwise.detectors import build_detector
     >>> from turnwise.scoring import Score, TurnScores
@@ -185,21 +159,12 @@ def _judge(detector: Detector, example: Example, strata: Mapping[str, str]) -> J
 
 
 def evaluated(judged: Iterable[Judged], attack: bool | None = None) -> list[Judged]:
-    """Return the conversations that were evaluated, of one label if asked, in their order.
-
-    Args:
-        judged: the conversations.
-        attack: True for the attacks alone, False for the benign ones alone.
-    """
+    """The conversations that were evaluated, of one label if asked, in their order."""
     return [one for one in judged if one.evaluated and attack in (None, one.attack)]
 
 
 def confusion(judged: Iterable[Judged], final: bool = False) -> Confusion:
     """Count the verdicts on evaluated conversations; what was not evaluated is in `missing_bounds`.
-
-    Args:
-        judged: the conversations.
-        final: judge by the verdict at the last turn instead of "ever".
 
     >>> confusion([Judged("a", "g", True, 3, 0.9, fired=True, turn=2), Judged("b", "h", False, 3, 0.1)])
     Confusion(caught=1, missed=0, false_alarms=0, cleared=1)
@@ -215,15 +180,7 @@ def confusion(judged: Iterable[Judged], final: bool = False) -> Confusion:
 
 
 def matched(first: Sequence[Judged], second: Sequence[Judged]) -> list[tuple[Judged, Judged]]:
-    """Return the conversations that both detectors evaluated, in the order of the first.
-
-    Args:
-        first: conversations as one detector judged them, each id once.
-        second: the same as another judged them.
-
-    Raises:
-        UsageError: an id that occurs twice, a label or group that differs, or no conversation in common.
-    """
+    """The conversations that both detectors evaluated, in the order of the first."""
     by_id = {one.sequence_id: one for one in second}
     for arm in (first, second):
         ids = {one.sequence_id for one in arm}

@@ -18,33 +18,28 @@ SHARE_AT_HORIZON = 0.1
 
 
 def recall_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
-    """Return the recall of evaluated conversations as a statistic.
-
-    Args:
-        judged: conversations, all evaluated, in the order of the weights.
-        final: judge by the verdict at the last turn instead of "ever".
-    """
+    """Recall as a statistic; here and below the conversations are all evaluated, in the order of the weights."""
     return _ratio(
         [float(one.attack and _flag(one, final)) for one in judged], [float(one.attack) for one in judged]
     )
 
 
 def false_positive_rate_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
-    """Return the false-positive rate as a statistic; arguments as for `recall_of`."""
+    """The false-positive rate as a statistic."""
     return _ratio(
         [float(not one.attack and _flag(one, final)) for one in judged], [float(not one.attack) for one in judged]
     )
 
 
 def precision_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
-    """Return the precision as a statistic; arguments as for `recall_of`."""
+    """Precision as a statistic."""
     return _ratio(
         [float(one.attack and _flag(one, final)) for one in judged], [float(_flag(one, final)) for one in judged]
     )
 
 
 def f1_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
-    """Return F1 = 2 caught / (attacks + flagged) as a statistic; arguments as for `recall_of`."""
+    """F1 = 2 caught / (attacks + flagged) as a statistic."""
     return _ratio(
         [2.0 * (one.attack and _flag(one, final)) for one in judged],
         [float(one.attack) + float(_flag(one, final)) for one in judged],
@@ -52,11 +47,7 @@ def f1_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
 
 
 def alarms_of(judged: Sequence[Judged]) -> Statistic:
-    """Return false alarms per 1,000 benign turns as a statistic.
-
-    Args:
-        judged: conversations, all evaluated, in the order of the weights.
-    """
+    """False alarms per 1,000 benign turns as a statistic."""
     return _ratio(
         [0.0 if one.attack else 1000.0 * one.alarms for one in judged],
         [0.0 if one.attack else float(one.turns - one.missing_turns) for one in judged],
@@ -64,11 +55,7 @@ def alarms_of(judged: Sequence[Judged]) -> Statistic:
 
 
 def auc_of(judged: Sequence[Judged]) -> Statistic:
-    """Return the area under the ROC curve as a statistic; ties count half.
-
-    Args:
-        judged: conversations, all evaluated, in the order of the weights.
-    """
+    """The area under the ROC curve as a statistic; ties count half."""
     import numpy as np
 
     order, starts, attack = _by_score(judged)
@@ -84,12 +71,9 @@ def auc_of(judged: Sequence[Judged]) -> Statistic:
 
 
 def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
-    """Return the recall at a false-positive rate as a statistic; the threshold is set anew on every resample.
+    """The recall at a false-positive rate as a statistic; the threshold is set anew on every resample.
 
-    Args:
-        judged: conversations, all evaluated, in the order of the weights.
-        rate: false-positive rate, in (0, 1); kept as (flagged benign + 1) / (benign + 1) ≤ rate, as
-            `threshold_for` keeps it. NaN where the benign conversations are too few.
+    The rate is kept as `threshold_for` keeps it; NaN where the benign conversations are too few.
     """
     import numpy as np
 
@@ -112,16 +96,11 @@ def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
 
 
 def delay_of(judged: Sequence[Judged], horizon: int | None = None) -> Statistic:
-    """Return the mean number of turns of an attack up to its first flag, cut off at a horizon, as a statistic.
+    """The mean number of turns of an attack up to its first flag, cut off at a horizon, as a statistic.
 
-    That is the area under the Kaplan-Meier curve of attacks not yet flagged, misses censored at their last
-    turn: the restricted mean of P. Royston and M. K. B. Parmar, "Restricted mean survival time", BMC Medical
-    Research Methodology 13 (2013). Unlike a median it exists for every detector, so that differences have
-    intervals.
-
-    Args:
-        judged: conversations, all evaluated, in the order of the weights.
-        horizon: turn at which the mean is cut off, at least 1; `horizon_of` by default.
+    That is the area under the Kaplan-Meier curve of attacks not yet flagged, misses censored at their last turn:
+    the restricted mean of P. Royston and M. K. B. Parmar, "Restricted mean survival time", BMC Medical Research
+    Methodology 13 (2013). Unlike a median it exists for every detector, so that differences have intervals.
     """
     import numpy as np
 
@@ -146,7 +125,7 @@ def delay_of(judged: Sequence[Judged], horizon: int | None = None) -> Statistic:
 
 
 def horizon_of(judged: Sequence[Judged]) -> int:
-    """Return the last turn that at least a tenth of the evaluated attacks reach; 1 without attacks.
+    """The last turn that at least a tenth of the evaluated attacks reach; 1 without attacks.
 
     >>> horizon_of([Judged(str(n), "g", True, turns, 0.1) for n, turns in enumerate([3] * 18 + [5, 9])])
     5
@@ -178,7 +157,7 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _by_score(judged: Sequence[Judged]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the order by score, where each distinct score begins in it, and the labels in that order."""
+    """The order by score, where each distinct score begins in it, and the labels in that order."""
     import numpy as np
 
     scores = np.array([np.nan if one.score is None else one.score for one in judged])
