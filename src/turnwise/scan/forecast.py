@@ -37,16 +37,16 @@ class Forecast:
     """What a scan would come to.
 
     Args:
-        files: input files.
+        files: how many input files there are.
         bytes: their bytes.
         rows: records in them, or of the sample.
         share: share of the rows that could be read and were wanted, of those that were looked at.
         conversations: conversations that would be scored, about.
-        parts: parts.
         timed: conversations that the estimate rests on.
-        seconds: seconds that one worker would take; None where nothing was timed, since it is paid for.
+        seconds: seconds that one worker would take; None where nothing was timed, because the observer is paid for
+            or no conversation was found.
         cost_usd: what a language model would cost, in US dollars; 0 where nothing is paid for, None where the
-            price is not known.
+            price is not known or no conversation was found.
         most_usd: the same if every reply were as long as it may be.
         calls: requests to a language model.
     """
@@ -67,7 +67,7 @@ class Forecast:
 def forecast(prepared: Scan) -> Forecast:
     """Return what a scan that was set up would come to.
 
-    All inputs are gone through once to count; a few conversations, drawn at random with the seed of the scan, are
+    All inputs are gone through once to count. A few conversations, drawn at random with the seed of the scan, are
     scored and timed, or, where an observer is paid for, priced without asking it.
 
     Args:
@@ -98,7 +98,7 @@ def forecast(prepared: Scan) -> Forecast:
 
 
 def _conversations(prepared: Scan, parts: Sequence[Part]) -> tuple[int, list[conversation.Sequence]]:
-    """Return how many records were looked at, and the wanted conversations among them."""
+    """How many records were looked at, and the wanted conversations among them."""
     condition = None if prepared.work.where is None else parse_where(prepared.work.where)
     looked = 0
     taken: list[conversation.Sequence] = []
@@ -116,7 +116,7 @@ def _conversations(prepared: Scan, parts: Sequence[Part]) -> tuple[int, list[con
 
 
 def _timed(prepared: Scan, taken: Sequence[conversation.Sequence]) -> float:
-    """Return the seconds that a conversation takes."""
+    """The seconds that a conversation takes."""
     scorer = prepared.work.open().scorer
     scorer.score(taken[:1])  # what is loaded at the first use is not counted
     began = time.monotonic()

@@ -22,28 +22,14 @@ _GLOB = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the inputs are read; the same in the driver and in every worker.
-
-    Args:
-        files: paths or URLs, in order.
-        format: the format that the user named; None to tell it from each file.
-        options: columns, label, source, encoding, and the maps of labels and roles, as the user gave them.
-    """
+    """How the inputs are read, in the driver and in every worker. Without a `format` it is told from each file."""
 
     files: tuple[str, ...]
     format: str | None = None
     options: LoadOptions = field(default_factory=LoadOptions)
 
     def open(self, place: int) -> tuple[Head, Loader]:
-        """Return the beginning of a file and the loader of its format.
-
-        Args:
-            place: index of the file.
-
-        Raises:
-            DatasetError: it can't be read, is empty, or its format can't be told.
-            UsageError: columns that the format does not take.
-        """
+        """The beginning of a file, by its index, and the loader of its format."""
         name = self.files[place]
         named = None if self.format is None else get_loader(self.format)
         if named is not None and named.info.directory and Location(name).is_folder():
@@ -55,7 +41,7 @@ class Reading:
         return head, loader
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values, without the files, for the manifest."""
+        """The same as JSON values, without the files, for the manifest."""
         return {
             "format": self.format,
             "columns": dict(self.options.columns),
@@ -68,22 +54,14 @@ class Reading:
 
 
 def is_record_wise(loader: Loader) -> bool:
-    """Return whether each record of a format is a conversation of its own, so that a file can be cut anywhere."""
+    """Whether each record of a format is a conversation of its own, so that a file can be cut anywhere."""
     return isinstance(loader, RecordLoader) and type(loader).load_records is RecordLoader.load_records
 
 
 def find_inputs(names: Sequence[str], info: DatasetInfo | None = None) -> tuple[str, ...]:
-    """Return the files that paths, patterns, folders and URLs name, sorted within each and each of them once.
+    """The files that paths, patterns, folders and URLs name, sorted within each name, and each file once.
 
     A folder stands for the data files in it, by their endings, unless the format is one that is a folder.
-
-    Args:
-        names: such as ``logs/*.parquet``, ``chats.jsonl.gz``, ``logs/`` or ``s3://bucket/chats/*.parquet``.
-        info: what is known of the format that the user named.
-
-    Raises:
-        UsageError: no name is given, or a pattern or folder has no file.
-        LocationError: a place can't be reached, or a named file is not there.
     """
     if not names:
         raise UsageError("name the files to scan, such as logs/*.parquet")
@@ -118,12 +96,9 @@ def _is_data(name: str) -> bool:
 
 
 def describe_inputs(files: Sequence[str]) -> tuple[Input, ...]:
-    """Return size and digest of each file, so that a changed one is noticed when a scan goes on.
+    """Size and digest of each file, so that a changed one is noticed when a scan goes on.
 
     Local files are read whole (SHA-256); of files behind URLs the store's own token counts, such as an ETag.
-
-    Raises:
-        LocationError: a file is not there, or can't be read.
     """
     return tuple(_describe(Location(name)) for name in files)
 
@@ -147,12 +122,7 @@ def _describe(location: Location) -> Input:
 
 
 def check_readable(reading: Reading) -> None:
-    """Check that at least one of the inputs can be opened, so that a wrong format is told before anything runs.
-
-    Raises:
-        DatasetError: none of the first hundred can; what is wrong with the first.
-        UsageError: columns that a format does not take.
-    """
+    """Refuse inputs of which none of the first hundred can be opened, so that a wrong format is told at once."""
     first: DatasetError | None = None
     for place in range(min(len(reading.files), _LOOKED_AT)):
         try:
@@ -169,13 +139,9 @@ _LOOKED_AT = 100
 
 
 def default_part_rows(inputs: Sequence[Input], most: int) -> int:
-    """Return how many records a part has where nobody says: fewer where there is little, for all workers to share.
+    """How many records a part has where nobody says: fewer where there is little, for all workers to share.
 
-    It hangs on the bytes of the inputs alone.
-
-    Args:
-        inputs: the files.
-        most: what a part has where there is plenty.
+    It depends on the bytes of the inputs alone; `most` is what a part has where there is plenty.
 
     >>> [default_part_rows([Input("a.jsonl", size, "")], 2_000) for size in (10**7, 10**9, 10**10)]
     [100, 1907, 2000]

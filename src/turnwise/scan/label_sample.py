@@ -57,7 +57,7 @@ class SampledStratum:
         flagged: whether the detector flagged them.
         population: how many there are.
         drawn: how many of them are in the sample.
-        weight: how many conversations each of these stands for.
+        weight: how many conversations each drawn one stands for.
     """
 
     name: str
@@ -72,11 +72,11 @@ class Drawn:
     """A conversation of the sample.
 
     Args:
-        id: its id in the sample: that of the conversation, with its key where several have it.
+        id: its id in the sample: that of the conversation, followed by its key where several have the same.
         key: its key in the findings.
         stratum: name of its stratum.
-        file: the input that it stood in.
-        row: where.
+        file: the input file that it stood in.
+        row: its row in that file.
     """
 
     id: str
@@ -112,12 +112,13 @@ class LabelSample(Shown):
 def draw_label_sample(findings: Findings, wanted: int, seed: int = 0) -> LabelSample:
     """Draw a sample: from those flagged clearly and narrowly, those just not flagged, and all others.
 
-    Flagged conversations are divided at the median of their highest detector score; just not flagged are those of
-    the highest scores among the others. The same findings, number and seed give the same sample, on every machine.
+    Flagged conversations are divided at the median of their highest detector score; just not flagged are those
+    with the highest scores among the others. The same findings, number and seed give the same sample on every
+    machine.
 
     Args:
         findings: of a complete scan.
-        wanted: conversations, at least one for each stratum; all where there are no more.
+        wanted: conversations, at least one for each stratum; all are drawn where there are no more.
         seed: of the draw.
 
     Raises:
@@ -155,7 +156,7 @@ def draw_label_sample(findings: Findings, wanted: int, seed: int = 0) -> LabelSa
 
 
 def _strata(connection: DuckDBPyConnection) -> dict[str, tuple[str, int]]:
-    """Return by name of each stratum that has conversations what chooses them, and how many there are."""
+    """By name of each stratum that has conversations, the condition that chooses them, and how many there are."""
 
     def count(condition: str) -> int:
         found = connection.execute(f"SELECT count(*) FROM sequences WHERE {condition}").fetchone()
@@ -215,7 +216,7 @@ def allocate(wanted: int, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _rounded(left: int, names: Sequence[str]) -> dict[str, int]:
-    """Return whole numbers that add up to `left`, by `SHARES`, at least 1 each."""
+    """Whole numbers that add up to `left`, by `SHARES`, at least 1 each."""
     whole = sum(SHARES[name] for name in names)
     quotas = {name: left * SHARES[name] / whole for name in names}
     counts = {name: max(1, math.floor(quota)) for name, quota in quotas.items()}
@@ -230,7 +231,7 @@ def write_label_sample(findings: Findings, wanted: int, seed: int = 0) -> LabelS
     """Draw a sample and write it into the folder of findings: `TEXTS` for people to label, and `DESIGN`.
 
     The texts bear no label, score or stratum: who labels them does not know what the detector said. ``turnwise
-    import`` takes them, and `turnwise.scan.labels` the labels.
+    import`` reads the texts, and `turnwise.scan.labels` the labels.
 
     Args:
         findings: of a complete scan that kept its texts.
@@ -316,15 +317,7 @@ def read_label_sample(findings: Findings) -> LabelSample:
 
 @contextmanager
 def _tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection]:
-    """Give a connection of DuckDB in which tables of findings are views, by their names.
-
-    Args:
-        findings: of a scan; the parts that are done count.
-        tables: which ones, such as `turnwise.findings.SEQUENCES`.
-
-    Raises:
-        FindingsError: no part is done, a file is missing or damaged, or a question can't be answered.
-    """
+    """Give a DuckDB connection in which tables of findings, as far as parts are done, are views by their names."""
     import duckdb
 
     findings.check(*tables)

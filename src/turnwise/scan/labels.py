@@ -34,7 +34,7 @@ class Labelled:
         estimates: prevalence, recall, precision and false-positive rate, each with its interval.
         strata: the strata with their labels.
         unlabelled: conversations of the sample without a label.
-        disputed: of these, the ones that people give different labels.
+        disputed: those of them to which people give different labels.
     """
 
     estimates: Estimates
@@ -55,7 +55,7 @@ class Labelled:
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the estimates as rows of a table: what, and its value with its interval."""
+        """Return the estimates as rows of a table: the name of each, and its value with its interval."""
         return [(shown, shown_share(getattr(self.estimates, name))) for name, shown in _NAMES.items()]
 
     @property
@@ -77,8 +77,7 @@ def estimate_from_labels(sample: LabelSample, labels: Mapping[str, Label | None]
     """Return what labels of a sample say of all conversations that it was drawn from.
 
     Args:
-        sample: the sample.
-        labels: label by id; None where people disagree. ``unlabelled`` is none, and other ids are passed over.
+        labels: label by id; None where people disagree. ``unlabelled`` counts as none, and other ids are ignored.
 
     Raises:
         UsageError: no conversation of the sample has a label.
@@ -109,7 +108,7 @@ def read_labels(where: str, authors: Collection[str] = ()) -> dict[str, Label | 
             label`` do: what people say counts, else the label that was imported. Or JSONL: lines with ``id`` or
             ``sequence_id``, and ``label``, such as the sample with its labels filled in, or the corrections that
             ``turnwise judgements export`` writes.
-        authors: of a store only these people; all by default.
+        authors: only these people, where it is a store; all by default.
 
     Raises:
         UsageError: it can't be read, or is neither.

@@ -1,4 +1,4 @@
-"""Writing the files of a part: columns to Parquet, dead letters to JSONL, each file whole or not at all."""
+"""Writes the files of a part: columns to Parquet, dead letters to JSONL, each file whole or not at all."""
 
 from __future__ import annotations
 
@@ -51,15 +51,9 @@ _SPECIAL = {
 class DeadLetter:
     """What could not be read or scored, or a text whose language the observer does not read.
 
-    Args:
-        file: the input file.
-        row: number of the record in it, from 1.
-        reason: what is wrong, for a person; nothing of the text.
-        sequence: id of the conversation, where it could be read.
-        turn: number of the turn whose score failed; None where it is the record.
-        side: the half of that turn.
-        principle: the principle of that score; None of a text that was not read, for all of them.
-        language: language of a text that was not read; None of a failure.
+    `row` is the number of the record in the file, from 1; `reason` is for a person and holds nothing of the text.
+    `sequence` is None where the id could not be read, `turn` where the record as a whole is meant. `principle` is
+    None where a text was not read, for all of them; `language` is the language of such a text, None for a failure.
     """
 
     file: str
@@ -76,11 +70,7 @@ class PartFiles:
     """Writes the files of parts into a folder of findings; one a process.
 
     Parquet is written by DuckDB with one thread, so equal columns give equal bytes. The file of sequences is the
-    last: where it is there, the part is whole.
-
-    Args:
-        folder: the folder of findings.
-        principles: names by their code in the columns of scores.
+    last: where it is there, the part is whole. `principles` are the names by their code in the columns of scores.
     """
 
     def __init__(self, folder: Location, principles: Sequence[str]) -> None:
@@ -102,19 +92,9 @@ class PartFiles:
     ) -> PartEntry:
         """Write a part and return what the manifest says of it.
 
-        Args:
-            number: number of the part.
-            scores: an array a column of `turnwise.findings.COLUMNS`; ``side`` is 0 for the prompt and 1 for the
-                response, ``principle`` an index, and a ``flag_turn`` of 0 is none.
-            sequences: likewise; a ``peak`` that is not a number is none.
-            turns: likewise; None where texts are not kept.
-            failures: dead letters, in order.
-            counts: what the part came to.
-            input: index of its input file.
-            first_row: number of its first record.
-
-        Raises:
-            LocationError: a file can't be written.
+        Tables have an array for each column of `turnwise.findings.COLUMNS`: ``side`` is 0 for the prompt and 1 for
+        the response, ``principle`` an index, a ``flag_turn`` of 0 is none, and so is a ``peak`` that is not a
+        number. `turns` are None where texts are not kept.
         """
         files: dict[str, PartFile] = {}
         if failures:
@@ -180,12 +160,7 @@ def _with_file(entry: PartEntry, place: str, file: PartFile) -> PartEntry:
 
 
 def read_entry(folder: Location, number: int) -> PartEntry | None:
-    """Return what a part's file of sequences says of the part; None where it can't be read.
-
-    Args:
-        folder: the folder of findings.
-        number: number of the part.
-    """
+    """What a part's file of sequences says of the part; None where it can't be read."""
     import duckdb
 
     place = folder / part_file(SEQUENCES, number)

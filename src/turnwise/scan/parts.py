@@ -50,15 +50,10 @@ Content = ParquetRows | ByteRange | LineBytes | Records
 class Part:
     """A run of records of one input file: small, picklable, the same whatever the engine.
 
-    Args:
-        number: from 0, over all inputs in their order.
-        input: index of the input file.
-        first_row: number of its first record, from 1: line, row or item, as in `BadRecord`.
-        rows: how many records, blank lines among them.
-        content: how a worker gets at them.
-        size: bytes of the input file that it stands for, for progress alone.
-        format: name of the file's format; empty where the file could not be opened.
-        chosen: places in the part, from 0, of the records that a sample wants; None where it is all.
+    `number` counts from 0 over all inputs in their order; `input` is the index of the file. `first_row` counts
+    from 1 (line, row or item, as in `BadRecord`), and `rows` include blank lines. `size` are the bytes of the file
+    that it stands for, for progress alone. `format` is empty where the file could not be opened. `chosen` are the
+    places in the part, from 0, of the records that a sample wants; None for all.
     """
 
     number: int
@@ -75,10 +70,7 @@ class Part:
 class Done:
     """What came of a part. Its files are written: the entry may go into the manifest.
 
-    Args:
-        entry: counts and hashes, which depend on the part and the settings alone.
-        size: as in `Part`.
-        cost_usd: what it cost, in US dollars.
+    The entry depends on the part and the settings alone; `size` is as in `Part`.
     """
 
     entry: PartEntry

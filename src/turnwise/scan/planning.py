@@ -1,4 +1,4 @@
-"""Cutting inputs into parts. Where the cuts are depends on the files and the size of parts alone."""
+"""Cuts inputs into parts. Where the cuts are depends on the files and the size of parts alone."""
 
 from __future__ import annotations
 
@@ -44,14 +44,8 @@ class _Piece(NamedTuple):
 def plan_parts(reading: Reading, part_rows: int) -> Iterator[Part]:
     """Yield the parts of all inputs, in order; a file is read only when its turn comes.
 
-    A file that can't be read becomes a part with that as its one record.
-
-    Args:
-        reading: the files and how they are read.
-        part_rows: records that a part has at most, 1 to 2^24 - 1; a part also ends after `PART_BYTES` of text.
-
-    Raises:
-        UsageError: columns that a format does not take.
+    A file that can't be read becomes a part with that as its one record. A part has `part_rows` records at most,
+    and also ends after `PART_BYTES` of text.
     """
     number = 0
     for place in range(len(reading.files)):
@@ -156,14 +150,10 @@ def _of_line_bytes(
     first: int = 1,
     last: int | None = None,
 ) -> Iterator[_Piece]:
-    """Yield the pieces of lines that a worker can't read itself.
+    """Yield the pieces of lines that a worker can't read itself; None stands for a line that is too long.
 
-    Args:
-        lines: lines with their ends; None for one that is too long.
-        part_rows: records of a piece.
-        packed: gives the bytes of the file that were read so far; None where these are those of the lines.
-        first: number of the first line.
-        last: number of the last; None where it is not known.
+    `packed` gives the bytes of the file that were read so far; None where these are those of the lines. `first`
+    and `last` are numbers of lines; `last` is None where it is not known.
     """
     size = told = 0
     held: list[bytes] = []
@@ -213,7 +203,7 @@ def _of_items(items: Iterable[Item], part_rows: int) -> Iterator[_Piece]:
 
 
 def _weight(item: Item) -> int:
-    """Return the characters of a record, about."""
+    """The characters of a record, about."""
     if isinstance(item, conversation.Sequence):
         return sum(len(turn.prompt) + len(turn.response or "") for turn in item.conversation)
     if isinstance(item, BadRecord):
@@ -230,11 +220,9 @@ def _weight(item: Item) -> int:
 
 
 def chosen_places(places: Sequence[Sequence[int]], drawn: Sequence[int]) -> dict[int, frozenset[int]]:
-    """Return the places that a sample has of each part, by number of the part; parts without any are left out.
+    """The places that a sample has of each part, by number of the part; parts without any are left out.
 
-    Args:
-        places: places of each part that can be drawn.
-        drawn: which of all these are, counted from 0 over all parts, sorted.
+    `places` are those of each part that can be drawn; `drawn` says which, counted from 0 over all parts, sorted.
 
     >>> chosen_places([range(3), [5, 7]], [2, 3])
     {0: frozenset({2}), 1: frozenset({5})}
@@ -250,7 +238,7 @@ def chosen_places(places: Sequence[Sequence[int]], drawn: Sequence[int]) -> dict
 
 
 def draw(total: int, sample: int, seed: int) -> list[int]:
-    """Return which records a sample has, sorted; all where there are no more.
+    """Which records a sample has, sorted; all where there are no more.
 
     >>> draw(10, 3, seed=1) == draw(10, 3, seed=1), len(draw(2, 3, seed=1))
     (True, 2)

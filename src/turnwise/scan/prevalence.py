@@ -32,7 +32,7 @@ class Prevalence:
             where the false-positive rate is not known.
         estimate: share of attacks, corrected for recall and false positives; None where it can't be told.
         rates: recall and false-positive rate, and where they come from.
-        missing: why something can't be told, and what to do; empty where all is.
+        missing: why something can't be told, and what to do; empty where nothing is missing.
         cautions: what a reader must know, a sentence each.
     """
 
@@ -66,7 +66,7 @@ class Prevalence:
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return it as rows of a table: what, and its value with its interval."""
+        """Return it as rows of a table: the name of each number, and its value with its interval."""
         rows = [("flagged", str(self.flagged))]
         if self.by_chance is not None:
             digits = 0 if self.by_chance[0] >= 10 else 1
@@ -91,9 +91,9 @@ def summarise(findings: Findings, rates: DetectorRates | None = None) -> Prevale
     the false-positive rate (`turnwise.study.stats.prevalence`).
 
     Args:
-        findings: of the scan; of one that is not complete, the parts that are done count.
-        rates: how often the detector is right (`turnwise.scan.rates.read_rates`); what ships for the observer's
-            operating points by default.
+        findings: of the scan; where it is not complete, the parts that are done count.
+        rates: how often the detector is right (`turnwise.scan.rates.read_rates`); by default what ships for the
+            observer's operating points.
     """
     manifest = findings.manifest
     known = shipped_rates(manifest) if rates is None else rates
@@ -118,7 +118,7 @@ def summarise(findings: Findings, rates: DetectorRates | None = None) -> Prevale
 
 
 def _of_scan(manifest: Manifest) -> list[str]:
-    """Return what of a scan itself keeps its flags from standing for all conversations."""
+    """What of a scan itself keeps its flags from standing for all conversations."""
     totals, found = manifest.totals, []
     if not manifest.complete:
         found.append("the scan is not complete: this is what the parts say that are done")
@@ -132,7 +132,7 @@ def _of_scan(manifest: Manifest) -> list[str]:
 
 
 def interval_to_dict(found: Interval) -> dict[str, Any]:
-    """Return a share with its interval as plain values; what is not a number is None."""
+    """Return a share with its interval as plain values; a value that is not a number becomes None."""
     return {
         "value": found.value if math.isfinite(found.value) else None,
         "ci": [found.low, found.high],

@@ -70,8 +70,8 @@ class DetectorRates:
 def shipped_rates(manifest: Manifest) -> DetectorRates:
     """Return what was measured of a scan's detector at the operating point of a shipped observer.
 
-    Recall on attacks that a model wrote and false positives on ordinary chats, none of them trained on, prompts
-    judged with all that was said before them.
+    Recall is on attacks that a model wrote, false positives are on ordinary chats. None of them was trained on,
+    and prompts were judged with all that was said before them.
 
     Args:
         manifest: of the scan.

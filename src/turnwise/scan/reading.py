@@ -1,4 +1,4 @@
-"""Reading a part: from its content to conversations, each with its row, and what can't be read."""
+"""Reads a part: from its content to conversations, each with its row, and what can't be read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ from turnwise.scan.parts import ByteRange, LineBytes, Part, Records
 
 
 def read_part(part: Part, reading: Reading) -> Iterator[tuple[int, int, Sequence | BadRecord]]:
-    """Yield place in the part, row, and conversation of each record that is wanted, in order.
-
-    Args:
-        part: the part.
-        reading: how its file is read.
-    """
+    """Yield place in the part, row, and conversation of each record that is wanted, in order."""
     path = reading.files[part.input]
     if isinstance(part.content, Records) and not any(isinstance(one, ParsedRecord) for one in part.content.items):
         for place, item in enumerate(part.content.items):
@@ -50,7 +45,7 @@ def _row(item: object, otherwise: int) -> int:
 
 
 def _build(loader: Any, record: ParsedRecord, path: str, options: LoadOptions) -> Sequence | BadRecord:
-    """Return the sequence of a record; what a loader raises concerns that record alone."""
+    """The sequence of a record; what a loader raises concerns that record alone."""
     assert isinstance(loader, RecordLoader)
     try:
         return next(loader.numbered((record,), path, options))[1]
@@ -115,11 +110,5 @@ def _parquet(path: str, first: int, rows: int) -> Iterator[ParsedRecord | BadRec
 
 
 def unreadable(first: int, last: int, error: Exception) -> BadRecord:
-    """Return what is said of rows that can't be read, while those after them may be.
-
-    Args:
-        first: number of the first of them.
-        last: number of the last.
-        error: why.
-    """
+    """What is said of rows that can't be read, while those after them may be."""
     return BadRecord(first, f"rows {first} to {last} can't be read: {error}")

@@ -26,9 +26,6 @@ def alone(folder: Location) -> Iterator[None]:
     """Keep other scans out of a local folder; the system lets go of the lock when this process ends.
 
     A folder behind a URL can't be locked: who writes one scan from two machines has only the later findings.
-
-    Raises:
-        FindingsError: another scan writes there.
     """
     if folder.is_url:
         yield
@@ -50,15 +47,9 @@ def alone(folder: Location) -> Iterator[None]:
 
 
 def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
-    """Return the manifest of findings that this scan goes on with; None where there are none yet.
+    """The manifest of findings that this scan goes on with; None where there are none yet.
 
-    Args:
-        folder: the folder of findings.
-        wanted: the manifest of this scan, without parts.
-
-    Raises:
-        FindingsError: the findings are of another scan, and the message says what differs; or the folder holds
-            something else.
+    FindingsError where the folder holds something else, or findings of another scan; it says what differs.
     """
     place = folder / MANIFEST
     if not place.exists():
@@ -81,7 +72,7 @@ def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
 
 
 def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return what differs, a text each, a dozen at most."""
+    """What differs, a text each, a dozen at most."""
     texts: list[str] = []
     for name in wanted:
         if name in _NOT_COMPARED or found.get(name) == wanted[name]:
@@ -111,13 +102,10 @@ def _shown(value: Any) -> str:
 
 
 def done_parts(findings: Findings) -> dict[int, PartEntry]:
-    """Return the parts that are done, by number: those of the manifest, and those that it does not know of yet.
+    """The parts that are done, by number: those of the manifest, and those that it does not know of yet.
 
     What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
     is its last, and says what belongs to it. Parts whose files are gone or cut short are left out.
-
-    Args:
-        findings: findings of this scan.
     """
     folder = findings.folder
     known = {part.number: part for part in findings.manifest.parts}

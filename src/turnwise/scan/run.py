@@ -1,4 +1,4 @@
-"""A scan from inputs to findings: go on where it stopped, hand parts to an engine, keep the manifest, sum up."""
+"""Runs a scan from inputs to findings: goes on where it stopped, hands parts to an engine, keeps the manifest."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Progress:
 
     Args:
         bytes: bytes of the inputs that are done.
-        total: all of their bytes that are to be read.
-        counts: what the parts that are done came to, with those of earlier runs.
-        before: those of them that earlier runs had done.
+        total: all bytes of the inputs that are to be read.
+        counts: what the parts that are done came to, including those of earlier runs.
+        before: those of the `bytes` that earlier runs had done.
         here: conversations of this run alone.
         seconds: seconds since this run began.
     """
@@ -62,7 +62,7 @@ class ScanResult:
         findings: the findings; `turnwise.findings.Findings.files` names their files.
         repeated: parts that were done in this run.
         resumed: parts that an earlier run had done.
-        seconds: seconds that this run took.
+        seconds: how long this run took.
         cost_usd: what this run cost, in US dollars.
     """
 
@@ -114,12 +114,7 @@ def run_scan(
 
 
 class _Keeper:
-    """Keeps the manifest of a scan, and writes it now and then.
-
-    Args:
-        folder: the folder of findings.
-        manifest: the manifest so far.
-    """
+    """Keeps the manifest of a scan, and writes it now and then."""
 
     def __init__(self, folder: Location, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -128,7 +123,6 @@ class _Keeper:
         self._not_before = 0.0
 
     def write(self, *, complete: bool = False) -> Manifest:
-        """Write the manifest, and return it."""
         began = time.monotonic()
         self.manifest = self.manifest.with_parts(self.done, complete=complete)
         (self._folder / MANIFEST).write(self.manifest.to_json())
@@ -137,7 +131,7 @@ class _Keeper:
         return self.manifest
 
     def add(self, entry: PartEntry) -> None:
-        """Take a part in that is done; the manifest is written where it is time."""
+        """Add a part that is done; the manifest is written where it is time."""
         self.done[entry.number] = entry
         if time.monotonic() >= self._not_before:
             self.write()
@@ -146,11 +140,7 @@ class _Keeper:
 class _Runner:
     """Leads parts to the engine and what comes of them to the manifest.
 
-    Args:
-        keeper: keeps the manifest.
-        total: bytes of the inputs.
-        progress: told after each part.
-        began: when this run began, in seconds of the monotonic clock.
+    `began` is when this run began, in seconds of the monotonic clock.
     """
 
     def __init__(
@@ -179,7 +169,6 @@ class _Runner:
                 yield part
 
     def take(self, done: Done) -> None:
-        """Take in what came of a part."""
         self._keeper.add(done.entry)
         self._counts += done.entry.counts
         self._bytes += done.size
@@ -224,7 +213,8 @@ def scan(
     The same call goes on where an earlier one stopped. Equal calls give equal bytes, whatever the engine.
 
     Args:
-        inputs: paths, patterns, folders or URLs; see `turnwise.scan.inputs.find_inputs`.
+        inputs: paths, patterns, folders or URLs, such as ``logs/*.parquet``, ``chats.jsonl.gz``, ``logs/`` or
+            ``s3://bucket/chats/*.parquet``. A folder stands for the data files in it.
         out: folder or URL of the findings; empty, new, or with findings of the same scan.
         observer: specification of the observer, or an observer.
         settings: settings of the observer, where it is given by its specification.
@@ -241,17 +231,17 @@ def scan(
         source: name of the data set, in place of the format's or the file's own.
         encoding: how text files are encoded; UTF-8 by default.
         where: only conversations for which this holds, such as ``'turns >= 3 and metadata.model = "x"'``.
-        sample: only so many conversations, drawn at random; of those for which the condition holds, where there
-            is one. Lines that can't be read may be among the drawn.
+        sample: only so many conversations, drawn at random from those for which `where` holds. Without `where`,
+            records that can't be read may be among them.
         seed: of the draw.
-        part_rows: records of a part, 1 to 2^24 - 1; 2,000, or fewer where the inputs are small, by default.
+        part_rows: records of a part, 1 to 2^24 - 1; 2,000 by default, or fewer where the inputs are small.
         texts: whether the texts are kept in the findings.
         threads: conversations at a time, for an observer that waits for answers.
         engine: how parts get to workers; inline by default.
         progress: called after each part.
 
     Raises:
-        UsageError: a request that can't be.
+        UsageError: a request that makes no sense.
         LocationError: a place that can't be reached, read or written.
         DatasetError: none of the inputs can be read.
         FindingsError: the folder has something else, or findings of another scan.

@@ -1,4 +1,4 @@
-"""Scoring the conversations of a part: scores in columns, and what the detector makes of them."""
+"""Scores the conversations of a part: scores in columns, and what the detector makes of them."""
 
 from __future__ import annotations
 
@@ -24,20 +24,12 @@ if TYPE_CHECKING:
 class Scored:
     """What came of some conversations, in columns.
 
-    Args:
-        conversation: which conversation a score is of, from 0, in ascending order; shape (scores,).
-        turn: number of its turn; likewise.
-        side: 0 for the prompt, 1 for the response; likewise.
-        principle: index of its principle; likewise.
-        scores: T, I and F; shape (scores, 3).
-        chars: characters of the text that was scored; shape (scores,).
-        detector_score: the detector's score after that turn; likewise.
-        scored: whether a conversation has a score; shape (conversations,).
-        fired: whether the detector fired at it; likewise.
-        flag_turn: the first turn at which it did, 0 for none; likewise.
-        peak: the highest score of the detector, not a number where nothing was scored; likewise.
-        failures: conversation, number of the turn, and what could not be scored.
-        unread: likewise what was not read.
+    Columns up to `detector_score`, the detector's score after that turn, have a row for each score, in ascending
+    order of conversations: `conversation` and `principle` are indexes, `side` is 0 for the prompt and 1 for the
+    response, `scores` are T, I and F, with shape (scores, 3), and `chars` the characters of the text. The others
+    have a row for each conversation: `flag_turn` is the first turn at which the detector fired, 0 for none, and
+    `peak` its highest score, not a number where nothing was scored. `failures` and `unread` have the index of the
+    conversation, the number of the turn, and what happened.
     """
 
     conversation: NDArray[np.int32]
@@ -58,13 +50,7 @@ class Scored:
 class Scorer:
     """Scores conversations and runs a detector over them; one a worker.
 
-    Args:
-        observer: what scores.
-        context: what it may see.
-        principles: what turns are judged against, in the order of their index.
-        sides: halves of a turn that are scored.
-        detector: what judges the scores.
-        threads: conversations at a time, for an observer that waits.
+    `threads` are conversations at a time, for an observer that waits.
     """
 
     def __init__(
@@ -89,14 +75,7 @@ class Scorer:
         return float(getattr(self._observer, "spent_usd", 0.0))
 
     def score(self, conversations: Sequence[Conversation]) -> Scored:
-        """Score conversations, every turn of each.
-
-        Args:
-            conversations: at most those of a part.
-
-        Raises:
-            ObserverError: the observer can't go on at all.
-        """
+        """Score every turn of some conversations; ObserverError where the observer can't go on."""
         # The texts alone: what a data set says about a turn may give the answer away.
         turns = [
             [Turn(turn.number, turn.prompt, turn.response) for turn in one.conversation] for one in conversations
@@ -168,7 +147,7 @@ class Scorer:
         principle_of: list[int],
         values: list[list[float]],
     ) -> list[TurnScores]:
-        """Return the scores of one conversation turn by turn; turns are numbered from 1 without gaps."""
+        """The scores of one conversation turn by turn; turns are numbered from 1 without gaps."""
         prompts: list[dict[str, Score]] = [{} for _ in turns]
         responses: list[dict[str, Score]] = [{} for _ in turns]
         sides = prompts, responses

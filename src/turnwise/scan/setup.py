@@ -1,4 +1,4 @@
-"""Setting a scan up: what is read, by what it is scored, and what its manifest says, before anything runs."""
+"""Sets a scan up: what is read, by what it is scored, and what its manifest says, before anything runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Scan:
     Args:
         work: what each worker is made of.
         manifest: the manifest without parts.
-        sample: records that are drawn; None for all.
+        sample: how many records are drawn; None for all.
         seed: of the draw.
         detector: the detector with its threshold.
     """
@@ -62,7 +62,7 @@ class Scan:
     detector: NamedDetector = field(repr=False)
 
     def parts(self) -> tuple[Iterator[Part], int]:
-        """Return the parts that there are, a generator, and the bytes of input that they stand for.
+        """Return a generator of the parts that there are, and the bytes of input that they stand for.
 
         For a sample all inputs are gone through once before, so that each record is as likely as any other.
         """
@@ -85,7 +85,7 @@ class Scan:
         return parts, sum(sizes[number] for number in chosen)
 
     def _drawable(self, part: Part) -> Sequence[int]:
-        """Return the places of a part that a sample may draw: those for which the condition holds, if any."""
+        """The places of a part that a sample may draw: those for which the condition holds, if there is one."""
         if self.work.where is None:
             return range(part.rows)
         condition = parse_where(self.work.where)
@@ -197,7 +197,7 @@ def set_up(
 def _described(
     observer: str | Observer, settings: Mapping[str, Any], priced_only: bool
 ) -> tuple[ObserverInfo, Mapping[str, object]]:
-    """Return what is known of an observer, and its settings; it is built for that, and let go of again."""
+    """What is known of an observer, and its settings; it is built for that, and let go of again."""
     if isinstance(observer, str):
         known = describe_observer(observer)
         if priced_only and known.costs:
@@ -227,7 +227,7 @@ def _finite(value: float) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return parameters as JSON values; a threshold that is infinite is the text "inf", which detectors read."""
+    """Parameters as JSON values; a threshold that is infinite becomes the text "inf", which detectors read."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -33,19 +33,9 @@ from turnwise.store.where import Where, parse_where
 class ScanWork:
     """All that a worker must know. Picklable, and light: `open` loads observer and detector.
 
-    Args:
-        reading: how inputs are read.
-        folder: where findings go.
-        observer: specification of the observer, or an observer that travels as it is.
-        settings: settings of the observer.
-        context: what it may see.
-        principles: what turns are judged against.
-        sides: halves of a turn that are scored.
-        detector: the detector with its threshold, pickled.
-        where: condition on conversations; None for all.
-        texts: whether texts are kept.
-        threads: conversations at a time, for an observer that waits.
-        allowance: what workers of an observer that is paid for share; None where there is nothing to share.
+    `observer` is a specification, or an observer that travels as it is. `detector` is the one with its threshold,
+    pickled. `threads` are conversations at a time, for an observer that waits. `allowance` is what the workers of
+    an observer that is paid for share; None where there is nothing to share.
     """
 
     reading: Reading
@@ -69,15 +59,11 @@ class ScanWork:
         return Limits(self.settings.get("budget_usd"), self.settings.get("requests_per_minute"))
 
     def with_allowance(self, allowance: Any) -> ScanWork:
-        """Return the same work whose workers share an allowance."""
+        """The same work, whose workers share an allowance."""
         return replace(self, allowance=allowance)
 
     def open(self) -> ScanWorker:
-        """Return a worker of this process.
-
-        Raises:
-            TurnwiseError: observer or detector can't be built here.
-        """
+        """A worker of this process."""
         observer: Any = self.observer
         if isinstance(observer, str):
             observer = build_observer(observer, **self.settings)
@@ -93,12 +79,7 @@ class ScanWork:
 
 
 class ScanWorker:
-    """Reads, scores and writes parts, one after the other.
-
-    Args:
-        work: what is to be done.
-        scorer: scores conversations.
-    """
+    """Reads, scores and writes parts, one after the other."""
 
     def __init__(self, work: ScanWork, scorer: Scorer) -> None:
         self._work = work
@@ -165,11 +146,7 @@ class ScanWorker:
 
 
 class _Taken:
-    """What was read of a part.
-
-    Args:
-        file: the input file.
-    """
+    """What was read of a part."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -183,7 +160,6 @@ class _Taken:
         self.left_out = 0
 
     def take(self, place: int, row: int, item: Sequence | BadRecord, where: Where | None) -> None:
-        """Take one record in."""
         self.seen += 1
         if isinstance(item, BadRecord):
             self.letters.append(DeadLetter(self.file, row, item.reason))
@@ -207,7 +183,7 @@ class _Taken:
 
 
 def facts(sequence: Sequence) -> dict[str, Any]:
-    """Return what a condition may ask of a conversation that was just read."""
+    """What a condition may ask of a conversation that was just read."""
     turns = list(sequence.conversation)
     return {
         "id": sequence.sequence_id,

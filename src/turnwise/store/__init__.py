@@ -1,4 +1,4 @@
-"""The record: what was imported, scored and failed, durable and with its provenance."""
+"""The store: what was imported, scored and failed, kept durably together with where it came from."""
 
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location

@@ -1,4 +1,4 @@
-"""The part of a store that holds what a guard was asked and said."""
+"""The audit of a guard in a store: what it was asked and what it said."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ Seal = Callable[[Mapping[str, Any] | None], Sequence[Mapping[str, Any]]]
 
 
 class AuditLog:
-    """The events of an audit: appended, and never changed but for texts that are erased.
-
-    Args:
-        database: where they are.
-    """
+    """The events of a guard's audit: appended, and never changed except for texts that are erased."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -30,10 +26,10 @@ class AuditLog:
         """Append records in one transaction; they are durable when this returns.
 
         Args:
-            records: JSON values with ``time`` (ISO 8601, with its zone) and ``kind``; where there are
-                ``conversation_id``, ``session_id`` and ``blocked``, they can be asked for.
-            seal: gives what is appended in place of them, from the record before, while nobody else appends. It
-                may be called again.
+            records: JSON values with ``time`` (ISO 8601, with its zone) and ``kind``. Where they have
+                ``conversation_id``, ``session_id`` or ``blocked``, they can be asked for by it.
+            seal: is given the last record there is, while nobody else can append, and returns what is appended
+                instead of `records`. It may be called again.
 
         Raises:
             StoreError: they can't be written; none of them is.
@@ -48,8 +44,8 @@ class AuditLog:
         """Replace records and append others that say so, in one transaction; leave nothing of the old ones.
 
         Args:
-            change: gives what stands in place of a record; None where it stays.
-            seal: gives what is appended, as for `append`, where a record was replaced.
+            change: returns what replaces a record; None where it stays.
+            seal: returns what is appended, as for `append`, if a record was replaced.
 
         Returns:
             How many records were replaced, and where something of the old ones may still be.
@@ -61,7 +57,7 @@ class AuditLog:
         return count, self._db.scrub(schema.audit_events) if count else ()
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield all records, oldest first, each with its row."""
+        """Yield all records, oldest first, each with its row number."""
         row = 0
         while page := self._db.read(_page_after(row)):
             yield from ((found["id"], found["record"]) for found in page)
@@ -95,7 +91,7 @@ class AuditLog:
         return count
 
     def after(self, row: int, most: int = PAGE) -> list[tuple[int, dict[str, Any]]]:
-        """Return the records that came after a row, oldest first, each with its row; the latest so many.
+        """Return the records after a row, oldest first, each with its row number; of many, the latest.
 
         Args:
             row: number of the last row that is known; 0 for none.
@@ -113,7 +109,7 @@ class AuditLog:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Yield records, the latest first; those of a kind without a conversation are always among them.
+        """Yield records, the latest first. Those of a kind without a conversation are always among them.
 
         Args:
             conversation_ids: only of these conversations; all where it is empty.

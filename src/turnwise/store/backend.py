@@ -1,4 +1,4 @@
-"""What a store asks of the database that holds it, and which database a location names."""
+"""What a store needs from the database that holds it, and which database a location names."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _FORMS = "give a file, sqlite:///file or postgresql://user@host/database"
 
 
 class RunLocks(Protocol):
-    """Locks on runs: shared by the stores that write a run, alone for who renames or deletes it."""
+    """Locks on runs: shared by the stores that write a run, exclusive for the one that renames or deletes it."""
 
     def lost(self) -> bool:
-        """Return whether locks were had and are gone; then none is left."""
+        """Whether locks were held and are gone; then none is left."""
 
     def share(self, run: int) -> None:
-        """Keep others from having a run alone, until it is released; StoreLockedError where somebody has it."""
+        """Keep others from having a run alone, until `release`; StoreLockedError where somebody has it."""
 
     def release(self, run: int) -> None:
         """Let others have a run alone again."""
 
     def alone(self, run: int, name: str) -> AbstractContextManager[None]:
-        """Have a run alone while the block runs; StoreLockedError where another store writes it."""
+        """Have a run alone during the block; StoreLockedError where another store writes it."""
 
     def close(self) -> None:
         """Let go of every lock."""
@@ -40,14 +40,9 @@ class RunLocks(Protocol):
 class Backend(Protocol):
     """A database that holds a record. Transactions begin as their connection's execution options say.
 
-    ``writes``: nobody else writes until it ends; ``"batch"`` where `was_committed` is to know of it. ``snapshot``:
-    all statements see the same state.
-
-    Attributes:
-        where: the location as messages name it, without a password.
-        busy_seconds: how long to wait for others.
-        reading: execution options of a connection for one query.
-        standalone: execution options of a connection on which every statement stands alone.
+    ``writes``: nobody else writes until it ends; ``"batch"`` where `was_committed` has to know of it.
+    ``snapshot``: all statements see the same state. `reading` are the options for a single query, `standalone`
+    those with which every statement stands alone. `where` is the location for messages, without a password.
     """
 
     where: str
@@ -61,36 +56,32 @@ class Backend(Protocol):
 
     @property
     def translated(self) -> Callable[[], AbstractContextManager[None]]:
-        """What turns what the database raises inside a block into an error that says what to do."""
+        """Makes a context that turns what the database raises into errors that say what to do."""
 
     def check(self, create: bool) -> None:
-        """Refuse what can hold no record, and one that is not there unless it may be made; StoreError where so."""
+        """Refuse what can't hold a record, and a missing one unless it may be made; raises StoreError."""
 
     def refuse_foreign(self, connection: Connection) -> None:
-        """Refuse a record with what acts on its tables or stands in their place; StoreError where so."""
+        """Refuse a record with what acts on its tables or stands in their place; raises StoreError."""
 
     def made(self, connection: Connection) -> None:
-        """Add to the tables of a record, in the transaction that makes them, what this database needs besides."""
+        """Add what this database needs besides the tables, in the transaction that makes them."""
 
     def was_committed(self) -> bool:
-        """Return whether the last ``"batch"`` is in the record, where the reply to its commit was lost."""
+        """Whether the last ``"batch"`` is in the record, where the reply to its commit was lost."""
 
     def run_locks(self) -> RunLocks:
-        """Return locks on runs of the record."""
+        """New locks on runs of the record."""
 
     def close(self) -> None:
         """Let go of all connections."""
 
     def discard(self) -> None:
-        """Remove what was made here and holds nothing, where that leaves a file behind; once it is closed."""
+        """Once closed, remove a file that was made here and holds nothing."""
 
 
 class Patience:
-    """Waits a little longer each time, and not for ever.
-
-    Args:
-        seconds: how long in all.
-    """
+    """Waits a little longer each time, for `seconds` in all."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
@@ -106,7 +97,7 @@ class Patience:
 
 
 def shown_location(location: str) -> str:
-    """Return the location of a store as it may be printed: of a URL neither the password nor the settings.
+    """Return the location of a store as it may be printed: a URL without its password and settings.
 
     >>> shown_location("postgresql://me:secret@server/work?sslpassword=secret"), shown_location("work.db")
     ('postgresql://me@server/work', 'work.db')
@@ -120,22 +111,14 @@ def shown_location(location: str) -> str:
 
 
 def shown_url(url: URL) -> str:
-    """Return a URL as it may be printed: without password, driver and settings, which may hold a password too."""
+    """A URL as it may be printed: without password, driver and settings, which may hold a password too."""
     host = (url.host or "").rpartition("@")[2] or None
     bare = URL.create(url.get_backend_name(), url.username, None, host, url.port, url.database)
     return bare.render_as_string()
 
 
 def backend_of(location: str, busy_seconds: float) -> Backend:
-    """Return the database that a location names: a file, ``sqlite:///file`` or ``postgresql://...``.
-
-    Args:
-        location: what it is called.
-        busy_seconds: how long to wait for others.
-
-    Raises:
-        UsageError: it names no database that can hold a record, or psycopg is not installed.
-    """
+    """The database that a location names; UsageError where it can't hold a record, or psycopg is not installed."""
     from turnwise.store.sqlite import SqliteFile, check_name, path_of_url
 
     check_name(location)

@@ -26,12 +26,7 @@ _HEAD = 20
 
 
 def rows(record: Connection, query: Select[Any]) -> Generator[tuple[Any, ...], None, None]:
-    """Yield the rows of a query.
-
-    Args:
-        record: in a transaction.
-        query: the query; of SQLite its values come as they are stored, times and JSON as text.
-    """
+    """Yield the rows of a query. In SQLite values come as they are stored, times and JSON as text."""
     if record.dialect.name != "sqlite":
         yield from map(tuple, record.execute(query))
         return
@@ -43,18 +38,10 @@ def rows(record: Connection, query: Select[Any]) -> Generator[tuple[Any, ...], N
 def numbers(
     record: Connection, query: Select[Any], key: ColumnElement[int], after: int, last: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the rows of a query whose columns are numbers, none of them missing, a million at a time at most.
+    """Yield the rows of a query whose columns are numbers, none of them missing, at most a million at a time.
 
-    Args:
-        record: in a transaction.
-        query: the query.
-        key: the row number of the table that it is about.
-        after: only rows above this number.
-        last: only rows up to this number.
-
-    Raises:
-        ValueError: a value is missing.
-        TypeError: a value is missing or no number.
+    Only rows whose `key` is above `after` and up to `last`, which in SQLite has to be the last there is. Raises
+    ValueError or TypeError where a value is missing or no number.
     """
     if record.dialect.name == "sqlite":
         yield from _from_sqlite(record, query.where(key > after))
@@ -74,7 +61,7 @@ def _from_sqlite(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.
 
 
 def _from_postgresql(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.float64]]:
-    """Yield what a query finds, whole: each column comes as an array of PostgreSQL, which numpy can read."""
+    """Yield the whole result: each column comes as an array of PostgreSQL, which numpy can read."""
     import numpy as np
 
     element = np.dtype([("bytes", ">i4"), ("value", ">f8")])

@@ -1,4 +1,4 @@
-"""What the columns of the record hold: how it is written, and what is refused where it is read.
+"""The types of the record's columns: how values are written, and what is refused where they are read.
 
 Whatever is read through SQLAlchemy is checked here; `turnwise.store.damage` says where a bad value is.
 """
@@ -19,11 +19,9 @@ from turnwise.visible import shown
 
 
 class UnreadableValueError(ValueError):
-    """A stored value that can't be what its column holds: the file was changed by something else than turnwise.
+    """A stored value that its column can't hold: something else than turnwise changed the file.
 
-    Args:
-        value: the value.
-        kind: what it should be, with its article.
+    `kind` says what it should be, with its article.
     """
 
     def __init__(self, value: object, kind: str) -> None:
@@ -31,13 +29,13 @@ class UnreadableValueError(ValueError):
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware time, kept as ISO 8601 text in UTC; sorts as text as it does as time."""
+    """An aware time, kept as ISO 8601 text in UTC, which sorts as text as it does as time."""
 
     impl = String(32)
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Keep it as PostgreSQL's own time where that holds the record, so that analysts can reckon with it."""
+        """Use PostgreSQL's own type of time there, so that analysts can calculate with it."""
         return dialect.type_descriptor(self.impl if dialect.name == "sqlite" else DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
@@ -50,22 +48,14 @@ class UtcTime(TypeDecorator[datetime]):
         return in_utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else in_utc
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Read a time.
-
-        Raises:
-            UnreadableValueError: it is none, or has no zone.
-        """
+        """Read a time; UnreadableValueError where it is none, or has no zone."""
         if value is None:
             return None
         return value.astimezone(UTC) if isinstance(value, datetime) else read_time(value)
 
 
 def read_time(text: str) -> datetime:
-    """Return the aware time of a text.
-
-    Raises:
-        UnreadableValueError: it is none, or has no zone.
-    """
+    """The aware time that a text says; UnreadableValueError where it is none, or has no zone."""
     try:
         time = datetime.fromisoformat(text)
     except (ValueError, TypeError):
@@ -88,34 +78,28 @@ class _PostgresqlText(TypeDecorator[str]):
         super().__init__(collation="C")
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Write a text."""
         if value is None or ("\0" not in value and "␀" not in value):
             return value
         return value.replace("␀", "␀␀").replace("\0", "␀0")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Read a text."""
         if value is None or "␀" not in value:
             return value
         return "␀".join(part.replace("␀0", "\0") for part in value.split("␀␀"))
 
 
 def text_type(length: int | None = None) -> TypeEngine[str]:
-    """Return the type of a text; SQLite is told a length and does not mind a longer one."""
+    """The type of a text; SQLite is told a length and does not mind a longer one."""
     return (String(length) if length else Text()).with_variant(_PostgresqlText(), "postgresql")
 
 
 def count_type() -> TypeEngine[int]:
-    """Return the type of whole numbers without a limit that is met: 64 bits."""
+    """The type of whole numbers that never meet a limit: 64 bits."""
     return Integer().with_variant(BigInteger(), "postgresql")
 
 
 def read_stored_json(text: str) -> Any:
-    """Return the value of a column of JSON.
-
-    Raises:
-        UnreadableValueError: it is no JSON.
-    """
+    """The value in a column of JSON; UnreadableValueError where it is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -123,7 +107,7 @@ def read_stored_json(text: str) -> Any:
 
 
 class Checked(TypeDecorator[Any]):
-    """Values of which not all can be; `optional` says whether there may be none."""
+    """A type of which not every value is allowed; `optional` says whether null is."""
 
     impl: Any = Integer
     what: str
@@ -134,16 +118,16 @@ class Checked(TypeDecorator[Any]):
         self.optional = optional
 
     def fits(self) -> Callable[[Any], bool]:
-        """Return a function that says whether a value can be."""
+        """A function that tells whether a value, which is not null, is allowed."""
         raise NotImplementedError
 
     def check(self, value: Any) -> None:
-        """Raise UnreadableValueError where a value can't be."""
+        """Raise UnreadableValueError where a value is not allowed."""
         if not (self.optional if value is None else self.fits()(value)):
             raise UnreadableValueError(value, self.what)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """Return a function that reads a value, and raises UnreadableValueError where it can't be."""
+        """A function that reads a value, and raises UnreadableValueError where it is not allowed."""
         optional, fits = self.optional, self.fits()
 
         def read(value: Any) -> Any:
@@ -155,7 +139,7 @@ class Checked(TypeDecorator[Any]):
 
 
 class Share(Checked):
-    """T, I or F; a number from 0 to `most`."""
+    """A number from 0 to `most`: T, I or F, or an amount without an upper limit."""
 
     impl: Any = Float
     cache_ok = True
@@ -166,7 +150,7 @@ class Share(Checked):
         self.what = "a number in [0, 1]" if most == 1 else "a number from 0"
 
     def fits(self) -> Callable[[Any], bool]:
-        """Return a function that says whether it is such a number."""
+        """See `Checked.fits`."""
         most = self.most
         return lambda value: type(value) in (float, int) and 0 <= value <= most
 
@@ -182,13 +166,13 @@ class Whole(Checked):
         self.what = f"a whole number from {least}"
 
     def fits(self) -> Callable[[Any], bool]:
-        """Return a function that says whether it is such a number."""
+        """See `Checked.fits`."""
         least = self.least
         return lambda value: type(value) is int and value >= least
 
 
 class Word(Checked):
-    """One of the words of `words`, which have `length` characters at most."""
+    """One of `words`, which have `length` characters at most."""
 
     impl: Any = Text
     cache_ok = True
@@ -201,10 +185,10 @@ class Word(Checked):
         self.what = f"one of {', '.join(words)}"
 
     def fits(self) -> Callable[[Any], bool]:
-        """Return a function that says whether it is one of them."""
+        """See `Checked.fits`."""
         return tuple(map(str, self.words)).__contains__
 
 
 def amount_type() -> TypeEngine[float]:
-    """Return the type of seconds or dollars, where they are known."""
+    """The type of seconds or dollars, null where they are not known."""
     return Share(inf, optional=True)

@@ -1,4 +1,4 @@
-"""Values and rows that can't be what they should: which they are, where they are, and what to do."""
+"""Values and rows that are damaged: which they are, where they are, and what to do."""
 
 from __future__ import annotations
 
@@ -47,14 +47,9 @@ _SHOWN = 200
 
 @contextmanager
 def intact(where: str, what: str) -> Iterator[None]:
-    """Turn what is raised where rows do not fit together inside the block into an error that names them.
+    """Turn what rows that don't fit together raise inside the block into StoreCorruptError.
 
-    Args:
-        where: the store, as messages name it.
-        what: what the rows are about, such as ``"sequence 'a'"``.
-
-    Raises:
-        StoreCorruptError: a value is missing, or can't be.
+    `what` names the rows in the message, such as ``"sequence 'a'"``.
     """
     try:
         yield
@@ -66,16 +61,7 @@ def intact(where: str, what: str) -> Iterator[None]:
 
 
 def read_all(connection: Connection, query: Select[Any], where: str) -> list[RowMapping]:
-    """Return all rows of a query.
-
-    Args:
-        connection: in a transaction.
-        query: the query.
-        where: the store, as messages name it.
-
-    Raises:
-        StoreCorruptError: a value can't be what its column holds; the message says where it is.
-    """
+    """All rows of a query; StoreCorruptError, with the place, where a value can't be what its column holds."""
     try:
         return list(connection.execute(query).mappings())
     except (UnreadableValueError, OperationalError, DataError) as error:
@@ -88,7 +74,7 @@ def read_all(connection: Connection, query: Select[Any], where: str) -> list[Row
 
 
 def _unreadable(connection: Connection, query: Select[Any]) -> str | None:
-    """Return where the first value is that a query can't read, and what it is."""
+    """Where the first value is that a query can't read, and what it is."""
     columns = list(query.selected_columns)
     for row in _as_stored(connection, query):
         for column, value in zip(columns, row, strict=True):
@@ -117,7 +103,7 @@ def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[
 
 
 def _plain(column: Any) -> Any:
-    """Return a column of PostgreSQL as it can be read, whatever it holds."""
+    """A column of PostgreSQL in a form that can be read whatever it holds."""
     if isinstance(column.type, Checked):
         return type_coerce(column, column.type.impl)
     return cast(column, Text) if isinstance(column.type, UtcTime | JSON) else column
@@ -153,17 +139,10 @@ def _place(connection: Connection, columns: Sequence[Any], column: Any, row: Seq
 
 
 def check_places(connection: Connection, where: str, table: Table, *conditions: ColumnElement[bool]) -> None:
-    """Refuse rows of scores or failures that are about nothing, or that can't be.
+    """Refuse rows of evaluations, failures or scores of people that are about nothing, or that can't be.
 
-    Args:
-        connection: in a transaction.
-        where: the store, as messages name it.
-        table: evaluations, failures or scores of people.
-        conditions: what else holds for the rows that count.
-
-    Raises:
-        StoreCorruptError: the turn of a row is not there, its provenance is of another run or principle, T, I or F
-            is no number in [0, 1], or there are two rows of one key; the message names the first such row.
+    That is: the turn of a row is not there, its provenance is of another run or principle, T, I or F is no number
+    in [0, 1], or there are two evaluations of one key. `conditions` say which rows count.
     """
     turns, origins = schema.turns.c, schema.provenances.c
     query = select(table).outerjoin(
@@ -192,16 +171,7 @@ def check_places(connection: Connection, where: str, table: Table, *conditions: 
 
 
 def check_numbers(connection: Connection, where: str, after: int = 0) -> None:
-    """Refuse sequences whose turns are not there, or not numbered from 1.
-
-    Args:
-        connection: in a transaction.
-        where: the store, as messages name it.
-        after: only sequences above this row number.
-
-    Raises:
-        StoreCorruptError: there is one; the message names it.
-    """
+    """Refuse sequences above a row number whose turns are not there, or not numbered from 1."""
     sequences, turns = schema.sequences.c, schema.turns.c
     counted = select(turns.sequence, func.count().label("n"), func.min(turns.turn, type_=Integer()).label("first"))
     counted = counted.add_columns(func.max(turns.turn, type_=Integer()).label("last"))
@@ -216,11 +186,11 @@ def check_numbers(connection: Connection, where: str, after: int = 0) -> None:
 
 
 def first_line(text: str) -> str:
-    """Return the first line of what somebody else says, and not more of it than is read."""
+    """The first line of what somebody else says, and not more of it than is read."""
     line = text.split("\n", 1)[0]
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
 def no_unicode(error: UnicodeEncodeError) -> UsageError:
-    """Return the error for a text that can't be written as UTF-8."""
+    """The error for a text that can't be written as UTF-8."""
     return UsageError(f"{error.object[:40]!r} contains an unpaired surrogate, which is not valid Unicode")

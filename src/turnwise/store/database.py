@@ -29,22 +29,7 @@ PAGE = 500
 
 
 class Database:
-    """One record that is open.
-
-    Args:
-        location: a file, ``sqlite:///file`` or ``postgresql://...``.
-        create: make the record where there is none.
-        clock: gives the times that are recorded.
-        busy_seconds: how long to wait for another process that writes, and for a server that was lost.
-
-    Attributes:
-        where: the location as messages name it, without a password.
-        translated: turns what the database raises inside a block into an error that says what to do.
-
-    Raises:
-        StoreError: there is no such record, or it can't be opened.
-        UsageError: the location names no database that can hold a record.
-    """
+    """One record that is open; StoreError where it can't be. `where` and `translated` are those of its backend."""
 
     def __init__(self, location: str, *, create: bool, clock: Clock, busy_seconds: float) -> None:
         self._backend = backend_of(location, busy_seconds)
@@ -86,19 +71,11 @@ class Database:
                 self._backend.made(connection)
 
     def read(self, query: Select[Any]) -> list[RowMapping]:
-        """Return all rows of a query.
-
-        Raises:
-            StoreError: it is closed, or can't be read.
-        """
+        """All rows of a query."""
         return self._ask(self._reading, partial(read_all, query=query, where=self.where))
 
     def ask(self, job: Callable[[Connection], Result]) -> Result:
-        """Return what a job makes of one state of the record; where a server is lost, it runs again.
-
-        Raises:
-            StoreError: the record is closed, or can't be read.
-        """
+        """What a job makes of one state of the record; where a server is lost, it runs again."""
         return self._ask(self._snapshot, job)
 
     def _ask(self, engine: Engine, job: Callable[[Connection], Result]) -> Result:
@@ -119,7 +96,7 @@ class Database:
         return self._writer.submit(job)
 
     def until_reached(self, job: Callable[[], Result]) -> Result:
-        """Return what a job gives; where a server was lost the job runs again, until it is back or time is up."""
+        """What a job returns; where a server was lost it runs again, until that is back or time is up."""
         patience = None
         while True:
             try:
@@ -130,15 +107,11 @@ class Database:
                     raise
 
     def standalone(self) -> Connection:
-        """Return a connection on which every statement stands alone."""
+        """A connection on which every statement stands alone."""
         return self._backend.engine.connect().execution_options(**self._backend.standalone)
 
     def scrub(self, table: Table) -> tuple[str, ...]:
-        """Leave no byte of what was deleted from a table in files of the record; return where it may still be.
-
-        Raises:
-            StoreError: it can't be written.
-        """
+        """Leave no byte of a table's deleted rows in files of the record; return where some may still be."""
         with self.translated(), self.standalone() as connection:
             if connection.dialect.name != "sqlite":
                 connection.exec_driver_sql(f"VACUUM FULL {table.name}")
@@ -157,7 +130,7 @@ class Database:
 
 
 def edition(connection: Connection) -> int:
-    """Return a number that changes whenever rows of the record are changed or deleted rather than added."""
+    """A number that changes whenever rows of the record are changed or deleted rather than added."""
     if connection.dialect.name == "sqlite":
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     found = connection.exec_driver_sql(f"SELECT batch FROM writers WHERE writer = '{_EDITION}'").scalar()

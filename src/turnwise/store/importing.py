@@ -1,4 +1,4 @@
-"""From the records of a data set file to stored sequences; what is bad is left out and named."""
+"""Imports the records of a data set file as sequences; bad records are left out and named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class OtherLabel(NamedTuple):
     """A sequence whose label in the file is not the one that the store had.
 
     Args:
-        sequence_id: the sequence.
         stored: the label in the store, until this import.
         given: the label in the file.
     """
@@ -41,7 +40,7 @@ class Imported(Shown):
 
     Args:
         imported: sequences that are new in the store.
-        skipped: sequences that were there already; those that have another label in the file are among them.
+        skipped: sequences that were there already, including those with another label in the file.
         errors: what could not be read or stored, in the order of the file.
         relabelled: sequences that were there and got the label of the file.
         other_labels: sequences that were there and kept their label, though the file has another one.
@@ -65,7 +64,6 @@ def import_sequences(
     """Store the sequences among records, a few hundred at a time.
 
     Args:
-        store: where they go.
         records: what a loader yields; taken lazily.
         where: name of the file, for messages.
         strict: stop at the first bad record; what came before it is kept.
@@ -73,7 +71,7 @@ def import_sequences(
             `Store.add_sequences`. Those with other turns are bad records.
 
     Raises:
-        DatasetError: a bad record, where `strict` is set, very many of them in a row, or the file can't be read at
+        DatasetError: a bad record, where `strict` is set; very many of them in a row; or the file can't be read at
             all.
         StoreError: the store can't be written.
     """
@@ -117,7 +115,10 @@ class _Done:
 def _add(
     store: Store, sequences: list[Sequence], done: _Done, before: int, strict: bool, relabel: bool
 ) -> list[BadRecord]:
-    """Store sequences together, or, where that fails, one by one; return those that can't be stored."""
+    """Store sequences together or, where that fails, one by one; return those that can't be stored.
+
+    `before` is how many records came before them: it stands in for the line of a sequence that has none.
+    """
     if not sequences:
         return []
     try:

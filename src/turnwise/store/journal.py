@@ -42,7 +42,7 @@ class KeptReplies(Shown):
         reusable: how many of them answer the same request again, at no cost.
         prompt_tokens: tokens of their requests, as far as they were counted.
         completion_tokens: tokens of the replies, as far as they were counted.
-        cost_usd: what they cost in US dollars; None where the price of none is known.
+        cost_usd: what they cost, as far as it is known; None where no price is known.
         oldest: when the first came, in UTC.
         newest: when the last came, in UTC.
     """
@@ -58,11 +58,7 @@ class KeptReplies(Shown):
 
 
 class Journal:
-    """The `ReplyJournal` of a store. Several threads and processes may use it at once.
-
-    Args:
-        database: where they are kept.
-    """
+    """The `ReplyJournal` of a store; `Store.journal` has it. Several threads and processes may use it at once."""
 
     def __init__(self, database: Database) -> None:
         self._finder = _Finder(database)
@@ -75,7 +71,7 @@ class Journal:
         """Return the newest reply to this asking of a request, or None.
 
         Args:
-            request_key: hash of all that the reply may depend on.
+            request_key: hash of everything that the reply may depend on.
             repeat: which of several askings, from 1.
         """
         return self._finder.find(request_key, repeat)
@@ -102,11 +98,11 @@ class Journal:
         connection.execute(insert(schema.replies), rows)
 
     def close(self) -> None:
-        """Find nothing any more."""
+        """Stop finding replies."""
         self._finder.close()
 
     def stats(self) -> tuple[KeptReplies, ...]:
-        """Return what is kept of every model, sorted by its name."""
+        """Return what is kept of each model, sorted by its name."""
         table = schema.replies
         query = (
             select(
@@ -128,8 +124,7 @@ class Journal:
     def clear(self) -> int:
         """Let no reply answer a request again, and return how many did until now.
 
-        Replies that a score or failure rests on stay in the record, since they are its evidence; the others are
-        deleted.
+        Replies that a score or failure rests on stay in the record as its evidence; the others are deleted.
         """
         table = schema.replies
         used = (schema.calls.c.reply, schema.evaluations.c.reply, schema.failures.c.reply)
@@ -145,7 +140,7 @@ class Journal:
 
 
 class _Finder:
-    """Looks for replies over one connection that stays open: of what precedes every call, opening one is most."""
+    """Looks for replies over one connection that stays open: opening it would take most of the time of a call."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

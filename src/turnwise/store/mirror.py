@@ -1,9 +1,9 @@
 """A copy of the scores in DuckDB, in memory, for questions over many trajectories at once.
 
-It is fed from the record by row number: rows are added there and hardly ever changed, so what is new is what lies
-above the number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text.
-Where a run was renamed or deleted, a sequence got another label, or the record is another one than before, the
-copy begins anew. docs/sql.md lists its tables.
+It is fed by row number: rows are added to the record and hardly ever changed, so what is new lies above the number
+reached before. Only scores, lengths, labels, sources and names are copied, never a text. Where a run was renamed
+or deleted, a sequence got another label, or the record is another one, the copy begins anew. docs/sql.md lists its
+tables.
 """
 
 from __future__ import annotations
@@ -84,12 +84,7 @@ _NOTHING = _Mark(0, None)
 
 @dataclass(slots=True)
 class _CopiedRun:
-    """What is here of a run.
-
-    Args:
-        evaluations: how far they were copied.
-        columns: what its table of trajectories holds; None where it has none yet.
-    """
+    """What is here of a run; `columns` is None where it has no table of trajectories yet."""
 
     evaluations: _Mark = _NOTHING
     columns: Columns | None = None
@@ -97,12 +92,7 @@ class _CopiedRun:
 
 @dataclass(slots=True)
 class _Fresh:
-    """What evaluations are about that were copied just now.
-
-    Args:
-        sequences: numbers of their sequences.
-        scored: their principles, with the side.
-    """
+    """What the evaluations copied just now are about: numbers of sequences, and principles with the side."""
 
     sequences: set[int] = field(default_factory=set)
     scored: set[tuple[str, Side]] = field(default_factory=set)
@@ -114,24 +104,20 @@ class AsksTables(Protocol):
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> AbstractContextManager[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories of a run, and what that holds; see `Mirror`."""
+        """Give a connection, the table of the trajectories of a run, and what it holds; see `Mirror`."""
 
     def tables(self) -> AbstractContextManager[DuckDBPyConnection]:
         """Give a connection to the tables of docs/sql.md."""
 
     def chosen(self, where: str, run: str, labels: Labels) -> Sequence[int]:
-        """Return the row numbers of the sequences for which a condition holds; see `turnwise.store.where`."""
+        """The row numbers of the sequences for which a condition holds; see `turnwise.store.where`."""
 
     def close(self) -> None:
         """Let go of the tables."""
 
 
 class Mirror:
-    """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns.
-
-    Args:
-        record: the database of the record.
-    """
+    """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns."""
 
     def __init__(self, record: Database) -> None:
         self._record = record
@@ -156,14 +142,10 @@ class Mirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories of a run, up to date, and what that holds.
+        """Give a connection, the table of the trajectories of a run, up to date, and what it holds.
 
         The table has a row for each sequence with an evaluation; see `turnwise.patterns.sql.Columns`. Beside the
-        columns of the run it has those of the other runs that are named. Nothing is changed while the block runs.
-
-        Raises:
-            UnknownNameError: the record has no such run.
-            StoreError: the record can't be read.
+        columns of the run it has those of the `others`. Nothing is changed while the block runs.
         """
         with self._lock:
             key, *keys = self._refreshed((run, *others))
@@ -174,27 +156,13 @@ class Mirror:
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
-        """Give a connection to the tables of docs/sql.md, with every run in them.
-
-        Raises:
-            StoreError: the record can't be read.
-        """
+        """Give a connection to the tables of docs/sql.md, with every run in them."""
         with self._lock:
             self._refreshed(None)
             yield self._opened().cursor()
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
-        """Return the row numbers of the sequences for which a condition holds.
-
-        Args:
-            where: the condition; see `turnwise.store.where`.
-            run: whose cost it means.
-            labels: by sequence the label in place of the imported one.
-
-        Raises:
-            PatternError: it can't be read.
-            StoreError: the record can't be read.
-        """
+        """The row numbers of the sequences for which a condition holds; `run` is the one whose cost it means."""
 
         def found(record: Connection) -> list[int]:
             return parse_where(where, known_names(record)).sequences(record, run, labels)
@@ -215,11 +183,7 @@ class Mirror:
     # From the record ------------------------------------------------------------------------------------
 
     def _refreshed(self, runs: Sequence[str] | None) -> list[int]:
-        """Bring some runs, or all, up to date within one read transaction, and return their numbers.
-
-        Raises:
-            StoreCorruptError: a row holds what it can't.
-        """
+        """Bring some runs, or all, up to date within one read transaction, and return their numbers."""
         import duckdb
 
         def copied(record: Connection) -> list[int]:
@@ -242,7 +206,7 @@ class Mirror:
             return self._record.ask(copied)
 
     def _refuse_damage(self, record: Connection) -> None:
-        """Raise StoreCorruptError for the row that can't be copied, where it is known which."""
+        """Raise StoreCorruptError for the row that can't be copied, where it can be told which."""
         check_places(record, self._record.where, schema.evaluations)
         heads, turns = schema.sequences.c, schema.turns.c
         for query in (
@@ -269,7 +233,7 @@ class Mirror:
         return keys
 
     def _is_the_same(self, record: Connection) -> bool:
-        """Return whether no row was changed or deleted, and the rows that were copied last are what they were."""
+        """Whether no row was changed or deleted, and the rows that were copied last are what they were."""
         if edition(record) != self._edition:
             return False
         runs = dict(rows(record, select(schema.runs.c.name, schema.runs.c.id)))
@@ -374,7 +338,7 @@ class Mirror:
             raise ValueError("there are two scores of one turn, side and principle")
 
     def _origins(self, record: Connection, key: int) -> dict[int, int]:
-        """Return the number of the principle by provenance of a run."""
+        """The number of the principle by provenance of a run; principles that are new get a number."""
         table = schema.provenances.c
         found: dict[int, int] = {}
         for provenance, principle in rows(record, select(table.id, table.principle).where(table.run == key)):
@@ -393,13 +357,12 @@ class Mirror:
         return {(name, Side.RESPONSE if response else Side.PROMPT) for name, response in rows}
 
     def _make_trajectories(self, key: int, scored: Collection[tuple[str, Side]]) -> None:
-        """Make the table of trajectories of a run, with these columns."""
         columns = self._copied[key].columns = Columns(tuple(sorted(scored)))
         self._opened().execute(f"CREATE OR REPLACE TABLE {_table(key)} AS {self._trajectories_sql(key, columns)}")
         give_back_memory()
 
     def _renew_trajectories(self, key: int, sequences: Collection[int]) -> None:
-        """Make those rows of the table of trajectories of a run anew that have a later evaluation."""
+        """Make the rows of these sequences, which have later evaluations, anew in the table of a run."""
         import numpy as np
 
         database, columns = self._opened(), self._copied[key].columns
@@ -421,7 +384,7 @@ def _table(key: int) -> str:
 
 
 def _mark(record: Connection, table: Any, row: int | None = None) -> _Mark:
-    """Return the mark of a row, or of the last row; `_NOTHING` where there is none."""
+    """The mark of a row, or of the last row; `_NOTHING` where there is none."""
     when = table.c.imported_at if table is schema.sequences else table.c.created_at
     number = select(func.max(table.c.id)).scalar_subquery() if row is None else row
     found = next(rows(record, select(table.c.id, when).where(table.c.id == number)), None)
@@ -444,12 +407,10 @@ def _insert(database: DuckDBPyConnection, table: str, columns: dict[str, Any]) -
 
 
 def _trajectories_sql(run: int, scored: Sequence[tuple[int, bool]], touched: str | None = None) -> str:
-    """Return the query that makes the trajectories of a run: a row a sequence, its evaluated turns as lists.
+    """The query that makes the trajectories of a run: a row a sequence, its evaluated turns as lists.
 
-    Args:
-        run: number of the run.
-        scored: number of the principle and whether of the response, of every triple of columns.
-        touched: query of the sequences that are wanted; all by default.
+    `scored` has, for every triple of columns, the number of the principle and whether it is of the response;
+    `touched` is a query of the sequences that are wanted, by default all.
     """
     triples = [
         (f"{component}{at}", f"max({component}) FILTER (principle = {principle} AND response = {response})")

@@ -20,14 +20,9 @@ from turnwise.store.database import Database, edition
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """How far a store has come.
+    """How far a store has come: the number of the last row of each table, and when the last score was made.
 
-    Args:
-        evaluations: row number of the last score; it grows with every one.
-        failures: row number of the last failure.
-        sequences: row number of the last sequence.
-        last: when the last score was made; None where there is none.
-        edition: changes whenever a sequence gets another label, or a run is renamed or deleted.
+    `edition` changes whenever a sequence gets another label, or a run is renamed or deleted.
     """
 
     evaluations: int
@@ -38,12 +33,9 @@ class Newest:
 
 
 class NumberedTexts(NamedTuple):
-    """The texts of a sequence.
+    """The texts of a sequence, by its row number, above 0: prompts and responses, joined by line ends.
 
-    Args:
-        number: its row number, above 0.
-        texts: prompts and responses, a line each.
-        digest: what tells it from another of that number.
+    `digest` tells it from another sequence of that number.
     """
 
     number: int
@@ -52,17 +44,13 @@ class NumberedTexts(NamedTuple):
 
 
 class Numbered:
-    """Reads the sequences of a record by their row numbers.
-
-    Args:
-        database: the record.
-    """
+    """Reads the sequences of a record by their row numbers."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def newest(self) -> Newest:
-        """Return how far the record has come; it takes next to no time."""
+        """How far the record has come; it takes next to no time."""
         evaluations, failures, sequences = schema.evaluations.c, schema.failures.c, schema.sequences.c
         latest = select(func.max(evaluations.id)).scalar_subquery()
         last = select(evaluations.created_at).where(evaluations.id == latest).scalar_subquery()
@@ -78,10 +66,9 @@ class Numbered:
         return self._db.ask(read)
 
     def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, int, float | None]]:
-        """Return of runs by name failed tries, what was not read, and what they cost in US dollars, if known.
+        """Failed tries, unread texts and cost in US dollars, if known, by name of the run.
 
-        Args:
-            paid: runs whose scores may have a cost; the scores of others are not read.
+        Only the runs in `paid` may have scores that cost something: the scores of others are not read.
         """
         name, failures, scores = schema.runs.c.name, schema.failures, schema.evaluations
         unread = func.count().filter(failures.c.reason == NOT_READ)
@@ -100,17 +87,17 @@ class Numbered:
         return self._db.ask(read)
 
     def count(self, after: int = 0) -> int:
-        """Return how many sequences there are above a row number."""
+        """How many sequences there are above a row number."""
         query = select(func.count()).select_from(schema.sequences).where(schema.sequences.c.id > after)
         return self._db.ask(lambda record: record.scalar(query) or 0)
 
     def digest(self, number: int) -> str | None:
-        """Return what tells the sequence of a row number from another; None where there is none."""
+        """What tells the sequence of a row number from another; None where there is none."""
         query = select(schema.sequences.c.content_sha256).where(schema.sequences.c.id == number)
         return self._db.ask(lambda record: record.scalar(query))
 
     def texts(self, after: int, most: int) -> list[NumberedTexts]:
-        """Return the texts of the next sequences above a row number, that many at most."""
+        """The texts of the next sequences above a row number, at most so many."""
 
         def read(record: Connection) -> list[NumberedTexts]:
             heads, turns = schema.sequences.c, schema.turns.c
@@ -125,7 +112,7 @@ class Numbered:
         return self._db.ask(read)
 
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
-        """Return row number and metadata of the next sequences above a row number, as an object or its JSON."""
+        """Row number and metadata, as an object or its JSON, of the next sequences above a row number."""
         table = schema.sequences.c
         query = select(table.id, table.metadata).where(table.id > after).order_by(table.id).limit(most)
         return self._db.ask(lambda record: [(key, value) for key, value in rows(record, query)])

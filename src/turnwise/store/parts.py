@@ -25,18 +25,7 @@ if TYPE_CHECKING:
 
 
 class RecordParts:
-    """The parts of a store over one database. `turnwise.store.findings` has those of the findings of a scan.
-
-    Args:
-        location: a file or a URL.
-        create: make the record where there is none.
-        clock: gives the times that are recorded.
-        busy_seconds: how long to wait for another process that writes, and for a server that was lost.
-
-    Raises:
-        StoreError: there is no such record, or it can't be opened.
-        UsageError: the location names no database that can hold a record.
-    """
+    """The parts of a store over one database. `turnwise.store.findings` has those of the findings of a scan."""
 
     note: str | None = None
     """What whoever reads the store ought to know of it."""
@@ -67,14 +56,14 @@ class RecordParts:
 
     @property
     def own_runs(self) -> Runs:
-        """The runs, where others are to be added to them."""
+        """The runs, for an import that adds others to them."""
         return self.runs
 
     def prepare(self, progress: Callable[[int], None]) -> None:
         """Do nothing: questions bring their copy up to date themselves."""
 
     def counts(self) -> dict[str, int]:
-        """Return how many sequences, turns, runs, evaluations, failures and unread texts there are."""
+        """How many sequences, turns, runs, evaluations, failures and unread texts there are."""
         tables = (schema.sequences, schema.turns, schema.runs, schema.evaluations, schema.failures)
         queries = {table.name: select(func.count().label("n")).select_from(table) for table in tables}
         failures = queries["failures"]
@@ -92,5 +81,5 @@ class RecordParts:
         self.database.close()
 
     def discard(self) -> None:
-        """Remove a file that was made here and holds nothing; once it is closed."""
+        """Once closed, remove a file that was made here and holds nothing."""
         self.database.discard()

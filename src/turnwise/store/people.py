@@ -1,4 +1,4 @@
-"""What people say of the conversations of a store: corrected labels, turns where it turned, scores of turns.
+"""What people say of the conversations of a store: corrected labels, the turn where one turned, scores of turns.
 
 Everything is appended with author and time. What a data set said stays as it was imported, and what somebody said
 before stays beside what they say now: the latest word of each author counts.
@@ -43,10 +43,10 @@ class Correction(Shown):
     """What a person said of a whole conversation.
 
     Args:
-        sequence_id: the conversation.
         kind: ``label`` or ``turn``.
         label: the label that it should have; None where an earlier one was taken back, or `kind` is ``turn``.
-        turn: the first turn at which it had turned, from 1, or `NEVER`; None likewise.
+        turn: the first turn at which it had turned, from 1, or `NEVER`; None where an earlier one was taken back,
+            or `kind` is ``label``.
         author: who said so.
         note: why, in their words; may be empty.
         created_at: when, in UTC.
@@ -71,15 +71,14 @@ class HumanScore(Shown):
     """The score that a person gave a turn.
 
     Args:
-        sequence_id: the conversation.
         turn: number of the turn, from 1.
         side: the half of the turn that was scored.
         principle: what it was judged against.
         principle_version: revision of the principle whose definition the person had before them.
         score: T, I and F.
         seen: how much of the conversation they had before them.
-        digest: digest of just that (`turnwise.conversation.SeenDigest`).
-        author: who.
+        digest: digest of exactly that (`turnwise.conversation.SeenDigest`).
+        author: who scored.
         note: why, in their words; may be empty.
         created_at: when, in UTC.
     """
@@ -98,12 +97,7 @@ class HumanScore(Shown):
 
 
 class People:
-    """The part of a store that holds what people say.
-
-    Args:
-        database: where it is.
-        sequences: the conversations.
-    """
+    """What people say of the conversations of a store; `Store.people` has it."""
 
     def __init__(self, database: Database, sequences: Sequences) -> None:
         self._db = database
@@ -115,14 +109,13 @@ class People:
         """Say which label a conversation should have; the one it was imported with stays.
 
         Args:
-            sequence_id: the conversation.
             label: ``attack``, ``benign`` or ``unlabelled``; None takes back what this author said before.
             author: who says so, at most 100 characters.
             note: why, at most 10,000 characters.
 
         Raises:
             UnknownNameError: the store has no such sequence.
-            UsageError: a label that is none, or author or note do not fit.
+            UsageError: there is no such label, or author or note do not fit.
         """
         self._hold(sequence_id)
         try:
@@ -135,7 +128,6 @@ class People:
         """Say at which turn a conversation turned.
 
         Args:
-            sequence_id: the conversation.
             turn: the first turn at which a careful reader is more suspicious than not, from 1; 0 where there is
                 none; None takes back what this author said before.
             author: who says so, at most 100 characters.
@@ -154,7 +146,7 @@ class People:
         return self._correct(sequence_id, "turn", None, turn, author, note)
 
     def _hold(self, sequence_id: str) -> None:
-        """Have a conversation that is spoken of where the words are kept; here it is there."""
+        """Put a conversation that is spoken of into the record where the words are kept; here it is there."""
 
     def _correct(
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
@@ -185,10 +177,9 @@ class People:
         seen: Seen = Seen.PROMPTS,
         note: str = "",
     ) -> tuple[HumanScore, ...]:
-        """Score a turn; all principles in one transaction.
+        """Score a turn; the scores for all principles are stored in one transaction.
 
         Args:
-            sequence_id: the conversation.
             turn: number of the turn, from 1.
             scores: T, I and F by principle; at least one.
             author: who scores, at most 100 characters.
@@ -247,7 +238,7 @@ class People:
         Args:
             ids: only of these sequences.
             author: only by this person.
-            history: whether to give what was said over or taken back, too; else the latest word of each author.
+            history: whether to include what was replaced or taken back; else only the latest word of each author.
 
         Raises:
             UnknownNameError: the store has no sequence of one of the ids.
@@ -265,7 +256,8 @@ class People:
     ) -> tuple[HumanScore, ...]:
         """Return the scores that people gave turns, oldest first.
 
-        Arguments and errors as `corrections`; without `history` of each author, turn, side and principle the last.
+        Arguments and errors as for `corrections`; without `history`, the last score of each author, turn, side and
+        principle.
         """
         found = [self._score(row) for row in self._rows(schema.human_scores, ids, author)]
         if history:
@@ -334,10 +326,7 @@ def _about(one: HumanScore) -> tuple[str, int, Side, str, str]:
 
 
 def read_author(author: str) -> str:
-    """Return the name of an author as it is kept.
-
-    Raises:
-        UsageError: it is empty, too long, or holds characters that can't be seen.
+    """The name of an author as it is kept; UsageError where it is empty, too long, or not all of it can be seen.
 
     >>> read_author(" Ann ")
     'Ann'

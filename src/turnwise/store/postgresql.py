@@ -2,9 +2,8 @@
 
 Who writes holds an advisory lock until the transaction is committed. So rows get their numbers in the order in
 which they become visible, as in SQLite, and what was looked up is still true when it is written: nobody misses a
-row by a watermark, and nobody makes a row twice. Readers wait for nobody.
-
-A schema of a database holds one record; the locks of two schemas have nothing to do with each other.
+row by a watermark, and nobody makes a row twice. Readers wait for nobody. A schema of a database holds one record;
+the locks of two schemas have nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -92,22 +91,10 @@ One more row counts the editions of the record; see `turnwise.store.database.edi
 
 
 class PostgresqlServer:
-    """A schema of a PostgreSQL database as the place of a record.
+    """A schema of a PostgreSQL database as the place of a record; see `turnwise.store.backend.Backend`.
 
-    Args:
-        url: ``postgresql://user:password@host:port/database``; what it leaves out comes from where PostgreSQL's
-            own programs look: PGPASSWORD, PGHOST and the like, ``~/.pgpass``, ``~/.pg_service.conf``.
-        busy_seconds: how long to wait for another process that writes, and for a server that is starting.
-
-    Attributes:
-        where: the URL as messages name it, without password and settings.
-        translated: turns what PostgreSQL raises inside a block into an error that says what to do.
-        engine: the connections.
-        reading: execution options of a connection for one query.
-        standalone: execution options of a connection on which every statement stands alone.
-
-    Raises:
-        UsageError: the URL names another driver, or can't be one.
+    What the URL leaves out comes from where PostgreSQL's own programs look: PGPASSWORD, PGHOST and the like,
+    ``~/.pgpass``, ``~/.pg_service.conf``.
     """
 
     reading: Mapping[str, Any] = MappingProxyType({"isolation_level": "AUTOCOMMIT"})
@@ -137,11 +124,7 @@ class PostgresqlServer:
         event.listen(self.engine, "begin", self._begin)
 
     def check(self, create: bool) -> None:
-        """Refuse a server or a schema that can hold no record, and one without a record unless it may be made.
-
-        Raises:
-            StoreError: it is none, or can't be reached.
-        """
+        """Refuse a server or schema that can't hold a record, and one without a record unless it may be made."""
         with self.engine.connect() as connection:
             version, encoding, name, number = connection.exec_driver_sql(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), "
@@ -166,11 +149,7 @@ class PostgresqlServer:
                 )
 
     def refuse_foreign(self, connection: Connection) -> None:
-        """Refuse a schema in which our tables have triggers or rules, or in which something else has their name.
-
-        Raises:
-            StoreCorruptError: it is so; the message names them.
-        """
+        """Refuse a schema where our tables have triggers or rules, or something else has their name."""
         found = connection.scalars(text(_FOREIGN), {"ours": list(schema.metadata.tables)}).all()
         if found:
             raise StoreCorruptError(
@@ -179,15 +158,11 @@ class PostgresqlServer:
             )
 
     def made(self, connection: Connection) -> None:
-        """Add to the tables of a record, inside the transaction that makes them, what PostgreSQL needs besides."""
+        """Add the table of writers, in the transaction that makes the others."""
         writers.create(connection, checkfirst=True)
 
     def was_committed(self) -> bool:
-        """Return whether the transaction that was written last is in the record; for where the reply was lost.
-
-        Raises:
-            StoreUnreachableError: the server can't be asked yet.
-        """
+        """Whether the transaction written last is in the record, where the reply to its commit was lost."""
         query = select(writers.c.batch).where(writers.c.writer == self._writer)
         # Who has the writer's lock knows that no other transaction is left, the one in doubt among them.
         alone = self.engine.execution_options(writes=True)
@@ -195,7 +170,7 @@ class PostgresqlServer:
             return bool(connection.scalar(query) == self._batch)
 
     def run_locks(self) -> PostgresqlRunLocks:
-        """Return locks on runs of the record."""
+        """New locks on runs of the record."""
         return PostgresqlRunLocks(self.engine, self.where, self._namespace)
 
     def close(self) -> None:
@@ -206,7 +181,7 @@ class PostgresqlServer:
         self.engine.dispose()
 
     def discard(self) -> None:
-        """Leave the schema as it is: empty tables in it are no file that somebody could take for a store."""
+        """Leave the schema as it is: empty tables are no file that somebody could take for a store."""
 
     def _configure(self, connection: psycopg.Connection[Any], record: object) -> None:
         settings = {**_SESSION, "lock_timeout": f"{max(1, round(self.busy_seconds * 1000))}ms"}

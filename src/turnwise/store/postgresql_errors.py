@@ -1,4 +1,4 @@
-"""What PostgreSQL says of itself and of a statement: which error that is, and what to do."""
+"""What the errors of PostgreSQL mean, and what to do about them."""
 
 from __future__ import annotations
 
@@ -50,15 +50,7 @@ _MEANINGS: Mapping[str, tuple[type[TurnwiseError], str]] = {
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Turn what PostgreSQL raises inside the block into an error that says what to do.
-
-    Args:
-        where: the store, as messages name it.
-
-    Raises:
-        StoreError: what PostgreSQL says; see its kinds in `turnwise.errors`.
-        UsageError: a text that can't be written as UTF-8, or a name that is too long for an index.
-    """
+    """Turn what PostgreSQL raises inside the block into an error that says what to do."""
     import psycopg
 
     try:
@@ -80,7 +72,7 @@ def translated(where: str) -> Iterator[None]:
 
 
 def _told(where: str, error: psycopg.Error, *, lost: bool) -> TurnwiseError | None:
-    """Return the error that says what PostgreSQL said; None for one that only turnwise can have made."""
+    """The error that says what PostgreSQL said; None for one that only turnwise can have made."""
     import psycopg
 
     code, text = error.sqlstate or "", _said(error)
@@ -107,7 +99,7 @@ def _unreachable(where: str, text: str) -> StoreUnreachableError:
 
 
 def _said(error: psycopg.Error) -> str:
-    """Return in a line what PostgreSQL says, without what stands before the point of it."""
+    """What PostgreSQL says, in a line, without what stands before the point of it."""
     text = error.diag.message_primary or first_line(str(error))
     for prefix in ("FATAL:", " failed: ", "connection failed:", "connection is bad:"):
         text = text.rpartition(prefix)[2]

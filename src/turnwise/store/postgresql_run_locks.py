@@ -1,4 +1,4 @@
-"""Locks on runs in PostgreSQL: shared by the stores that write a run, alone for who renames or deletes it."""
+"""Locks on runs in PostgreSQL; see `turnwise.store.backend.RunLocks`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ class PostgresqlRunLocks:
     """The locks that one store has on its runs: advisory locks of a session of their own.
 
     PostgreSQL lets go of them when the session ends, and so when the process or the server does.
-
-    Args:
-        engine: the database.
-        where: it, as messages name it.
-        namespace: number of its schema.
     """
 
     def __init__(self, engine: Engine, where: str, namespace: int) -> None:
@@ -32,18 +27,14 @@ class PostgresqlRunLocks:
         self._shared: set[int] = set()
 
     def lost(self) -> bool:
-        """Return whether locks were had and are gone, since the server went away; then none is left."""
+        """Whether locks were held and are gone, because the server went away; then none is left."""
         if not self._shared or self._alive():
             return False
         self.close()
         return True
 
     def share(self, run: int) -> None:
-        """Keep others from having a run alone, until it is released.
-
-        Raises:
-            StoreLockedError: the run is being renamed or deleted all the time.
-        """
+        """Keep others from having a run alone, until `release`."""
         try:
             self._call("pg_advisory_lock_shared", run)
         except StoreLockedError as error:
@@ -58,15 +49,7 @@ class PostgresqlRunLocks:
 
     @contextmanager
     def alone(self, run: int, name: str) -> Iterator[None]:
-        """Have a run alone while the block runs.
-
-        Args:
-            run: its key.
-            name: its name, for the message.
-
-        Raises:
-            StoreLockedError: another store writes it.
-        """
+        """Have a run alone during the block, and keep no lock on it; StoreLockedError if another writes it."""
         if not self.lost():
             self.release(run)
         if not self._call("pg_try_advisory_lock", run):
@@ -101,7 +84,7 @@ class PostgresqlRunLocks:
             return got is not False
 
     def _alive(self) -> bool:
-        """Return whether the session is there; its end shows at the socket, so as a rule nobody is asked."""
+        """Whether the session is there; its end shows at the socket, so as a rule the server is not asked."""
         if self._connection is None or self._connection.invalidated:
             return False
         driver = self._connection.connection.driver_connection

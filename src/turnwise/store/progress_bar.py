@@ -1,4 +1,4 @@
-"""DuckDB without the bar that it draws over what a program prints."""
+"""DuckDB without the progress bar that it draws over what a program prints."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ if TYPE_CHECKING:
 
 
 def hide_progress_bar(database: DuckDBPyConnection) -> None:
-    """Switch the progress bar off where it is on.
+    """Switch the progress bar off where it is on; the configuration must not be locked yet.
 
     In a notebook without ipywidgets it is off, and DuckDB refuses to be told so.
-
-    Args:
-        database: a connection whose configuration is not locked.
     """
     shown = database.execute("SELECT current_setting('enable_progress_bar')").fetchone()
     if shown is not None and shown[0]:

@@ -1,4 +1,4 @@
-"""Asking a pattern of every stored trajectory of a run."""
+"""Asks a pattern of every stored trajectory of a run."""
 
 from __future__ import annotations
 
@@ -42,15 +42,10 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueryMatch:
-    """A sequence that matches.
+    """A sequence that matches, with its number of turns.
 
-    Args:
-        sequence_id: its id.
-        label: its ground truth.
-        source: the data set that it comes from.
-        turns: how many turns it has.
-        turn: number of the first turn at which the pattern holds.
-        final: whether it holds at the last evaluated turn.
+    `turn` is the number of the first turn at which the pattern holds; `final` tells whether it holds at the last
+    evaluated turn.
     """
 
     sequence_id: str
@@ -61,25 +56,17 @@ class QueryMatch:
     final: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """The match as plain values."""
         return {**asdict(self), "label": str(self.label)}
 
 
 class QueryResult:
     """Which of the evaluated sequences match a pattern; the rows stay in DuckDB until they are asked for.
 
-    Args:
-        pattern: what was asked.
-        run: of which run.
-        when: at which turn it has to hold.
-        connection: has the table ``found``.
-        seconds: how long it took, bringing the copy of the scores up to date included.
-
-    Attributes:
-        rates: how many of how many evaluated sequences match, by (label, source).
-        corrected: how many of those have another label than the imported one, as people corrected it.
-        disputed: evaluated sequences that are left out because these people disagree.
-        not_scored: how many of those have no score at all of something that the pattern reads.
+    `rates` says how many of how many evaluated sequences match, by (label, source). Of these sequences `corrected`
+    have another label than the imported one, as people corrected it, and `not_scored` have no score at all of
+    something that the pattern reads; `disputed` more are left out because these people disagree. `seconds` include
+    bringing the copy of the scores up to date. `connection` has the table ``found``.
     """
 
     def __init__(
@@ -126,11 +113,11 @@ class QueryResult:
         return self.rate.count
 
     def __iter__(self) -> Iterator[QueryMatch]:
-        """Yield the sequences that match, in the order of import."""
+        """In the order of import."""
         return self._read(self._matches())
 
     def first(self, most: int) -> list[QueryMatch]:
-        """Return the first sequences that match, in the order of import, that many at most."""
+        """The first sequences that match, in the order of import, at most so many."""
         return list(self._read(f"{self._matches()} LIMIT {most}"))
 
     def _read(self, query: str) -> Iterator[QueryMatch]:
@@ -139,46 +126,32 @@ class QueryResult:
             yield QueryMatch(sequence_id, Label(label), *rest)
 
     def __repr__(self) -> str:
-        """Return what it is in a line."""
         return f"<QueryResult of {self.pattern} in run {self.run}: {self.rate}>"
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it."""
         title = f"{self.pattern}, run {self.run}: {self.rate} of the evaluated sequences match"
         rows = self._connection.execute(f"{self._matches()} LIMIT {ROWS}").fetchall()
         return html_table(title, COLUMNS, rows, total=len(self))
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the matches as a data frame of pandas, with the columns `COLUMNS`.
-
-        Raises:
-            UsageError: pandas is not installed.
-        """
+        """The matches as a pandas data frame with the columns `COLUMNS`; UsageError without pandas."""
         need("pandas", "to_frame()")
         return self._connection.sql(self._matches()).df()
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the matches as a data frame of Polars, with the columns `COLUMNS`.
-
-        Raises:
-            UsageError: polars or pyarrow is not installed.
-        """
+        """The matches as a Polars data frame with the columns `COLUMNS`; UsageError without polars or pyarrow."""
         need("polars", "to_polars()")
         need("pyarrow", "to_polars()")
         frame: polars.DataFrame = self._connection.sql(self._matches()).pl()
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the matches as a table of pyarrow, with the columns `COLUMNS`.
-
-        Raises:
-            UsageError: pyarrow is not installed.
-        """
+        """The matches as a pyarrow table with the columns `COLUMNS`; UsageError without pyarrow."""
         need("pyarrow", "to_arrow()")
         return self._connection.sql(self._matches()).to_arrow_table()
 
     def first_turns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return what matches as two arrays: row numbers of sequences in the record, and first turns."""
+        """The matches as two arrays: row numbers of sequences in the record, and first turns."""
         found = self._connection.sql("SELECT sequence, turn FROM found WHERE matched").fetchnumpy()
         return found["sequence"].astype("int64"), found["turn"].astype("int64")
 
@@ -187,11 +160,7 @@ class QueryResult:
 
 
 def read_when(text: str) -> When:
-    """Return at which turn a pattern has to hold.
-
-    Raises:
-        UnknownNameError: neither "ever" nor "final".
-    """
+    """At which turn a pattern has to hold; UnknownNameError for neither "ever" nor "final"."""
     if text not in tuple(When):
         raise UnknownNameError("time to hold", text, map(str, When))
     return When(text)
@@ -253,7 +222,7 @@ def query(
 
 
 def _corrected_sequences(connection: DuckDBPyConnection, said: Mapping[str, Label | None]) -> str:
-    """Return a table of the sequences with the labels that people gave them; null where they disagree."""
+    """Make a table of the sequences with the labels that people gave them, null for a dispute; return its name."""
     connection.execute("CREATE TEMP TABLE said (sequence_id VARCHAR, label VARCHAR)")
     labels = [None if label is None else str(label) for label in said.values()]
     connection.execute("INSERT INTO said SELECT unnest(?), unnest(?)", [list(said), labels])
@@ -266,11 +235,7 @@ def _corrected_sequences(connection: DuckDBPyConnection, said: Mapping[str, Labe
 
 
 def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
-    """Refuse a pattern that reads what nobody scored: an answer of 0 % would be about nothing.
-
-    Raises:
-        NotScoredError: the run, or another one that the pattern names, has no score of something that it reads.
-    """
+    """Refuse a pattern that reads what nobody scored: an answer of 0 % would be about nothing."""
     for node in pattern.walk():
         if not isinstance(node, Series | Length | OtherRun) or columns.has(node):
             continue
@@ -294,7 +259,7 @@ def _added(rates: Iterable[Rate]) -> Rate:
 
 
 def need(package: str, what: str) -> None:
-    """Refuse where a package is not installed; `what` needs it."""
+    """Refuse where a package that `what` needs is not installed."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:

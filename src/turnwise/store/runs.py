@@ -47,7 +47,6 @@ class Run(Shown):
     Args:
         name: unique in a store.
         observer: specification of the observer.
-        observer_version: its version.
         context: what it could see.
         parameters: its settings.
         operating_points: calibrated threshold by detector, in the unit of the detector's score.
@@ -86,23 +85,22 @@ class RunTally(Shown):
     """What a run has come to.
 
     Args:
-        run: name of the run.
         sequences: sequences of which something was scored or tried.
-        evaluations: scores.
-        failed: scores that were tried, failed, and have not come since.
-        failures: tries that failed in all, those that were mended later among them.
-        unread: scores that were not made since the observer does not read the text, by its language.
-        calls: calls to a language model, those answered at no cost among them.
+        evaluations: how many scores there are.
+        failed: scores that were tried, failed, and have not been made since.
+        failures: all tries that failed, including those that were mended later.
+        unread: scores that are missing because the observer does not read the text, by language of the text.
+        calls: calls to a language model, including those that cost nothing.
         cached: calls that were answered by a reply that had been paid for before.
         prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
         completion_tokens: tokens of their replies, as far as they were counted.
-        cost_usd: the sum of what the rows of evaluations and failures cost; None where none has a known cost.
-        seconds: the sum of the seconds that the rows took; with parallel workers more than has passed.
+        cost_usd: what evaluations and failures cost together; None where no cost is known.
+        seconds: what evaluations and failures took together; with parallel workers more than the time that passed.
         first: when the first outcome was made, in UTC; None where there is none.
         last: when the last outcome was made, in UTC; None where there is none.
-        structured: how many of the replies came to requests that asked for JSON so, by ``json_schema``,
-            ``json_object`` and ``none``; weaker ones than the run's setting, where the server refused that.
-        commonest_failure: the reason that most of the `failed` have, with an example; None where none is.
+        structured: replies by how their request asked for JSON: ``json_schema``, ``json_object`` or ``none``;
+            weaker than the run's setting where the server refused that.
+        commonest_failure: the reason that most of the `failed` have, with an example; None where nothing failed.
     """
 
     run: str
@@ -124,11 +122,7 @@ class RunTally(Shown):
 
 
 class Runs:
-    """The part of a store that says how scores came about.
-
-    Args:
-        database: where they are.
-    """
+    """The runs of a store, which say how scores came about."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -137,15 +131,15 @@ class Runs:
         self._lock = Lock()
 
     def close(self) -> None:
-        """Let others change the runs that were written here."""
+        """Let others rename and delete the runs that were written here."""
         self._locks.close()
 
     def all(self) -> tuple[Run, ...]:
-        """Return all runs, oldest first."""
+        """All runs, oldest first."""
         return tuple(map(self._made, self._db.read(select(schema.runs).order_by(schema.runs.c.id))))
 
     def get(self, name: str) -> Run:
-        """Return one run; UnknownNameError where there is none of that name."""
+        """The run of that name; UnknownNameError where there is none."""
         return self._made(self._row(name))
 
     def _row(self, name: str) -> RowMapping:
@@ -162,7 +156,7 @@ class Runs:
         return [row["name"] for row in self._db.read(select(schema.runs.c.name).order_by(schema.runs.c.id))]
 
     def only(self) -> str:
-        """Return the name of the only run; UsageError where there are none or several."""
+        """The name of the only run; UsageError where there are none or several."""
         names, where = self._names(), self._db.where
         if len(names) == 1:
             return names[0]
@@ -171,7 +165,7 @@ class Runs:
         raise UsageError(f"{where} has several runs: choose one with --run ({', '.join(names)})")
 
     def principle_versions(self, run: str) -> dict[str, str]:
-        """Return the version of every principle that a run was scored against, by name."""
+        """The version of every principle that a run was scored against, by name."""
         table = schema.provenances
         query = select(table.c.principle, table.c.principle_version).join(schema.runs)
         rows = self._db.read(query.where(schema.runs.c.name == run))
@@ -180,7 +174,7 @@ class Runs:
     # Writing
 
     def start(self, run: Run) -> Run:
-        """Store a run, or return the one of that name; UsageError where that has scores of another kind."""
+        """Store a run, or return the one of that name; UsageError where that was scored otherwise."""
         try:
             started = self._db.write(lambda connection: _start(connection, run)).result()
         except UsageError:
@@ -195,7 +189,7 @@ class Runs:
     def hold(self, name: str) -> bool:
         """Keep others from renaming and deleting a run that is about to be written, until this is closed.
 
-        Returns whether they could until now: what was known of the run may be wrong then.
+        Returns whether they could until now: then what was known of the run may be wrong.
         """
         with self._lock:
             if self._locks.lost():
@@ -249,7 +243,7 @@ class Runs:
     # What they have come to
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """Return every run with what it has come to, oldest first."""
+        """Every run with what it has come to, oldest first."""
         found: dict[str, dict[str, Any]] = {}
         for query in (_scored(), _open_failures(), _calls()):
             for row in self._db.read(query):
@@ -267,7 +261,7 @@ class Runs:
         return tuple((run, RunTally(run.name, **found.get(run.name, {}))) for run in self.all())
 
     def tally(self, name: str) -> RunTally:
-        """Return what one run has come to; UnknownNameError where there is none of that name."""
+        """What one run has come to; UnknownNameError where there is none of that name."""
         self._row(name)
         return next(tally for run, tally in self.tallies() if run.name == name)
 
@@ -321,7 +315,7 @@ def _delete(connection: Connection, key: int) -> None:
 
 
 def _differing(field: str, there: object, here: object) -> tuple[str, str]:
-    """Return what is stored and what is given where they differ; of settings on both sides only those that do."""
+    """What is stored and what is given, in words; of settings with the same names only those that differ."""
     if not (isinstance(there, Mapping) and isinstance(here, Mapping) and there.keys() == here.keys()):
         return f"{field} {there!r}", repr(here)
     names = [name for name in there if there[name] != here[name]]
@@ -334,7 +328,7 @@ _ABOUT = ("run", "sequence", "principle", "turn", "side")
 
 
 def still_failed() -> Select[Any]:
-    """Return a query for the distinct things that failed and have not been scored, or told unread, of all runs."""
+    """A query for what failed, in any run, and was neither scored nor found unreadable; each thing once."""
     failed, scored, unread = schema.failures, schema.evaluations, schema.failures.alias()
     mended = exists().where(*(scored.c[name] == failed.c[name] for name in _ABOUT))
     settled = exists().where(*(unread.c[name] == failed.c[name] for name in _ABOUT), unread.c.reason == NOT_READ)
@@ -343,7 +337,7 @@ def still_failed() -> Select[Any]:
 
 
 def _unread() -> Select[Any]:
-    """Return a query for how many scores were not made of texts that were not read, by run and language."""
+    """A query for how many scores are missing because texts were not read, by run and language."""
     table = schema.failures
     columns = [table.c[name] for name in _ABOUT]
     some = select(*columns, table.c.message).where(table.c.reason == NOT_READ).distinct().subquery()
@@ -392,7 +386,7 @@ def _open_failures() -> Select[Any]:
 
 
 def _open_reasons() -> Select[Any]:
-    """Return a query for why scores failed that have not come since: each reason, how often, its last message."""
+    """A query for why scores failed that are still missing: each reason, how often, its last message."""
     failed, about = schema.failures, _ABOUT
     some = still_failed().subquery()
     newest = (
@@ -429,7 +423,7 @@ def _structures() -> Select[Any]:
 
 
 def _all_calls() -> Subquery:
-    """Return a query for the calls of all runs, those of scores and those of failures."""
+    """A query for the calls of all runs, those of scores and those of failures."""
     calls = schema.calls
 
     def rows(table: Table, column: Column[int]) -> Select[Any]:

@@ -56,12 +56,7 @@ metadata = MetaData()
 
 
 def total(column: Column[int], condition: ColumnElement[bool] | None = None) -> ColumnElement[int]:
-    """Return the sum of a column of whole numbers, 0 where there is none.
-
-    Args:
-        column: the column.
-        condition: only of rows for which this holds.
-    """
+    """The sum of a column of whole numbers, over the rows where `condition` holds; 0 where there are none."""
     added = func.sum(column) if condition is None else func.sum(column).filter(condition)
     return func.coalesce(cast(added, BigInteger), 0)  # sums of 64 bits are decimals in PostgreSQL
 
@@ -274,9 +269,9 @@ human_scores = Table(
 
 
 def may_be_store(tables: Collection[str]) -> bool:
-    """Return whether a database with these tables is a store, or empty and so may become one.
+    """Whether a database with these tables is a store, or is empty and so may become one.
 
-    The table of migrations alone says little: other programs call theirs the same.
+    A table of migrations alone says little: other programs call theirs the same.
 
     >>> may_be_store([]), may_be_store(["schema_migrations", "users"])
     (True, False)
@@ -285,15 +280,10 @@ def may_be_store(tables: Collection[str]) -> bool:
 
 
 class Migration(NamedTuple):
-    """One step from an older schema to this one.
+    """One step from an older schema to this one; `version` counts from 1 without gaps.
 
-    A step adds what is not there yet: the first one makes the tables as this version has them, so that in a fresh
-    store the later ones find nothing left to do.
-
-    Args:
-        version: counts from 1 without gaps.
-        name: what it does, in a few words.
-        apply: does it, inside the transaction that also records it.
+    A step adds only what is missing: the first makes the tables as this version has them, so in a fresh store the
+    later ones find nothing to do. `apply` runs inside the transaction that also records the step.
     """
 
     version: int
@@ -343,16 +333,9 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def versions(connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS) -> set[int]:
-    """Return the versions of the migrations that a store has had; none where the database is empty. Reads only.
+    """The migrations that a store has had, by version; none where the database is empty. Reads only.
 
-    Args:
-        connection: in a transaction.
-        where: name of the store, for messages.
-        migrations: all that this version knows, in order.
-
-    Raises:
-        StoreVersionError: the store has had a migration that this version does not know.
-        StoreCorruptError: the database holds tables, but none of a turnwise store.
+    A store of a later turnwise, and a database of something else, are refused.
     """
     inspector = inspect(connection)
     tables = inspector.get_table_names()
@@ -373,10 +356,7 @@ def versions(connection: Connection, where: str, migrations: Sequence[Migration]
 def migrate(
     connection: Connection, where: str, clock: Clock, migrations: Sequence[Migration] = MIGRATIONS
 ) -> tuple[int, ...]:
-    """Apply the migrations that the store lacks, in a transaction that writes, and return their versions.
-
-    Arguments and errors as `versions`; `clock` gives the time that is recorded.
-    """
+    """Apply the migrations that are missing, in a transaction that writes, and return their versions."""
     had = versions(connection, where, migrations)
     schema_migrations.create(connection, checkfirst=True)
     missing = [migration for migration in migrations if migration.version not in had]
@@ -390,7 +370,7 @@ def migrate(
 
 @cache
 def statements() -> tuple[str, ...]:
-    """Return what makes the tables and indexes in SQLite."""
+    """The SQL that makes the tables and indexes in SQLite."""
     dialect = sqlite.dialect()
     made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
     indexes = [index for table in metadata.sorted_tables for index in table.indexes]

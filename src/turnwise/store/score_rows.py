@@ -38,7 +38,7 @@ _MOST_KEYS = 20_000
 
 
 class _Identity(NamedTuple):
-    """What tells a reply from all others; its text need not."""
+    """What tells a reply from all others; its text may not."""
 
     request_key: str
     repeat: int
@@ -47,17 +47,7 @@ class _Identity(NamedTuple):
 
 
 def append(connection: Connection, scored: Sequence[Outcome], keys: KeyLookup) -> None:
-    """Write evaluations, failures and what was not read inside a transaction.
-
-    Args:
-        connection: in a transaction that writes.
-        scored: what is to be written.
-        keys: looks up runs, sequences and provenances in the same transaction.
-
-    Raises:
-        UsageError: an evaluation is there already, or its principle was scored in another version.
-        UnknownNameError: a run or sequence that the store does not have.
-    """
+    """Write evaluations, failures and unread texts inside a transaction; UsageError where one is there already."""
     runs = keys.of(schema.runs, "name", {one.key.run for one in scored}, "run")
     ids = {one.key.sequence_id for one in scored}
     sequences = keys.of(schema.sequences, "sequence_id", ids, "sequence")
@@ -83,12 +73,7 @@ def append(connection: Connection, scored: Sequence[Outcome], keys: KeyLookup) -
 
 
 def calls_of(table: Table, keys: Collection[int]) -> Iterator[Select[Any]]:
-    """Yield queries for the calls of evaluations or failures, joined with their replies, in order of repeats.
-
-    Args:
-        table: the table of evaluations or of failures.
-        keys: theirs.
-    """
+    """Yield queries for the calls of evaluations or failures, joined with their replies, in order of repeats."""
     calls, replies = schema.calls, schema.replies
     column = calls.c.failure if table is schema.failures else calls.c.evaluation
     of_reply = [replies.c[name].label(OF_REPLY + name) for name in Reply.__slots__]
@@ -104,7 +89,7 @@ def _insert_with_calls(
     calls: Sequence[tuple[Call, ...]],
     replies: Mapping[_Identity, int],
 ) -> None:
-    """Write rows of evaluations or failures, and behind each the calls that it rests on."""
+    """Write rows of evaluations or failures, and the calls that each rests on."""
     if not any(calls):
         if rows:
             connection.execute(insert(table), rows)
@@ -120,7 +105,7 @@ def _insert_with_calls(
 
 
 def _reply_keys(connection: Connection, given: Sequence[Reply]) -> dict[_Identity, int]:
-    """Return the keys of replies, written now where no journal has kept them."""
+    """The keys of replies; those that no journal has kept are written now."""
     table = schema.replies
     columns = [table.c[name] for name in ("id", "request_key", "repeat", "nonce", "received_at")]
     found: dict[_Identity, int] = {}
@@ -142,7 +127,7 @@ def _calls(one: Outcome) -> tuple[Call, ...]:
 
 
 def _raw_reply_key(connection: Connection, one: Outcome, replies: Mapping[_Identity, int]) -> int | None:
-    """Return the key of the raw reply of a score, which is that of a call where it came with one."""
+    """The key of the raw reply of a score: that of a call, where it came with one."""
     if isinstance(one, Unread) or one.raw_reply is None:
         return None
     for call in one.calls:
@@ -155,18 +140,19 @@ def _raw_reply_key(connection: Connection, one: Outcome, replies: Mapping[_Ident
 class KnownKeys:
     """Keys that a committed transaction has seen.
 
-    Rows of sequences are never deleted; those of runs and provenances only where no store holds the `RunLock`.
+    Rows of sequences are never deleted; those of runs and provenances only where no store holds a lock on the run
+    (`turnwise.store.backend.RunLocks`).
     """
 
     def __init__(self) -> None:
         self._keys: dict[Hashable, int] = {}
 
     def get(self, name: Hashable) -> int | None:
-        """Return the key of that name, or None where it is not known."""
+        """The key of that name, or None where it is not known."""
         return self._keys.get(name)
 
     def forget(self) -> None:
-        """Know none any more."""
+        """Forget all keys."""
         self._keys.clear()
 
     def learn(self, keys: dict[Hashable, int]) -> None:
@@ -179,10 +165,7 @@ class KnownKeys:
 class KeyLookup:
     """Looks up keys inside one transaction, and makes those of provenances that are new.
 
-    Args:
-        connection: in a transaction that writes.
-        known: what earlier transactions saw.
-        learned: takes what this one sees, for `KnownKeys.learn` once it is committed.
+    `learned` takes what this transaction sees, for `KnownKeys.learn` once it is committed.
     """
 
     def __init__(self, connection: Connection, known: KnownKeys, learned: dict[Hashable, int]) -> None:
@@ -191,11 +174,7 @@ class KeyLookup:
         self._learned = learned
 
     def of(self, table: Table, column: str, names: set[str], kind: str) -> dict[str, int]:
-        """Return the keys of the rows of a table with these names.
-
-        Raises:
-            UnknownNameError: there is no row of one of the names.
-        """
+        """The keys of the rows with these names; UnknownNameError where one is not there."""
         found = {name: key for name in names if (key := self._known.get((table.name, name))) is not None}
         for some in batched(names - found.keys(), PAGE):
             rows = self._connection.execute(select(table.c[column], table.c.id).where(table.c[column].in_(some)))
@@ -207,11 +186,7 @@ class KeyLookup:
         return found
 
     def of_provenance(self, run: int, principle: str, version: str, code_version: str) -> int:
-        """Return the key of a provenance, made now where there is none.
-
-        Raises:
-            UsageError: the principle was scored in another version in this run.
-        """
+        """The key of a provenance, made now where there is none; UsageError where the run has another version."""
         origin = run, principle, version, code_version
         key = self._known.get(origin)
         if key is None:
@@ -242,7 +217,7 @@ class KeyLookup:
 
 
 def storable(text: str) -> str:
-    """Return what an observer said with half surrogates spelled out, which UTF-8 does not have.
+    """A text with unpaired surrogates, which UTF-8 does not have, spelled out.
 
     A score is not to be lost because the words beside it are broken.
 
@@ -253,20 +228,20 @@ def storable(text: str) -> str:
 
 
 def reply_row(reply: Reply) -> dict[str, Any]:
-    """Return the row of a reply."""
+    """The row of a reply."""
     row = {name: getattr(reply, name) for name in Reply.__slots__}
     return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def read_reply(row: RowMapping) -> Reply:
-    """Return the reply of a row."""
+    """The reply in a row."""
     return Reply(**{name: row[name] for name in Reply.__slots__})
 
 
 def call_row(
     call: Call, *, reply: int | None, evaluation: int | None = None, failure: int | None = None
 ) -> dict[str, Any]:
-    """Return the row of a call to which that reply came, and on which that evaluation or failure rests."""
+    """The row of a call, with the keys of its reply and of the evaluation or failure that rests on it."""
     score = call.score.to_dict() if call.score else {"T": None, "I": None, "F": None}
     words = {"reasoning": call.reasoning, "reason": call.reason, "message": call.message}
     return {
@@ -282,7 +257,7 @@ def call_row(
 
 
 def read_call(row: RowMapping) -> Call:
-    """Return the call of a row joined with its reply."""
+    """The call in a row that was joined with its reply."""
     return Call(
         repeat=row["repeat"],
         reply=None if row["reply"] is None else Reply(**{name: row[OF_REPLY + name] for name in Reply.__slots__}),
@@ -296,7 +271,7 @@ def read_call(row: RowMapping) -> Call:
 
 
 def score_row(scored: Outcome, run: int, sequence: int, provenance: int, reply: int | None) -> dict[str, Any]:
-    """Return the row of an evaluation, of a failure, or of what was not read."""
+    """The row of an evaluation, a failure or an unread text."""
     row = {
         "run": run,
         "sequence": sequence,
@@ -318,18 +293,18 @@ def score_row(scored: Outcome, run: int, sequence: int, provenance: int, reply: 
 
 
 def read_evaluation(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Evaluation:
-    """Return the evaluation of a row joined with its provenance and reply, and the calls that it rests on."""
+    """The evaluation in a row that was joined with its provenance and reply, and the calls that it rests on."""
     score = Score(row["T"], row["I"], row["F"])
     return Evaluation(score=score, reasoning=row["reasoning"], **_common(row, run, sequence_id, calls))
 
 
 def read_failure(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Failure:
-    """Return the failure of a row joined with its provenance and reply, and the calls that it rests on."""
+    """The failure in a row that was joined with its provenance and reply, and the calls that it rests on."""
     return Failure(reason=row["reason"], message=row["message"], **_common(row, run, sequence_id, calls))
 
 
 def read_unread(row: RowMapping, run: Run, sequence_id: str) -> Unread:
-    """Return what was not read, of a row joined with its provenance."""
+    """The unread text in a row that was joined with its provenance."""
     about = _common(row, run, sequence_id, ())
     return Unread(about["key"], row["message"], about["provenance"], about["created_at"])
 

@@ -1,4 +1,4 @@
-"""The scores of a store: evaluations, failures and what was not read; appended, and read in several ways."""
+"""The scores of a store: evaluations, failures and unread texts; appended, and read in several ways."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class StoredScore(NamedTuple):
     """One score of a run, as a row of a table.
 
     Args:
-        sequence_id: id of the sequence.
-        label: its ground truth.
+        label: ground truth of the sequence.
         source: the data set that it comes from.
         turn: number of the turn, from 1.
         side: the half of the turn that was judged.
@@ -62,12 +61,8 @@ class StoredScore(NamedTuple):
 class ScoreTable:
     """The scores of a run, a row each, read anew whenever they are asked for; `Store.scores` makes one.
 
-    Iterating yields a `StoredScore` each, a few thousand in memory at a time, by sequence in the order of import.
-
-    Args:
-        run: name of the run.
-        rows: reads the rows.
-        count: counts them.
+    Iterating yields one `StoredScore` after the other, by sequence in the order of import, with a few thousand in
+    memory at a time.
     """
 
     def __init__(self, run: str, rows: Callable[[], Iterator[StoredScore]], count: Callable[[], int]) -> None:
@@ -101,13 +96,7 @@ class ScoreTable:
 
 
 class Scores:
-    """The part of a store that holds what runs made of sequences.
-
-    Args:
-        database: where they are.
-        runs: the runs.
-        sequences: the sequences.
-    """
+    """The scores of a store: what runs made of its sequences."""
 
     def __init__(self, database: Database, runs: Runs, sequences: Sequences) -> None:
         self._db = database
@@ -116,11 +105,11 @@ class Scores:
         self._known_keys = KnownKeys()
 
     def forget_keys(self) -> None:
-        """Look up all rows anew, after one was renamed or deleted."""
+        """Look up all keys anew, after a run was renamed or deleted."""
         self._known_keys.forget()
 
     def append(self, scored: Iterable[Evaluation | Failure | Unread]) -> Future[None]:
-        """Queue evaluations, failures and what was not read for one transaction; see `Store.append_soon`."""
+        """Queue evaluations, failures and unread texts for one transaction; see `Store.append_soon`."""
         given = list(scored)
         fresh = {self._runs.hold(run) for run in {one.key.run for one in given}}
         if True in fresh:
@@ -140,13 +129,13 @@ class Scores:
         return future
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
-        """Return the keys of all evaluations that a run has of these sequences; see `Store.recorded`."""
+        """The keys of all evaluations that a run has of these sequences; see `Store.recorded`."""
         self._runs.get(run)
         query, name = _keys(schema.evaluations, run), schema.sequences.c.sequence_id
         return self._read_keys(run, (query.where(name.in_(some)) for some in batched(sequence_ids, PAGE)))
 
     def failed(self, run: str, ids: Collection[str] | None = None) -> set[EvaluationKey]:
-        """Return the keys of what failed and was not scored since; see `Store.failed`."""
+        """The keys of what failed and was not scored since; see `Store.failed`."""
         self._runs.get(run)
         failed = still_failed().subquery()
         return self._read_keys(run, self._narrowed(_keys(failed, run), failed.c.sequence, ids))
@@ -159,7 +148,7 @@ class Scores:
         turns: range | None = None,
         replies: bool = False,
     ) -> Iterator[tuple[SequenceHead, Trajectory]]:
-        """Yield every sequence with its trajectory in a run, in the order of import; see `Store.trajectories`."""
+        """Yield every sequence with its trajectory in a run; see `Store.trajectories`."""
         known = self._runs.get(run)
         table, texts = schema.evaluations, schema.turns
         wanted = [] if turns is None else [_within(table, turns)]
@@ -207,7 +196,7 @@ class Scores:
         turns: range | None = None,
         replies: bool = False,
     ) -> tuple[Failure, ...]:
-        """Return every failure that a run recorded, oldest first; see `Store.failures`."""
+        """Every failure that a run recorded, oldest first; see `Store.failures`."""
         known, table = self._runs.get(run), schema.failures
         rows = self._without_score(run, ids, turns, replies, table.c.reason != NOT_READ)
         calls = self._calls(table, rows) if replies else {}
@@ -217,7 +206,7 @@ class Scores:
     def unread(
         self, run: str, ids: Collection[str] | None = None, turns: range | None = None
     ) -> tuple[Unread, ...]:
-        """Return what a run did not read, once each, oldest first; see `Store.unread`."""
+        """What a run did not read, once each, oldest first; see `Store.unread`."""
         known = self._runs.get(run)
         rows = self._without_score(run, ids, turns, False, schema.failures.c.reason == NOT_READ)
         with intact(self._db.where, f"a text that run {run!r} did not read"):
@@ -241,7 +230,7 @@ class Scores:
         return sorted(itertools.chain.from_iterable(map(self._db.read, queries)), key=lambda row: int(row["id"]))
 
     def table(self, run: str, ids: Collection[str] | None = None, label: Label | None = None) -> ScoreTable:
-        """Return the scores of a run as rows; see `Store.scores`."""
+        """The scores of a run as rows; see `Store.scores`."""
         self._runs.get(run)
         table = schema.evaluations
         columns = (
@@ -275,7 +264,7 @@ class Scores:
     def _narrowed(
         self, query: Select[Any], sequence: ColumnElement[int], ids: Collection[str] | None
     ) -> list[Select[Any]]:
-        """Return a query as it is, or where ids are given as queries for a page of these sequences each."""
+        """The query as it is or, where ids are given, one query for each page of these sequences."""
         if ids is None:
             return [query]
         return [query.where(sequence.in_(keys)) for keys in batched(self._sequences.keys(ids), PAGE)]
@@ -297,7 +286,7 @@ class Scores:
 
 
 def _keys(about: FromClause, run: str) -> Select[Any]:
-    """Return a query for what rows about scores of a run are about."""
+    """A query for what the rows of a run are about, in a table of scores or failures."""
     names = schema.sequences
     return (
         select(names.c.sequence_id, about.c.turn, about.c.side, about.c.principle)

@@ -28,7 +28,6 @@ class SequenceHead(Shown):
     """A sequence without its texts.
 
     Args:
-        sequence_id: its id.
         label: ground truth.
         source: the data set that it comes from.
         turns: number of turns.
@@ -42,7 +41,7 @@ class SequenceHead(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Added(Shown):
-    """What came of a sequence that a store was given.
+    """What came of a sequence that was given to a store.
 
     Args:
         new: whether the store did not have it.
@@ -54,11 +53,7 @@ class Added(Shown):
 
 
 class Sequences:
-    """The part of a store that holds the conversations.
-
-    Args:
-        database: where they are.
-    """
+    """The conversations of a store."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -106,12 +101,7 @@ class Sequences:
         return outcomes
 
     def _meet(self, connection: Connection, given: Sequence, relabel: bool) -> Added:
-        """Say what comes of a sequence of which one of that id is stored with other content.
-
-        Raises:
-            OtherLabelError: its label alone is another one, which it is not to get.
-            UsageError: it has other turns, or, where it is not to get another label, source or metadata.
-        """
+        """What comes of a sequence whose id is stored with other content; raises unless only its label changes."""
         table = schema.sequences.c
         names = (table.id, table.label, table.source, table.metadata, table.content_sha256)
         row = connection.execute(select(*names).where(table.sequence_id == given.sequence_id)).mappings().one()
@@ -148,7 +138,7 @@ class Sequences:
         }
 
     def read(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Sequence]:
-        """Yield sequences with their texts, in the order in which they were imported; see `Store.sequences`."""
+        """Yield sequences with their texts, in the order of import; see `Store.sequences`."""
         table = schema.turns
         for page in self._pages(ids, label, *schema.sequences.c):
             wanted = [row["id"] for row in page]
@@ -167,7 +157,7 @@ class Sequences:
                 yield sequence
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Return some turns of a sequence; see `Store.turns`."""
+        """Some turns of a sequence; see `Store.turns`."""
         [key] = self.keys([sequence_id])
         table = schema.turns
         query = select(table).where(table.c.sequence == key).order_by(table.c.turn)
@@ -181,12 +171,12 @@ class Sequences:
             return tuple(_read_turn(row) for row in rows if row["turn"] in turns)
 
     def heads(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
-        """Yield what is known of sequences without their texts; see `Store.heads`."""
+        """Yield sequences without their texts; see `Store.heads`."""
         for page in self.head_rows(ids, label):
             yield from map(self.made_head, page)
 
     def made_head(self, row: RowMapping) -> SequenceHead:
-        """Return the head of a sequence from its row."""
+        """The head of a sequence from its row."""
         with intact(self._db.where, f"sequence {row['sequence_id']!r}"):
             return SequenceHead(row["sequence_id"], Label(row["label"]), row["source"], row["turns"])
 
@@ -197,14 +187,14 @@ class Sequences:
         return self._pages(ids, label, *(table.c[name] for name in wanted))
 
     def groups(self, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
-        """Return the group of sequences by id, in the order of import; see `Store.groups`."""
+        """The group of each sequence by id, in the order of import; see `Store.groups`."""
         table = schema.sequences
         pages = self._pages(ids, label, table.c.id, table.c.sequence_id, table.c.metadata)
         rows = itertools.chain.from_iterable(pages)
         return {row["sequence_id"]: group_of(row["metadata"], row["sequence_id"]) for row in rows}
 
     def ids_with(self, key: str, value: str | int, most: int) -> list[str]:
-        """Return ids of sequences with a value in their metadata; see `Store.ids_with`."""
+        """The ids of sequences with a value in their metadata; see `Store.ids_with`."""
         table = schema.sequences
         found = table.c.metadata[key]
         holds = found.as_string() == value if isinstance(value, str) else found.as_integer() == value
@@ -214,7 +204,7 @@ class Sequences:
     def _pages(
         self, ids: Collection[str] | None, label: Label | None, *columns: Column[Any]
     ) -> Iterator[list[RowMapping]]:
-        """Yield some columns of sequences, their key among them, a page at a time, in the order of import."""
+        """Yield some columns of sequences, the key among them, a page at a time, in the order of import."""
         table = schema.sequences
         query = select(*columns).order_by(table.c.id)
         if label is not None:
@@ -229,7 +219,7 @@ class Sequences:
             last = page[-1]["id"]
 
     def keys(self, ids: Collection[str]) -> list[int]:
-        """Return the keys of the rows of sequences; UnknownNameError where there is none of one of the ids."""
+        """The keys of the rows of sequences, each once; UnknownNameError where one of the ids is not there."""
         table = schema.sequences
         found: dict[str, int] = {}
         for some in batched(dict.fromkeys(ids), PAGE):
@@ -243,12 +233,7 @@ class Sequences:
 
 
 def _conflict(given: Sequence, stored: Sequence | None) -> UsageError:
-    """Return what is said of a sequence whose id is taken.
-
-    Args:
-        given: the sequence.
-        stored: the one that has the id; None where all that matters is that its turns are others.
-    """
+    """The error for a sequence whose id is taken; `stored` is None where its turns are known to differ."""
     if stored is not None and stored.conversation is not given.conversation:
         same_turns = replace(given, label=stored.label, source=stored.source, metadata=stored.metadata)
         stored = stored if same_turns.content_hash() == stored.content_hash() else None
@@ -266,15 +251,7 @@ def _conflict(given: Sequence, stored: Sequence | None) -> UsageError:
 
 
 def check_turns(wanted: range, found: Collection[int]) -> None:
-    """Refuse a sequence of which turns are missing.
-
-    Args:
-        wanted: numbers of the turns that it has.
-        found: numbers of those that were found.
-
-    Raises:
-        ValueError: they are others.
-    """
+    """Raise ValueError where the turns that were found are not all those that a sequence has."""
     if len(found) != len(wanted):
         raise ValueError(f"only {len(found)} of its {len(wanted)} turns are there")
     if sorted(found) != list(wanted):
@@ -282,15 +259,7 @@ def check_turns(wanted: range, found: Collection[int]) -> None:
 
 
 def check_content(row: Row, turns: Collection[Row]) -> None:
-    """Refuse a sequence that is not what was stored.
-
-    Args:
-        row: its row.
-        turns: the rows of its turns.
-
-    Raises:
-        ValueError: turns are missing, or the digest is of other texts, or of another label, source or metadata.
-    """
+    """Raise ValueError where a sequence and its turns, given as rows, are not what was stored."""
     check_turns(range(1, row["turns"] + 1), [turn["turn"] for turn in turns])
     for turn in turns:
         for side in ("prompt", "response"):
@@ -306,11 +275,7 @@ def check_content(row: Row, turns: Collection[Row]) -> None:
 
 
 def turns_within(turns: range, last: int) -> range:
-    """Return those of some turns that a sequence has.
-
-    Args:
-        turns: numbers of turns, one after the other.
-        last: how many turns the sequence has.
+    """Those of some turns, which follow each other, that a sequence with `last` turns has.
 
     >>> turns_within(range(3, 9), 5), len(turns_within(range(3, 9), 2))
     (range(3, 6), 0)
@@ -319,7 +284,6 @@ def turns_within(turns: range, last: int) -> range:
 
 
 def _turn_row(sequence: int, turn: Turn) -> dict[str, Any]:
-    """Return the row of a turn of the sequence with that key."""
     return {
         "sequence": sequence,
         "turn": turn.number,

@@ -1,4 +1,4 @@
-"""A user's own SQL over the copy of the scores: one question, nothing changed, no file read, a limit of time."""
+"""A user's own SQL over the copy of the scores: one question, nothing changed, no file read, a time limit."""
 
 from __future__ import annotations
 
@@ -22,19 +22,14 @@ Found = TypeVar("Found")
 
 
 class _Limit:
-    """The time that a question has left; what whoever asks does between its pages does not count.
-
-    Args:
-        connection: asks it.
-        seconds: how long it may take in all.
-    """
+    """The time that a question has left; what its reader does between pages does not count."""
 
     def __init__(self, connection: DuckDBPyConnection, seconds: float) -> None:
         self._connection = connection
         self._seconds = self._left = seconds
 
     def within(self, step: Callable[[], Found]) -> Found:
-        """Return what a step of the question gives; UsageError where DuckDB can't, or there is no time left."""
+        """Run a step of the question; UsageError where DuckDB can't, or there is no time left."""
         import duckdb
 
         began = time.perf_counter()
@@ -56,14 +51,7 @@ class _Limit:
 
 @dataclass(frozen=True, slots=True)
 class SqlAnswer:
-    """What a question in SQL gave.
-
-    Args:
-        columns: names of the columns.
-        rows: the rows, a few thousand in memory at a time; can be read once.
-        connection: what holds them.
-        limit: the time that is left.
-    """
+    """What a question in SQL gave; `rows` can be read once, and hold a few thousand in memory at a time."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
@@ -71,14 +59,7 @@ class SqlAnswer:
     limit: _Limit
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
-        """Return the rows that were not read yet as a table of pyarrow.
-
-        Args:
-            limit: how many at most; all by default.
-
-        Raises:
-            UsageError: pyarrow is not installed, a value can't be reckoned, or the time is up.
-        """
+        """The rows not read yet, at most `limit`, as a pyarrow table; UsageError without pyarrow or time left."""
         from turnwise.store.query import need
 
         need("pyarrow", "to_arrow()")
@@ -90,19 +71,10 @@ class SqlAnswer:
 
 
 def ask(mirror: AsksTables, statement: str, seconds: float = 60.0) -> SqlAnswer:
-    """Ask a question in DuckDB's SQL; docs/sql.md lists the tables.
+    """Ask one question in DuckDB's SQL, such as SELECT, WITH or DESCRIBE; docs/sql.md lists the tables.
 
     The tables are a copy in memory. The statement runs in a read-only transaction, and can reach neither files nor
-    the network nor settings.
-
-    Args:
-        mirror: the copy.
-        statement: one statement that gives rows: SELECT, WITH, DESCRIBE ...
-        seconds: how long it may take, above 0; bringing the copy up to date does not count.
-
-    Raises:
-        UsageError: it is no such statement, DuckDB can't make sense of it, or the time is up.
-        StoreError: the record can't be read.
+    the network nor settings. It may take so many `seconds`, without the time to bring the copy up to date.
     """
     import duckdb
 

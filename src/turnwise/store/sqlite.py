@@ -1,4 +1,4 @@
-"""A record in a SQLite file: where it is, how it is opened, and what SQLite says of it."""
+"""A record in a SQLite file: how it is opened, and what the errors of SQLite mean."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ _MEMORY = ":memory:"
 
 
 def check_name(location: str) -> None:
-    """Refuse what no file can be called, and a store that would be gone after the command.
-
-    Raises:
-        UsageError: it is such a name.
-    """
+    """Refuse what no file can be called, and ``:memory:``, a store that would be gone after the command."""
     if "\0" in location:
         raise UsageError(f"{location!r} is not a store: a file name can't have a NUL character")
     if location == _MEMORY:
@@ -41,21 +37,19 @@ def check_name(location: str) -> None:
 
 
 def path_of_url(url: URL) -> Path | None:
-    """Return the file of a URL ``sqlite:///file``; None where it names another kind of database, or no file."""
+    """The file of a URL ``sqlite:///file``; None where it names another kind of database, or no file."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database == _MEMORY:
         return None
     return Path(url.database)
 
 
 def connect(path: Path, busy_seconds: float) -> Engine:
-    """Return an engine on a SQLite file: write-ahead log, full durability, foreign keys on.
+    """An engine on a SQLite file: write-ahead log, full durability, foreign keys on.
 
     Transactions begin as ``BEGIN IMMEDIATE`` where the execution option ``writes`` is set, so that two writers
     queue instead of failing half-way; all others are read transactions. With the option ``single`` there is none:
-    every statement stands alone.
-
-    In a folder that may not be written there can be no log beside the file, so it is read as one that nobody
-    changes; each write is refused.
+    every statement stands alone. In a folder that may not be written there can be no log beside the file, so it is
+    read as one that nobody changes; each write is refused.
     """
     sealed = path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
     url = (  # never as text: a file name may hold a question mark
@@ -104,18 +98,7 @@ def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 class SqliteFile:
-    """A SQLite file as the place of a record.
-
-    Args:
-        path: the file.
-        busy_seconds: how long to wait for another process that writes.
-
-    Attributes:
-        where: the file, as messages name it.
-        translated: turns what SQLite raises inside a block into an error that says what to do.
-        reading: execution options of a connection for one query.
-        standalone: execution options of a connection on which every statement stands alone.
-    """
+    """A SQLite file as the place of a record; see `turnwise.store.backend.Backend`."""
 
     reading: Mapping[str, Any] = MappingProxyType({})
     standalone: Mapping[str, Any] = MappingProxyType({"single": True})
@@ -133,11 +116,7 @@ class SqliteFile:
         return connect(self.path, self.busy_seconds)
 
     def check(self, create: bool) -> None:
-        """Refuse what is no file, and a file that is not there unless it may be made.
-
-        Raises:
-            StoreError: it is none.
-        """
+        """Refuse what is no file, and a file that is not there unless it may be made."""
         try:
             if self.path.is_dir():
                 raise StoreError(f"{self.path} is a folder; a store is a file")
@@ -155,23 +134,19 @@ class SqliteFile:
         self._fresh = True
 
     def refuse_foreign(self, connection: Connection) -> None:
-        """Refuse a file with anything beside our tables and indexes.
-
-        Raises:
-            StoreCorruptError: it holds something else; the message names it.
-        """
+        """Refuse a file with anything beside our tables and indexes."""
         driver: Any = connection.connection.driver_connection
         refuse_foreign_objects(driver, self.where, schema.statements())
 
     def made(self, connection: Connection) -> None:
-        """Add nothing to the tables of a record: SQLite needs nothing besides."""
+        """Add nothing: SQLite needs nothing besides the tables."""
 
     def was_committed(self) -> bool:
-        """Return whether the last transaction is in the record; here who commits a transaction knows it."""
+        """False: here who commits a transaction knows whether it is in the record."""
         return False
 
     def run_locks(self) -> SqliteRunLocks:
-        """Return locks on runs of the record."""
+        """New locks on runs of the record."""
         return SqliteRunLocks(self.path)
 
     def close(self) -> None:
@@ -196,15 +171,7 @@ class SqliteFile:
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into an error that says what to do.
-
-    Args:
-        path: the file of the store.
-
-    Raises:
-        StoreError: what SQLite says of the file.
-        UsageError: a text that can't be written as UTF-8.
-    """
+    """Turn what SQLite raises inside the block into an error that says what to do."""
     try:
         yield
     except (DatabaseError, sqlite3.DatabaseError) as error:

@@ -1,4 +1,4 @@
-"""Locks on runs in SQLite: shared by the stores that write a run, alone for who renames or deletes it."""
+"""Locks on runs in SQLite; see `turnwise.store.backend.RunLocks`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ class SqliteRunLocks:
 
     A lock is SQLite's own, on an empty file beside the store that is there as long as it is needed. The operating
     system lets go of it when its process ends, however that happens.
-
-    Args:
-        path: the file of the store.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,16 +28,13 @@ class SqliteRunLocks:
         self._shared: dict[int, sqlite3.Connection] = {}
 
     def lost(self) -> bool:
-        """Return False: the system keeps the locks as long as the process lives."""
+        """Never: the system keeps the locks as long as the process lives."""
         return False
 
     def share(self, run: int) -> None:
-        """Keep others from having a run alone, until it is released.
+        """Keep others from having a run alone, until `release`.
 
         Where no file can be made beside the store, nothing can be written to it either, and nothing is locked.
-
-        Raises:
-            StoreLockedError: the run is being renamed or deleted all the time.
         """
         try:
             self._shared[run] = _locked(self._file(run), "BEGIN", _PATIENCE_S)
@@ -51,7 +45,7 @@ class SqliteRunLocks:
             pass
 
     def release(self, run: int) -> None:
-        """Let others have a run alone again."""
+        """Let others have a run alone again; the last one to do so removes the file."""
         connection = self._shared.pop(run, None)
         if connection is not None:
             connection.execute("COMMIT")
@@ -63,15 +57,7 @@ class SqliteRunLocks:
 
     @contextmanager
     def alone(self, run: int, name: str) -> Iterator[None]:
-        """Have a run alone while the block runs.
-
-        Args:
-            run: its key.
-            name: its name, for the message.
-
-        Raises:
-            StoreLockedError: another store writes it.
-        """
+        """Have a run alone during the block, and keep no lock on it; StoreLockedError if another writes it."""
         self.release(run)
         try:
             self._shared[run] = _locked(self._file(run), "BEGIN EXCLUSIVE", 0.0)
@@ -98,7 +84,7 @@ class SqliteRunLocks:
 
 
 def _locked(path: Path, begin: str, patience_s: float) -> sqlite3.Connection:
-    """Return a connection that holds a lock on a file, which is the one of that name and not one thrown away."""
+    """Lock a file, and make sure that it is the one of that name and not one thrown away meanwhile."""
     while True:
         path.touch()
         before = path.stat().st_ino

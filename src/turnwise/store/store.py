@@ -1,4 +1,4 @@
-"""The record: sequences, runs, evaluations, failures and raw replies, in a SQLite file or in PostgreSQL."""
+"""The store: sequences, runs, evaluations, failures and raw replies, in a SQLite file or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """The record of one or more data sets and runs, or the findings of a scan, which can be read alone.
+    """The record of one or more data sets and runs, or the findings of a scan, which can only be read.
 
     Appends are durable when they return. Several threads and processes may use a store at once.
 
@@ -45,7 +45,7 @@ class Store:
         busy_seconds: how long to wait for another process that writes, and for a server that was lost.
 
     Raises:
-        StoreError: no such store, or it can't be opened; see its kinds in `turnwise.errors`.
+        StoreError: there is no such store, or it can't be opened; see its kinds in `turnwise.errors`.
         FindingsError: findings without a manifest that can be read.
         LocationError: findings behind a URL that can't be reached.
         UsageError: a location that names no file and no PostgreSQL, or psycopg is not installed.
@@ -75,18 +75,18 @@ class Store:
 
     @property
     def is_findings(self) -> bool:
-        """Whether it is the findings of a scan, to which nothing can be added but what people say."""
+        """Whether this is the findings of a scan, to which only what people say can be added."""
         return not isinstance(self._parts, RecordParts)
 
     @property
     def note(self) -> str | None:
-        """What whoever reads it ought to know, such as that a scan has not ended; None where nothing."""
+        """What a reader ought to know, such as that a scan has not ended; None where there is nothing."""
         return self._parts.note
 
     def prepare(self, progress: Callable[[int], None] = lambda scores: None) -> None:
-        """Make what questions need and findings lack: their index, which takes seconds a million conversations.
+        """Make the index of findings, which questions need; it takes seconds for a million conversations.
 
-        Without this call the first question does so.
+        Without this call the first question makes it.
 
         Args:
             progress: is told how many more scores are done.
@@ -111,7 +111,7 @@ class Store:
             self._parts.discard()
 
     def counts(self) -> dict[str, int]:
-        """Return how many sequences, turns, runs, evaluations and failures the store holds."""
+        """Return how many sequences, turns, runs, evaluations, failures and unread texts the store holds."""
         return self._parts.counts()
 
     def __repr__(self) -> str:
@@ -130,9 +130,8 @@ class Store:
         A sequence that is there already, word for word, is left alone.
 
         Args:
-            sequences: the sequences.
-            relabel: give those that are there with these very turns the label that they have here, and the word of
-                a label that is not known (``unknown_label`` in their metadata). Else nothing of them changes.
+            relabel: where a sequence is there with the same turns, give it the label that it has here, and the
+                word of a label that is not known (``unknown_label`` in the metadata). Nothing else of it changes.
 
         Raises:
             OtherLabelError: an id is taken by a sequence with the same turns and another label, without `relabel`;
@@ -163,11 +162,12 @@ class Store:
         return self._parts.sequences.read(ids, label)
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Return some turns of a sequence. The first call reads all of it, to see that it is what was stored.
+        """Return some turns of a sequence.
+
+        In a record, the first call reads all turns, to check that they are what was stored.
 
         Args:
-            sequence_id: id of the sequence.
-            turns: their numbers; what the sequence does not have is left out.
+            turns: their numbers; those that the sequence does not have are left out.
 
         Raises:
             UnknownNameError: the store has no sequence of that id.
@@ -175,14 +175,14 @@ class Store:
         return self._parts.sequences.turns(sequence_id, turns)
 
     def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
-        """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
+        """Yield sequences without their texts; arguments and errors as for `sequences`."""
         return self._parts.sequences.heads(ids, label)
 
     def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
-        """Return the group of sequences by id, in the order of import: what their metadata say they share.
+        """Return the group of each sequence by id, in the order of import, as its metadata name it.
 
-        A sequence whose metadata say nothing of that is a group of its own, named by its id. No text is read.
-        Arguments and errors as `sequences`.
+        A sequence whose metadata name none is a group of its own, named by its id. No text is read. Arguments and
+        errors as for `sequences`.
         """
         return self._parts.sequences.groups(ids, label)
 
@@ -190,8 +190,8 @@ class Store:
         """Return ids of sequences whose metadata have a value under a key, in the order of import.
 
         Args:
-            key: the key, such as ``pair``.
-            value: the value, a text or a whole number.
+            key: a key, such as ``pair``.
+            value: a text or a whole number.
             most: how many ids at most.
         """
         return self._parts.sequences.ids_with(key, value, most)
@@ -243,7 +243,7 @@ class Store:
     def delete_run(self, name: str) -> RunTally:
         """Delete a run with its scores, failures and calls in one transaction, and return what it had come to.
 
-        Sequences stay. So do replies of language models that the journal keeps, since they were paid for.
+        Sequences stay. So do replies of language models that the journal keeps: they were paid for.
 
         Raises:
             UnknownNameError: the store has no run of that name.
@@ -272,7 +272,7 @@ class Store:
     # Scores
 
     def append(self, scored: Iterable[Evaluation | Failure | Unread]) -> None:
-        """Store evaluations, failures and what was not read in one transaction; durable when this returns.
+        """Store evaluations, failures and unread texts in one transaction; durable when this returns.
 
         Raises:
             UsageError: an evaluation is there already, or its principle was scored in another version; nothing
@@ -288,7 +288,7 @@ class Store:
     def scores(
         self, run: str | None = None, *, ids: Collection[str] | None = None, label: Label | None = None
     ) -> ScoreTable:
-        """Return the scores of a run as rows; `ScoreTable.to_frame` makes a table of pandas of them.
+        """Return the scores of a run as rows; `ScoreTable.to_frame` makes a pandas table of them.
 
         Args:
             run: name of the run; the only one by default.
@@ -308,8 +308,7 @@ class Store:
 
         Args:
             run: name of the run.
-            sequence_id: id of the sequence.
-            turns: only these turns, by number; how long the rest is takes no time then.
+            turns: only these turns, by number; then it takes no time how long the rest is.
             replies: load what the scores rest on too: raw replies and calls.
 
         Raises:
@@ -334,7 +333,7 @@ class Store:
             ids: only these sequences.
             label: only sequences with this ground truth.
             turns: only these turns of each, by number.
-            replies: load what the scores rest on too, raw replies and calls, which detectors have no use for.
+            replies: load what the scores rest on too: raw replies and calls. Detectors need neither.
 
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
@@ -349,23 +348,23 @@ class Store:
         turns: range | None = None,
         replies: bool = False,
     ) -> tuple[Failure, ...]:
-        """Return every failure that a run recorded, oldest first, those that were mended later among them.
+        """Return every failure that a run recorded, oldest first, including those that were mended later.
 
-        Arguments and errors as `trajectories`.
+        Arguments and errors as for `trajectories`.
         """
         return self._parts.scores.failures(run, ids, turns, replies)
 
     def unread(
         self, run: str, *, ids: Collection[str] | None = None, turns: range | None = None
     ) -> tuple[Unread, ...]:
-        """Return what a run gave no score since its observer does not read the language, oldest first.
+        """Return the texts without a score because the observer does not read their language, oldest first.
 
-        Arguments and errors as `trajectories`.
+        Arguments and errors as for `trajectories`.
         """
         return self._parts.scores.unread(run, ids, turns)
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
-        """Return the keys of all evaluations that a run has of these sequences; failures are not among them.
+        """Return the keys of all evaluations that a run has of these sequences, without failures.
 
         Raises:
             UnknownNameError: the store has no such run.
@@ -382,17 +381,17 @@ class Store:
 
     @property
     def people(self) -> People:
-        """What people said of conversations: corrected labels, turns where it turned, scores of turns."""
+        """What people said of conversations: corrected labels, the turn where one turned, scores of turns."""
         return self._parts.people
 
     @property
     def journal(self) -> Journal:
-        """What keeps the replies of language models, and finds them again; UsageError where there are findings."""
+        """The replies of language models that were kept, to be found again; UsageError for findings."""
         return self._parts.journal
 
     @property
     def audit(self) -> AuditLog:
-        """What keeps what a guard was asked and said; UsageError where there are findings."""
+        """What a guard was asked and what it said; UsageError for findings."""
         return self._parts.audit
 
     @property
@@ -422,17 +421,16 @@ class Store:
         """Return which sequences match a pattern, as rows, or as a table of pandas, Polars or pyarrow.
 
         Args:
-            pattern: a condition of the pattern language, as text or as a tree; docs/patterns.md says what it
-                may say.
+            pattern: a condition of the pattern language, as text or as a tree; docs/patterns.md describes it.
             run: whose evaluations; the only run by default.
             when: "ever" where it has to hold at some turn, "final" where at the last evaluated one.
-            label: only sequences with this ground truth; a corrected one where it holds.
+            label: only sequences with this ground truth; a corrected label counts where there is one.
             source: only sequences of this data set.
             where: only sequences for which this holds, such as ``'turns >= 5 and metadata.tactic = "x"'``; see
                 `turnwise.store.where`.
-            patterns: the named patterns that there are; by default those that ship and those of installed
+            patterns: the named patterns that may be used; by default those that ship and those of installed
                 packages.
-            corrected_by: people whose corrected labels hold in place of the imported ones; sequences on which
+            corrected_by: people whose corrected labels take the place of the imported ones; sequences on which
                 they disagree are left out.
 
         Raises:
@@ -472,8 +470,8 @@ class Store:
         """Write the record as it is at this moment into a new folder, whole or not at all; see docs/export.md.
 
         Args:
-            folder: what is not there yet, or is an empty folder.
-            format: "parquet" or "jsonl", of which `import_from` makes an equal record; "csv" or "arangodb".
+            folder: one that does not exist yet, or is empty.
+            format: "parquet" or "jsonl", from which `import_from` makes an equal record; "csv" or "arangodb".
             runs: only these runs, with the sequences that they scored and the replies that they rest on.
             where: only sequences for which this holds; see `turnwise.store.where`.
             progress: is told the name of each table that is done, and its rows.
@@ -491,7 +489,7 @@ class Store:
     def import_from(self, location: str | Path) -> Merged:
         """Add all that an export or another store holds, in one transaction.
 
-        Into an empty store everything comes as it was, keys, times and digests among it. Else what is there
+        Into an empty store everything comes as it was, including keys, times and digests. Else what is there
         already, word for word, stays as it is.
 
         Args:

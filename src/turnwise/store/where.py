@@ -47,26 +47,14 @@ Labels = Mapping[str, Label | None]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on sequences, read from its text.
-
-    Args:
-        text: as it was written.
-        fields: which of `FIELDS` it reads.
-        holds: whether it holds for a sequence, given as a mapping from field to value.
-    """
+    """A condition on sequences: its text, the `FIELDS` that it reads, and whether it holds for their values."""
 
     text: str
     fields: frozenset[str]
     holds: Callable[[Row], bool]
 
     def sequences(self, record: Connection, run: str, labels: Labels) -> list[int]:
-        """Return the row numbers of the sequences of a record for which it holds.
-
-        Args:
-            record: an open connection to the record.
-            run: whose cost is meant.
-            labels: by sequence the label in place of the imported one.
-        """
+        """The row numbers of the sequences for which it holds; `run` is the one whose cost is meant."""
         table = schema.sequences.c
         columns = {
             "id": table.sequence_id,
@@ -86,19 +74,15 @@ class Where:
 
 
 def relabelled(row: Row, labels: Labels) -> Row:
-    """Return a row with the label in place of the imported one, where there is one."""
+    """A row with the label in place of the imported one, where there is one."""
     return {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
 
 
 def parse_where(text: str, known: Callable[[str], Collection[str]] | None = None) -> Where:
-    """Return the condition on sequences that a text says.
+    """The condition on sequences that a text says; the grammar is at the top of this module.
 
-    Args:
-        text: such as ``'source = mhj and turns >= 5'``; the grammar is at the top of this module.
-        known: gives the names that there are of ``"metadata"`` or ``"source"``; None takes every name.
-
-    Raises:
-        PatternError: it can't be read; the message points at the place and lists the names that there are.
+    `known` gives the names that there are of ``"metadata"`` or ``"source"``; None takes every name. PatternError
+    points at the place that can't be read, and lists the names that there are.
 
     >>> where = parse_where('turns >= 5 and not metadata.tactic = "slow boil"')
     >>> where.holds({"turns": 6, "metadata": {"tactic": "slow boil"}}), where.holds({"turns": 6, "metadata": {}})
@@ -110,7 +94,7 @@ def parse_where(text: str, known: Callable[[str], Collection[str]] | None = None
 
 
 def known_names(record: Connection) -> Callable[[str], Collection[str]]:
-    """Return a function that gives the sources, or the keys of the metadata, that a record has."""
+    """A function that gives the sources, or the keys of the metadata, that a record has."""
 
     @cache
     def names(what: str) -> Collection[str]:
@@ -222,7 +206,7 @@ def _inside(value: Any, path: Iterable[str]) -> Any:
 
 
 def _compared(compare: Callable[[Any, Any], bool], value: Any, wanted: float | str) -> bool:
-    """Return how a value compares: of a list one item is enough, and what is not there compares to nothing."""
+    """How a value compares: of a list one item is enough, and what is not there compares to nothing."""
     if isinstance(value, list):
         return any(_compared(compare, item, wanted) for item in value)
     if value is None or isinstance(value, Mapping):
@@ -242,7 +226,7 @@ def _summed(column: str) -> ScalarSelect[Any]:
 
 
 def _costs(record: Connection, run: str) -> dict[int, float]:
-    """Return what a run spent on each sequence, of those whose cost is known."""
+    """What a run spent on each sequence, of those whose cost is known."""
     key = select(schema.runs.c.id).where(schema.runs.c.name == run).scalar_subquery()
     parts = [
         select(table.c.sequence, table.c.cost_usd).where(table.c.run == key, table.c.cost_usd.is_not(None))

@@ -23,16 +23,13 @@ GROUP = 256
 
 
 class Writer:
-    """Group commit.
+    """Writes with group commit.
 
     Jobs that wait at the same moment share a transaction, each in a savepoint of its own: one that fails is
     rolled back alone. A future is done only once the transaction is on disk, so an acknowledged write is durable.
 
     Where a server goes away, the jobs are done again once it is back, unless they turn out to be in the record. So
     a job may run several times, and only its last run counts.
-
-    Args:
-        backend: the database; the thread opens one connection of its own.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -49,11 +46,7 @@ class Writer:
         return self._closed
 
     def submit(self, job: Callable[[Connection], Result]) -> Future[Result]:
-        """Queue a job; the future has its result once that is durable, or what it raised.
-
-        Raises:
-            StoreError: the writer is closed.
-        """
+        """Queue a job; the future has its result once that is durable, or what it raised."""
         future: Future[Result] = Future()
         with self._lock:
             if self._closed:

@@ -99,7 +99,7 @@ class Code(Guardrail):
         object.__setattr__(self, "_filter", _filter(types))
 
     def check(self, check: Check) -> Finding:
-        """Return what code a text has, with a redaction for each block and line."""
+        """What code a text has, with a redaction for each block and line."""
         folded = PLAIN.fold(check.text)
         found = list(self._find(folded.plain))
         spans = apart(found)
@@ -133,12 +133,9 @@ class Code(Guardrail):
 
 
 def _find_fenced(plain: str) -> Iterator[Span]:
-    """Find blocks between fences of Markdown, but those marked as plain text, and unmarked ones without any sign.
+    """Blocks between Markdown fences, but none marked as plain text, nor unmarked ones without any sign of code.
 
-    Source: CommonMark 0.31, section 4.5.
-
-    Args:
-        plain: the text in plain form, case kept.
+    CommonMark 0.31, section 4.5.
     """
     opened: tuple[int, str, str] | None = None  # where the block begins, its fence, and what stands behind that
     count = end = 0

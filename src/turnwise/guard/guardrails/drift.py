@@ -68,20 +68,12 @@ _WHOSE = {
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """Built once from the settings.
+    """What is built once from the settings.
 
-    Args:
-        scorer: asks the observer.
-        detector: decides on the trajectory.
-        detector_name: its specification.
-        warn: its score from which a turn is warned of; None for never.
-        memory: the session memory; None without one.
-        doubtful: highest F from which a text is read again where earlier ones were blocked.
-        initiators: where each conversation stands with its initiator; one that nobody holds any more is forgotten.
-        responders: the same with its responder, where those texts are judged.
-        lock: held while one is added to these.
-        name: how the pipeline calls the guardrail.
-        fingerprint: tells parked states of this observer and detector from those of others.
+    `warn` is the detector's score from which a turn is warned of, `doubtful` the F from which a text is read again
+    where earlier ones were blocked. `initiators` and `responders` say where each conversation stands with either,
+    and forget one that nobody holds any more; `lock` is held while one is added. `fingerprint` tells parked states
+    of this observer and detector from those of others.
     """
 
     scorer: Scorer
@@ -97,7 +89,7 @@ class _Built:
     fingerprint: str = ""
 
     def of(self, trajectory: Trajectory) -> WeakKeyDictionary[Conversation, Progress]:
-        """Return where conversations stand with the speaker of a trajectory."""
+        """Where conversations stand with the speaker of a trajectory."""
         return self.initiators if trajectory is Trajectory.INITIATOR else self.responders
 
 
@@ -111,7 +103,7 @@ class Drift(Guardrail):
     breaker and stance, which goes with every result. A response tells the memory whether it refused, and is read
     by the observer before the next prompt, as it then stands; one that was blocked is not.
 
-    A blocked prompt reached nobody. The observer keeps it before it for 8 turns, so that a further try is seen for
+    A blocked prompt reached nobody. The observer keeps it in view for 8 turns, so that a further try is seen for
     what it is; but a turn that looks bad is then read again without it, and by itself, and is blocked for what it
     says in those readings, at somewhat lower thresholds. What rests on the blocked prompt alone is warned of.
 
@@ -228,7 +220,7 @@ class Drift(Guardrail):
 
     @property
     def remembers(self) -> bool:
-        """Whether it is asked once about each text: always, since every text joins the trajectory."""
+        """Always, since every text joins the trajectory."""
         return True
 
     def take_over(self, before: Guardrail) -> None:
@@ -244,7 +236,7 @@ class Drift(Guardrail):
             object.__setattr__(self, "_built", replace(self._built, memory=memory))
 
     def placed(self, name: str, clock: Clock) -> Drift:
-        """Return the guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
+        """The guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
         built = self._built
         if name == built.name and clock is utc_now:
             return self
@@ -256,7 +248,7 @@ class Drift(Guardrail):
         return other
 
     def sessions(self, store: StateStore | None = None) -> Sessions | None:
-        """Return the session memory, as it stands in a state store where one is given; None without a memory.
+        """The session memory, as it stands in a state store where one is given; None without a memory.
 
         In a state store a session has the digest of its name (`digest_of`) for an id.
         """
@@ -264,7 +256,7 @@ class Drift(Guardrail):
         return None if memory is None else memory.sessions if store is None else memory.over(store)
 
     def park(self, conversation: Conversation) -> bytes | None:
-        """Return where a conversation stands; None for one that is not known.
+        """Where a conversation stands; None for one that is not known.
 
         At most 4 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
         """
@@ -277,9 +269,6 @@ class Drift(Guardrail):
         """Go on with a conversation where `park` was called.
 
         Where observer or detector are others by now, it is read again as one that began elsewhere.
-
-        Raises:
-            StateError: it can't be read.
         """
         built = self._built
         try:
@@ -295,11 +284,7 @@ class Drift(Guardrail):
                 built.of(progress.trajectory)[conversation] = progress
 
     def check(self, check: Check) -> Finding:
-        """Take a text into its speaker's trajectory and judge it, or tell the session of a reply.
-
-        Raises:
-            ObserverError: a principle could not be scored, and the others do not block the turn for sure.
-        """
+        """Take a text into its speaker's trajectory and judge it, or tell the session of a reply."""
         if check.side is Side.RESPONSE:
             return self._replied(check)
         if not self._judges_prompts:
@@ -341,7 +326,7 @@ class Drift(Guardrail):
             return self._take(progress, check.turn, check.text, check, session_id)
 
     def _begin(self, conversation: Conversation, trajectory: Trajectory) -> Progress:
-        """Return where a speaker of a conversation stands who was not known; another thread may know it by now."""
+        """Where a speaker stands who was not known; another thread may have added that by now."""
         built = self._built
         name = conversation.conversation_id
         scores, speaker = built.scorer.start(name, trajectory), speaker_of(conversation, trajectory)
@@ -437,14 +422,14 @@ class Drift(Guardrail):
         return given.settle(finding) if given.failures else finding
 
     def _scored(self, progress: Progress, turn: Turn, text: str) -> SideScores:
-        """Return the scores of an earlier turn, read after those before it as they stand."""
+        """The scores of an earlier turn, read after those before it as they stand."""
         scorer, scores = self._built.scorer, progress.scores
         scorer.follow(scores)
         given = scorer.score(scores, turn)
         return given if scores.passed is None else self._settled(progress, turn, text, given)
 
     def _settled(self, progress: Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
-        """Return scores that don't rest on blocked texts alone; the same object where they are as they were."""
+        """Scores that don't rest on blocked texts alone; the same object where nothing changed."""
         doubtful = self._built.doubtful
         if all(doubtful > score.F for score in given.scores.values()):
             return given
@@ -452,7 +437,7 @@ class Drift(Guardrail):
         return given if settled.scores == given.scores else settled
 
     def _finding(self, progress: Progress, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
-        """Return what the trajectory up to a turn and the stance towards the session say of the turn."""
+        """What the trajectory up to a turn and the stance towards the session say of the turn."""
         built = self._built
         components, confidence = array("d"), 0.0
         for score in told.scores.values():
@@ -491,7 +476,7 @@ class Drift(Guardrail):
 
 
 def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> Finding:
-    """Return a finding with the warning that a text looks bad only together with texts that were blocked."""
+    """The finding with the warning that a text looks bad only together with texts that were blocked."""
     name, score = max(first.scores.items(), key=lambda item: item[1].F)
     left = settled.scores[name].F
     reason = f"{name} F {score.F:.3f} rests on a blocked text before it, {left:.3f} without"
@@ -500,7 +485,7 @@ def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> F
 
 
 def _kept(turn: Turn, trajectory: Trajectory) -> dict[str, Score] | None:
-    """Return the scores that an earlier check kept with a turn; None where there are none that can be read."""
+    """The scores that an earlier check kept with a turn; None where there are none that can be read."""
     try:
         return kept_scores(turn, str(trajectory))
     except GuardMetadataError:
@@ -508,12 +493,12 @@ def _kept(turn: Turn, trajectory: Trajectory) -> dict[str, Score] | None:
 
 
 def _fingerprint(scorer: Scorer, detector: str) -> str:
-    """Return what tells parked states of an observer and a detector from those of others."""
+    """What tells parked states of an observer and a detector from those of others."""
     named = (scorer.spec, scorer.info.version, scorer.context, scorer.principles, detector)
     return digest_of(repr(named))[:8]
 
 
 @cache
 def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one tuple for equal ones, so that a long conversation keeps it once."""
+    """One tuple for equal ones, so that a long conversation keeps it once."""
     return names

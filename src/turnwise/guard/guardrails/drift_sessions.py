@@ -29,14 +29,9 @@ class DriftSessions:
     """The sessions that a drift guardrail takes turns into, and what it does about their stances.
 
     Where a check has a state store, changes are kept back in it, and a session is known by the digest of its name.
-
-    Args:
-        sessions: the sessions, where they live in this process.
-        point: F that breaks trust: the observer's operating point of ``any_turn``, where it publishes one, or the
-            number that was given, in (0, 1]. None for scores as they are.
-        by_mode: what becomes of a turn by engagement mode, where anything does.
-        breaker: what becomes of a turn while the circuit breaker is open.
-        name: how the pipeline calls the guardrail.
+    `point` is the F that breaks trust, in (0, 1]: the observer's operating point of ``any_turn``, where it
+    publishes one, or the number that was given; None leaves scores as they are. `by_mode` leaves out the modes in
+    which nothing is done.
     """
 
     sessions: Sessions
@@ -46,26 +41,18 @@ class DriftSessions:
     name: str = "drift"
 
     def over(self, states: ChangesStates) -> Sessions:
-        """Return the sessions as they stand in a state store."""
+        """The sessions as they stand in a state store."""
         return self.sessions.over(Named(states, self.name))
 
     def stance(self, check: Check, session_id: str) -> Stance | None:
-        """Return the stance towards a session; None for one that is not known."""
+        """The stance towards a session; None for one that is not known."""
         sessions, kept_id = self._of(check, session_id)
         return sessions.stance(kept_id)
 
     def take(
         self, check: Check, session_id: str, told: TurnScores, conversation_id: str, now: datetime | None
     ) -> Stance:
-        """Take a turn into its session, and return the stance after it.
-
-        Args:
-            check: the text under check.
-            session_id: the session.
-            told: the scores of the turn.
-            conversation_id: the conversation, as the session memory takes it.
-            now: when the turn came; None for the present.
-        """
+        """Take a turn into its session, and return the stance after it; `now` is None for the present."""
         sessions, kept_id = (self.sessions, session_id) if check.state is None else self._of(check, session_id)
         if self.point is not None:
             told = TurnScores(told.turn, scaled_scores(told.scores, self.point), told.length)
@@ -77,7 +64,7 @@ class DriftSessions:
         return None if sessions.stance(kept_id) is None else sessions.answered(kept_id, text)
 
     def asks(self, stance: Stance) -> tuple[str, Action | None]:
-        """Return why a stance asks for something, and for what; None for nothing."""
+        """Why a stance asks for something, and for what; None for nothing."""
         action = self.by_mode.get(stance.mode)
         if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
             opened = Action(self.breaker) if stance.alarms >= _ALARMS else Action.WARN
@@ -85,14 +72,13 @@ class DriftSessions:
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
     def _of(self, check: Check, session_id: str) -> tuple[Sessions, str]:
-        """Return the sessions of a check, and the id of a session there."""
         if check.state is None:
             return self.sessions, session_id
         return self.over(check.state), digest_of(session_id)
 
 
 def sessions_of(session_id: str) -> tuple[str, str]:
-    """Return a session and that of the responder beside it, which are forgotten together.
+    """A session and that of the responder beside it, which are forgotten together.
 
     >>> sessions_of("c1")
     ('c1', 'c1/responder')
@@ -101,14 +87,10 @@ def sessions_of(session_id: str) -> tuple[str, str]:
 
 
 def responder_session(session_id: str, conversation: Conversation) -> str:
-    """Return the id of the responder's session, which is never the initiator's.
+    """The id of the responder's session, which is never the initiator's.
 
     A session that is the named initiator's own has its like in the named responder's. Any other is of one
     conversation or was named by the caller; then the responder has one beside it.
-
-    Args:
-        session_id: the session that the initiator's texts belong to.
-        conversation: the conversation.
 
     >>> responder_session("ann", Conversation.human_to_human("ann", "ben"))
     'ben'
@@ -126,12 +108,7 @@ def responder_session(session_id: str, conversation: Conversation) -> str:
 
 
 def actions_by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
-    """Return what becomes of a turn by engagement mode; nothing becomes of it in a mode that is not there.
-
-    Args:
-        block_from: the mode from which turns are blocked, or ``never``.
-        warn_from: the mode from which they are warned of, or ``never``.
-    """
+    """The action by engagement mode, from the two given modes on; ``never`` stands for none."""
     actions: dict[EngagementMode, Action] = {}
     for first, action in ((warn_from, Action.WARN), (block_from, Action.BLOCK)):
         if first != "never":
@@ -141,13 +118,10 @@ def actions_by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Act
 
 
 def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]:
-    """Return scores on the scale of the session memory: the F that breaks trust becomes its limit.
+    """Scores on the scale of the session memory: the F that breaks trust becomes its limit.
 
-    The memory's rules were written for observers whose F means a breach from 0.65 on.
-
-    Args:
-        scores: score by principle.
-        point: that F, in (0, 1]; at 1 nothing breaks trust.
+    The memory's rules were written for observers whose F means a breach from 0.65 on. `point` is in (0, 1]; at 1
+    nothing breaks trust.
     """
     scaled = {}
     for name, score in scores.items():

@@ -55,11 +55,7 @@ class Harm(Guardrail):
         return self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """Return what F of the text says.
-
-        Raises:
-            ObserverError: it could not be scored.
-        """
+        """What F of the text says."""
         read = read_text(check, self._scorer, check.side)
         if read.unread is not None:
             return not_read(read.unread, self.unread)

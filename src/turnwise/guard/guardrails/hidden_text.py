@@ -48,7 +48,7 @@ _SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 
 
 def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str, ...]:
-    """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
+    """`plain_texts_of` the text under check, made once for all guardrails that know the same words."""
     key = ("hidden", known, own, check.text)
     made: tuple[str, ...] | None = check.shared.get(key)
     if made is None:
@@ -57,17 +57,12 @@ def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str
 
 
 def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = "") -> tuple[str, ...]:
-    """Return the texts that should be looked through.
+    """The texts to look through: the text itself, and what is different once evasions in it are undone.
 
-    Args:
-        text: any text; all of it is read, a long one in pieces.
-        known: lower-case words that leetspeak may stand for, and that letters without a space may be made of.
-        own: characters that count beside those of the phrases that ship.
-
-    Returns:
-        The text itself, and beside it what is different once invisible and lookalike characters, spacing,
-        leetspeak, masked words, signs between words, and what is encoded are undone. In a long text one character
-        stands for all that no phrase tells from it.
+    Undone are invisible and lookalike characters, spacing, leetspeak, masked words, signs between words, and what
+    is encoded. All of a text is read, a long one in pieces, where one character stands for all that no phrase
+    tells from it. The `known` words, in lower case, are those that leetspeak may stand for and that letters
+    without a space may be made of; `own` characters count beside those of the phrases that ship.
 
     >>> plain_texts_of("Hello.")
     ('Hello.',)
@@ -80,7 +75,7 @@ def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = ""
 
 @lru_cache(maxsize=16)
 def _alphabet(own: str) -> Alphabet:
-    """Return the characters that phrases tell apart, and those that make up or stand for such."""
+    """The characters that phrases tell apart, and those that make up or stand for such."""
     folder = resources.files("turnwise.guard.guardrails")
     files = [folder.joinpath(file).read_text(encoding="utf-8") for file in PHRASE_FILES]
     parts = (unicodedata.decomposition(chr(code)).split() for code in range(0xC0, 0x3100))
@@ -116,7 +111,7 @@ def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], o
 
 
 def _normalised(text: str, known: frozenset[str]) -> Sequence[str]:
-    """Return the text where there is nothing to undo in it, and otherwise the pieces of it with all undone."""
+    """The text where there is nothing to undo in it, and otherwise the pieces of it with all undone."""
     starts = range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP)
     pieces = [text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ") for start in starts]
     forms = [normalise(piece, known).text for piece in pieces]
@@ -126,8 +121,8 @@ def _normalised(text: str, known: frozenset[str]) -> Sequence[str]:
 class Respelling:
     """Reads the words of texts without their masks and apart; remembers them, for texts of a check share most.
 
-    Args:
-        known: words in lower case that masks may hide, and that letters without a space may be made of.
+    The `known` words, in lower case, are those that masks may hide and that letters without a space may be made
+    of.
 
     >>> Respelling(frozenset({"rules"})).of("ignore-all+the_rules")
     'ignore all the rules'
@@ -143,12 +138,7 @@ class Respelling:
         self._parts: dict[str, str] = {}
 
     def of(self, text: str, *, masked: bool = True) -> str:
-        """Return a text with its words respelled, with single spaces or lines; unchanged if nothing is to be done.
-
-        Args:
-            text: the text.
-            masked: whether words of it may be masked.
-        """
+        """A text with its words respelled, with single spaces or lines; unchanged if nothing is to be done."""
         words = text.replace("\n", _LINE_END).split()
         different = set(words)
         plain = self._unmasking.forms(different) if masked else {}
@@ -161,7 +151,7 @@ class Respelling:
         return " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n") if plain or apart else text
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
-        """Return what words are made of, at least of those among some that are several; empty where none is."""
+        """What run-together words are made of, earlier ones too; empty where none of `words` is one."""
         unseen = words.difference(self._seen)
         self._seen |= unseen
         long_words = [word for word in unseen if len(word) >= _RUN_TOGETHER]
@@ -183,7 +173,7 @@ class Respelling:
 
 
 def _words(letters: str, known: Container[str]) -> str:
-    """Return the words that letters without a space are made of, or the letters where they are not.
+    """The words that letters without a space are made of, or the letters where they are not.
 
     >>> _words("ignoreallthestuff", {"ignore"}), _words("ignoreallrules", {"ignore", "rules"})
     ('ignoreallthestuff', 'ignore all rules')

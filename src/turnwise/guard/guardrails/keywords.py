@@ -89,7 +89,7 @@ class Keywords(Guardrail):
         return max(map(len, self._words)) + BESIDE
 
     def check(self, check: Check) -> Finding:
-        """Return the keywords of a text, with a redaction for each."""
+        """The keywords of a text, with a redaction for each."""
         found: list[Occurrence] = []
         for reading in readings(check):
             if not reading.loose:
@@ -121,7 +121,7 @@ class Keywords(Guardrail):
 
 
 def _longest(found: Iterable[Occurrence], end: int) -> list[Occurrence]:
-    """Return the occurrences apart from each other; overlapping ones become one."""
+    """The occurrences apart from each other; overlapping ones become one."""
     kept: list[Occurrence] = []
     for each in sorted(found):
         if len(kept) == _FOUND and kept[-1].end <= each.start:

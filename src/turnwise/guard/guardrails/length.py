@@ -13,7 +13,7 @@ BYTES_PER_TOKEN = 4
 
 
 def estimated_tokens(text: str) -> int:
-    """Return about how many tokens a text has: its bytes in UTF-8 by four, rounded up.
+    """About how many tokens a text has: its bytes in UTF-8 by four, rounded up.
 
     No tokeniser is right for every model, and running one over a long text costs more than all other text
     guardrails. English prose has some 4 bytes a token, other scripts 3 to 6; random characters and digits have
@@ -72,7 +72,7 @@ class Length(Guardrail):
         return 0
 
     def check(self, check: Check) -> Finding:
-        """Return whether a text is too long or too short."""
+        """Whether a text is too long or too short."""
         text = check.text
         characters = check.before + len(text)
         reasons = []

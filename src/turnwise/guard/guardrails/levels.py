@@ -19,14 +19,7 @@ LEVELS_FILE = "levels.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Where a guardrail warns and where it blocks.
-
-    Args:
-        warn: F above which it warns, in [0, 1].
-        block: F above which it finds in full, in [0, 1], at least `warn`.
-
-    Raises:
-        GuardError: a level out of range, or the two the wrong way round.
+    """Where a guardrail warns and where it blocks: above these F, in [0, 1], `warn` the lower one.
 
     >>> Levels(0.5, 0.4)
     Traceback (most recent call last):
@@ -47,12 +40,9 @@ class Levels:
 
 @cache
 def shipped_levels() -> Mapping[str, Any]:
-    """Return the levels that ship with turnwise.
+    """The levels that ship, by guardrail and by the side as which texts are read, and what they were set for.
 
-    Returns:
-        ``observer`` and ``weights_sha256`` of the weights that they were set for, and ``levels``: warn and block
-        by guardrail and by the side as which texts are read.
-        Written by ``benchmarks/guard_models.py --calibrate --write``.
+    Written by ``benchmarks/guard_models.py --calibrate --write``.
     """
     import yaml
 
@@ -64,18 +54,7 @@ def shipped_levels() -> Mapping[str, Any]:
 def levels_of(
     name: str, observer: str, warn_above: float | None, block_above: float | None, side: Side = Side.PROMPT
 ) -> Levels:
-    """Return the levels that were set, and the shipped ones for those that were not.
-
-    Args:
-        name: name of the guardrail.
-        observer: specification of its observer.
-        warn_above: F above which it warns; None for the shipped level.
-        block_above: F above which it finds in full; None for the shipped level.
-        side: as what texts are read.
-
-    Raises:
-        GuardError: a level is missing for an observer that none was set for, or a level can't be.
-    """
+    """The levels that were set, and the shipped ones for those that were not; these fit one observer only."""
     known = shipped_levels()
     if (warn_above is None or block_above is None) and observer != known["observer"]:
         raise GuardError(
@@ -90,30 +69,16 @@ def levels_of(
 
 
 def single_turn_scorer(observer: str, principle: str) -> Scorer:
-    """Return a scorer of single texts.
-
-    Args:
-        observer: specification of the observer.
-        principle: what the text is judged against.
-
-    Raises:
-        TurnwiseError: as for `Scorer`.
-    """
+    """A scorer of single texts."""
     # One with principles of its own gives all their scores at once, so that guardrails can share them.
     own = shared_observer(observer).info.principles
     return Scorer(observer, "turn", own or [principle])
 
 
 def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideScores:
-    """Return the scores of the text under check without the turns before, asked for once in a check.
+    """The scores of the text under check without the turns before, asked for once in a check.
 
-    Args:
-        check: the text.
-        scorer: a scorer in context ``turn``.
-        side: as what the text is read: a prompt by itself, whoever wrote it, or the reply to its turn's prompt.
-
-    Raises:
-        ObserverError: nothing could be scored.
+    It is read as a prompt by itself, whoever wrote it, or as the reply to its turn's prompt.
     """
     prompt = check.turn.prompt if side is Side.RESPONSE else check.text
     # The texts are in the key: a guardrail in between may have redacted one.
@@ -126,13 +91,7 @@ def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideSco
 
 
 def judge(value: float, levels: Levels, what: str, of: str = "F") -> Finding:
-    """Return the finding that a falsity, or a probability, deserves.
-
-    Args:
-        value: the falsity, in [0, 1].
-        levels: where to warn and where to find in full.
-        what: what a value above the level speaks for, for the reason.
-        of: what the value is, for the reason.
+    """The finding that a falsity or a probability, in [0, 1], deserves; `what` and `of` are for its reason.
 
     >>> judge(0.7, Levels(0.5, 0.9), "harm to others").action.value
     'warn'

@@ -81,11 +81,7 @@ class Llm(Guardrail):
         object.__setattr__(self, "_scorer", Scorer(observer, self.context, self.principles))
 
     def check(self, check: Check) -> Finding:
-        """Return what the scores say, the gravest principle first.
-
-        Raises:
-            ObserverError: a principle could not be scored, and no other is violated in full.
-        """
+        """What the scores say, the gravest principle first."""
         reading = self._scorer.score_after(
             self._earlier(check), _judged(check), check.side, check.conversation.conversation_id
         )
@@ -111,7 +107,7 @@ class Llm(Guardrail):
         return Finding(False, confidence=score.F, data=data)
 
     def _earlier(self, check: Check) -> Iterator[Turn]:
-        """Yield the turns that the model may see before the one that is judged."""
+        """The turns that the model may see before the one that is judged."""
         context = Context.parse(self.context)
         if context.mode is ContextMode.TURN:
             return
@@ -123,7 +119,7 @@ class Llm(Guardrail):
 
 
 def _judged(check: Check) -> Turn:
-    """Return the turn with the text under check on its side; a response that is there already is not shown.
+    """The turn with the text under check on its side; a response that is there already is not shown.
 
     What a tool gave back stands as a prompt, the arguments of a call as a response.
     """

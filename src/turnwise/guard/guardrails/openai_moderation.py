@@ -99,11 +99,7 @@ class OpenAIModeration(Guardrail):
             check_url(self.base_url, "openai_moderation: base_url")
 
     def check(self, check: Check) -> Finding:
-        """Return the categories that count.
-
-        Raises:
-            ModerationError: the endpoint gave no result.
-        """
+        """The categories that count."""
         if not check.text.strip():
             return Finding(False)
         flags, scores = self._result(check.text)
@@ -119,7 +115,7 @@ class OpenAIModeration(Guardrail):
         return self.flagged and name in flags
 
     def _result(self, text: str) -> tuple[set[str], dict[str, float]]:
-        """Ask the endpoint; return the categories that it flags, and the score of each category."""
+        """Ask the endpoint: the categories that it flags, and the score of each category."""
         answer = self._ask(text)
         if isinstance(answer, ModerationError):
             raise answer  # out here, so that it drags along no request with its headers
@@ -137,7 +133,7 @@ class OpenAIModeration(Guardrail):
         return flags, scores
 
     def _ask(self, text: str) -> bytes | ModerationError:
-        """Return the body of the answer as it came: what a server adds or leaves out can't break the SDK."""
+        """The body of the answer as it came: what a server adds or leaves out can't break the SDK."""
         cleaned = text.encode("utf-8", "replace").decode()
         try:
             response = self._client.moderations.with_raw_response.create(model=self.model, input=cleaned)

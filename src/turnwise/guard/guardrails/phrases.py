@@ -71,13 +71,9 @@ _SHORTEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """One phrase in its spellings.
+    """One phrase in its spellings (RE2); `weight` tells how sure it makes us, above 0 and at most 1.
 
-    Args:
-        name: what it is, as reasons tell it.
-        weight: how sure it makes us, above 0 and at most 1.
-        patterns: its spellings, in RE2 syntax.
-        type: what kind of thing it is; empty where a list has one kind only.
+    `type` is empty where a list has one kind only.
     """
 
     name: str
@@ -89,16 +85,9 @@ class Phrase:
 class Phrases:
     """Finds which of many phrases are in a text.
 
-    Args:
-        phrases: the phrases.
-        words: words that the phrases are made of, lower case; kept for whoever undoes evasions.
-        scripts: phrases that texts in ASCII can't have; looked for in others alone.
-        mentions: what is only spoken of.
-        signs: what says something together.
-        together: phrases without patterns that signs come to, by their names.
-
-    Raises:
-        GuardError: a pattern that RE2 can't read.
+    `words` are those that the phrases are made of, in lower case, kept for whoever undoes evasions. Texts in ASCII
+    can't have `scripts`, which are looked for in others alone. `together` are phrases without patterns that signs
+    come to.
 
     >>> found = Phrases([Phrase("greeting", 0.5, (r"\\bhello\\b",))])
     >>> [phrase.name for phrase in found.find("Oh, HELLO!")]
@@ -125,7 +114,7 @@ class Phrases:
         self._script_sets = _compiled(scripts, str)
 
     def find(self, text: str) -> tuple[Phrase, ...]:
-        """Return the phrases that are in a text, each once, the weightiest first."""
+        """The phrases that are in a text, each once, the weightiest first."""
         # Lone surrogates, which no UTF-8 has, must not keep a text from being read.
         data = text.encode("utf-8", "replace")
         owners = []
@@ -146,12 +135,7 @@ class Phrases:
         return tuple(sorted(once.values(), key=lambda phrase: (-phrase.weight, phrase.name)))
 
     def said(self, text: str, known: Container[str] = ()) -> tuple[Phrase, ...]:
-        """Return the phrases that a text says itself: those that are in it and not only spoken of.
-
-        Args:
-            text: the text.
-            known: names of phrases that need not be told.
-        """
+        """The phrases that are in a text and not only spoken of; those named in `known` need not be told."""
         if text.isascii():
             data = text.encode()
             for _, match in self._sets:
@@ -170,7 +154,7 @@ class Phrases:
 
 
 def _compiled(phrases: Sequence[Phrase], loosen: Callable[[str], str] = uncounted) -> tuple[_Set, ...]:
-    """Return sets of all patterns of some phrases, looked for in the form that a function gives them."""
+    """Sets of all patterns of some phrases, looked for in the form that a function gives them."""
     patterns = [(phrase, pattern) for phrase in phrases for pattern in phrase.patterns]
     return tuple(
         _set_of(patterns[start : start + _AT_ONCE], loosen) for start in range(0, len(patterns), _AT_ONCE)
@@ -200,11 +184,9 @@ def _set_of(patterns: Sequence[tuple[Phrase, str]], loosen: Callable[[str], str]
 
 @cache
 def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) -> Phrases:
-    """Return the phrases of files of this package; read once.
+    """The phrases of files of this package, read once; they may be made with the words of the files before.
 
-    Args:
-        files: their names; phrases may be made with the words of the files before.
-        types: only phrases of these types; None for all.
+    With `types`, only phrases of these.
     """
     lists: dict[str, list[str]] = {}
     known: list[str] = []
@@ -271,13 +253,13 @@ def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
 
 @cache
 def shipped_words() -> frozenset[str]:
-    """Return the words of all phrases that ship: with them evasions are undone once for every guardrail."""
+    """The words of all phrases that ship: with them evasions are undone once for every guardrail."""
     files = (INJECTION_FILES, LANGUAGE_FILES, TOXICITY_FILES)
     return frozenset().union(*(load_phrases(each).words for each in files))
 
 
 def _plain(words: Iterable[str]) -> Iterator[str]:
-    """Yield the words that signs may stand for letters of; of one with an optional last letter both forms."""
+    """The words that signs may stand for letters of; of one with an optional last letter both forms."""
     for word in words:
         both = (word[:-2], word[:-1]) if word.endswith("?") else (word.removesuffix("\\w*"),)
         for form in both:
@@ -286,7 +268,7 @@ def _plain(words: Iterable[str]) -> Iterator[str]:
 
 
 def _filled(pattern: str, choices: Mapping[str, str]) -> str:
-    """Return a pattern with the choices put in; a choice may hold others that were named before it."""
+    """A pattern with the choices put in; a choice may hold others that were named before it."""
     for mark, choice in reversed(list(choices.items())):
         pattern = pattern.replace(mark, choice)
     return pattern

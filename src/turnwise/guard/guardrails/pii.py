@@ -173,7 +173,7 @@ class Pii(Guardrail):
         return 200
 
     def check(self, check: Check) -> Finding:
-        """Return the personal data of a text, by kind and count, with a redaction for each."""
+        """The personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)
         sure = [value for value in values if value.span.confidence >= self.min_confidence] if values else []
         if not sure:
@@ -209,7 +209,7 @@ class Pii(Guardrail):
                 yield from named_numbers.find_named(lower, digits, kind)
 
     def _writings(self, value: str) -> Iterator[str]:
-        """Yield what a value that is allowed has in common with other writings of it."""
+        """The forms in which an allowed value equals its other writings."""
         if "@" in value or " at " in value or "at)" in value or "at]" in value:
             yield emails.written_out(value)
         elif sum(map(str.isdigit, value)) >= _FEWEST_DIGITS:

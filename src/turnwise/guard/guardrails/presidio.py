@@ -53,7 +53,7 @@ class Presidio(Guardrail):
         object.__setattr__(self, "_analyzer", analyzer)
 
     def check(self, check: Check) -> Finding:
-        """Return what Presidio finds, with a typed placeholder for each stretch."""
+        """What Presidio finds, with a typed placeholder for each stretch."""
         found = self._analyzer.analyze(
             text=check.text,
             language=self.language,
@@ -74,7 +74,7 @@ class Presidio(Guardrail):
 
 
 def _apart(found: list[Any]) -> list[Any]:
-    """Return the finds that stay where finds overlap: the surer one, of two equally sure ones the longer."""
+    """The finds that stay where finds overlap: the surer one, of two equally sure ones the longer."""
     kept: list[Any] = []
     for one in sorted(found, key=lambda find: (-find.score, find.start - find.end, find.start)):
         if one.start < one.end and all(one.end <= other.start or other.end <= one.start for other in kept):

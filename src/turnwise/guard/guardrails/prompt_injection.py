@@ -41,13 +41,8 @@ ORDER = "an order to the model against its instructions"
 class Words:
     """What is looked for in the words of a text.
 
-    Args:
-        english: phrases in English.
-        others: phrases in other languages.
-        orders: tells an order from a mention of one, in English.
-        observer: the observer that `orders` was fitted with.
-        alone: levels of the probability by words alone.
-        joined: levels of the probability by words and scores of that observer.
+    `orders` tells an order from a mention of one, in English, and was fitted with `observer`. The levels are those
+    of the probability by words `alone`, and `joined` with scores of that observer.
     """
 
     english: Phrases
@@ -60,16 +55,12 @@ class Words:
 
 @cache
 def shipped_words_of_orders() -> Words:
-    """Return what ships; ``python -m training.orders`` writes the files of the learned part."""
+    """What ships; ``python -m training.orders`` writes the files of the learned part."""
     return read_words(resources.files("turnwise.guard.guardrails"))
 
 
 def read_words(folder: Traversable) -> Words:
-    """Return the shipped phrases with the learned part in a folder, ``orders.yaml`` and ``orders.bin``.
-
-    Raises:
-        GuardError: a file of the learned part can't be read, or the two don't belong together.
-    """
+    """The shipped phrases with the learned part in a folder, ``orders.yaml`` and ``orders.bin``."""
     import numpy as np
     import yaml
 
@@ -146,11 +137,7 @@ class PromptInjection(Guardrail):
         return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """Return what the words and the scores of the text say, whichever is the graver.
-
-        Raises:
-            ObserverError: it could not be scored, and the words are no finding in full.
-        """
+        """The graver of what the words and the scores of the text say."""
         words = self._words
         if words is None:
             return self._by_scores(check, None, None)
@@ -161,7 +148,7 @@ class PromptInjection(Guardrail):
         return found if found.in_full else self._by_scores(check, order, found)
 
     def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
-        """Return what the scores say, or the words where that is graver."""
+        """What the scores say, or the words where that is graver."""
         if self._scorer is None or self._levels is None:
             return by_words or CLEAN
         read = read_text(check, self._scorer)
@@ -193,7 +180,7 @@ def _by_phrases(words: Words, texts: Sequence[str], order: float) -> Finding:
 
 
 def _graver(one: Finding, other: Finding) -> Finding:
-    """Return the graver of two findings, and the first of two alike."""
+    """The graver of two findings, and the first of two alike."""
     return other if (other.found, other.in_full) > (one.found, one.in_full) else one
 
 

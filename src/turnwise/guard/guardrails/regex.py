@@ -69,7 +69,7 @@ class Regex(Guardrail):
         return REACH
 
     def check(self, check: Check) -> Finding:
-        """Return which patterns match and how often, with a redaction for each match."""
+        """Which patterns match and how often, with a redaction for each match."""
         text = _encodable(check.text)
         if self._any.search(text) is None:
             return CLEAN
@@ -97,7 +97,7 @@ class Regex(Guardrail):
 
 
 def _encodable(text: str) -> str:
-    """Return a text in which halves of characters, which can't be encoded, are replaced."""
+    """A text in which halves of characters, which can't be encoded, are replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:

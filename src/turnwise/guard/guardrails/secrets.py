@@ -72,7 +72,7 @@ class Secrets(Guardrail):
         return 200
 
     def check(self, check: Check) -> Finding:
-        """Return the secrets of a text, by kind and count, with a redaction for each."""
+        """The secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
         if not values:
             return CLEAN

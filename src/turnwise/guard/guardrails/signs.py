@@ -18,10 +18,7 @@ _STEP = 160
 class Mix:
     """Signs that have to be near each other, and signs that must not be.
 
-    Args:
-        first: name of the rarest of them, without which nobody looks for the rest.
-        wanted: names of signs that are all there, the first among them.
-        unless: names of signs of which none is there.
+    `first` is the rarest of those `wanted`, without which nobody looks for the rest.
     """
 
     first: str
@@ -30,7 +27,7 @@ class Mix:
 
     @classmethod
     def read(cls, line: str) -> Mix:
-        """Return what a line says: names of signs, the rarest first, with a minus those that must not be there.
+        """Read a line: names of signs, the rarest first, with a minus those that must not be there.
 
         >>> sorted(Mix.read("knows menace -friendly").wanted)
         ['knows', 'menace']
@@ -41,7 +38,7 @@ class Mix:
         return cls(wanted[0], frozenset(wanted), unless)
 
     def holds(self, seen: frozenset[str]) -> bool:
-        """Return whether the signs that are seen make it."""
+        """Whether the signs that were seen make up this mix."""
         return self.wanted <= seen and self.unless.isdisjoint(seen)
 
 
@@ -49,9 +46,7 @@ class Mix:
 class Signs:
     """Says which mixes of signs are in a text, in time linear in its length.
 
-    Args:
-        patterns: the spellings of each sign by its name, in RE2 syntax; case does not matter.
-        mixes: the mixes that come to something, by the name of what they come to.
+    The patterns are the spellings of each sign (RE2, case ignored); the mixes go by the name of what they come to.
     """
 
     patterns: Mapping[str, Sequence[str]]
@@ -68,7 +63,7 @@ class Signs:
         return RegexSet(self.patterns, ignore_case=True)
 
     def found(self, text: str) -> set[str]:
-        """Return the names of what the signs in a text come to."""
+        """The names of what the mixes in a text come to."""
         found: set[str] = set()
         for window in windows(text):
             seen = self._set.present(window)
@@ -77,7 +72,7 @@ class Signs:
 
 
 def windows(text: str) -> Iterator[str]:
-    """Yield overlapping pieces of a text that begin at words; a short text is one.
+    """Overlapping pieces of a text that begin at words; a short text is one.
 
     >>> [len(window) for window in windows("one two three four " * 20)]
     [320, 214]

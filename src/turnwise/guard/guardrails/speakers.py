@@ -27,7 +27,7 @@ _VERSION = 1
 
 
 def are_peers(conversation: Conversation) -> bool:
-    """Tell whether either side may lead the other: two people, or bots and agents among themselves.
+    """Whether either side may lead the other: two people, or bots and agents among themselves.
 
     >>> are_peers(Conversation.bot_to_bot("a", "b")), are_peers(Conversation.human_ai("ann", "model"))
     (True, False)
@@ -37,12 +37,7 @@ def are_peers(conversation: Conversation) -> bool:
 
 
 def of_outputs(judge: Judge, conversation: Conversation) -> Trajectory | None:
-    """Return the trajectory that a text of the responder is part of; None where nobody asked for one.
-
-    Args:
-        judge: the setting.
-        conversation: the conversation; ``auto`` goes by its kind.
-    """
+    """The trajectory that a text of the responder is part of; None where nobody asked for one."""
     if judge == "replies":
         return Trajectory.REPLIES
     if judge in ("responder", "both") or (judge == "auto" and are_peers(conversation)):
@@ -54,15 +49,8 @@ def of_outputs(judge: Judge, conversation: Conversation) -> Trajectory | None:
 class Progress:
     """Where drift stands with one speaker in one conversation.
 
-    Args:
-        conversation_id: its id, as the session memory takes it.
-        trajectory: whose texts are judged, and as what.
-        speaker: who says them.
-        scores: state of the observer.
-        detected: state of the detector.
-        turns: turns taken in so far.
-        ahead: findings of turns that another check took in, until their own check asks for them.
-        lock: held while turns are taken in.
+    The id is as the session memory takes it. `ahead` has the findings of turns that another check took in, until
+    their own check asks for them; `lock` is held while turns are taken in.
     """
 
     conversation_id: str
@@ -76,18 +64,12 @@ class Progress:
 
 
 def speaker_of(conversation: Conversation, trajectory: Trajectory) -> str:
-    """Return who says the texts of a trajectory."""
+    """Who says the texts of a trajectory."""
     return conversation.initiator if trajectory is Trajectory.INITIATOR else conversation.responder
 
 
 def park(scorer: Scorer, fingerprint: str, speakers: Iterable[Progress]) -> bytes:
-    """Return where the speakers of a conversation stand.
-
-    Args:
-        scorer: asks the observer.
-        fingerprint: tells states of this observer and detector from those of others.
-        speakers: where they stand.
-    """
+    """Where the speakers of a conversation stand, for `resume`."""
     heads: list[str] = []
     bodies: list[bytes] = []
     for progress in speakers:
@@ -103,17 +85,10 @@ def park(scorer: Scorer, fingerprint: str, speakers: Iterable[Progress]) -> byte
 
 
 def resume(scorer: Scorer, fingerprint: str, conversation: Conversation, parked: bytes) -> list[Progress] | None:
-    """Return where the speakers of a conversation stand; None where another observer or detector followed them.
+    """Where the speakers of a conversation stand; None where another observer or detector followed them.
 
-    Args:
-        scorer: asks the observer.
-        fingerprint: as for `park`.
-        conversation: the conversation, with at least the turns that were taken in.
-        parked: what `park` gave.
-
-    Raises:
-        ValueError, TypeError: it can't be read.
-        ObserverError: it holds bytes that are no state of the observer.
+    The conversation has at least the turns that were taken in. Raises ValueError, TypeError or ObserverError where
+    it can't be read.
     """
     line, _, rest = parked.partition(b"\n")
     version, written_for, heads = read_json(line)
@@ -129,7 +104,7 @@ def resume(scorer: Scorer, fingerprint: str, conversation: Conversation, parked:
 
 
 def _resumed(scorer: Scorer, conversation: Conversation, head: Any, rest: bytes) -> tuple[Progress, bytes]:
-    """Return where one speaker stands, and the bytes that follow."""
+    """Where one speaker stands, and the bytes that follow."""
     name, turns, whole, recent, blocked_at, size, size_passed, detected = head
     if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
         raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")

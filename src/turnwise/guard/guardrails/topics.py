@@ -93,7 +93,7 @@ class Topics(Guardrail):
         object.__setattr__(self, "_phrases", WordSearch(phrases, accents=False, inflect=True))
 
     def check(self, check: Check) -> Finding:
-        """Return the denied topics of a text, or that it is off topic."""
+        """The denied topics of a text, or that it is off topic."""
         occurring = self._occurring(check)
         denied = {topic: count for (topic, is_denied), count in occurring.items() if is_denied}
         if denied:
@@ -123,7 +123,7 @@ class Topics(Guardrail):
         return forms if self.inflect else forms[-1:]
 
     def _occurring(self, check: Check) -> dict[tuple[str, bool], int]:
-        """Return how many different phrases of each topic occur, of topics of which enough do."""
+        """How many different phrases of each topic occur, of topics of which enough do."""
         found = {
             self._topics[each.phrase]
             for text in plain_texts(check, self._known)
@@ -134,12 +134,10 @@ class Topics(Guardrail):
 
 
 def inflections(word: str) -> tuple[str, ...]:
-    """Return the regular English forms of a word beside itself: plural, past, gerund, and some of who does it.
+    """The regular English forms of a word beside itself: plural, past, gerund, and some of who does it.
 
-    Not all of them are words; those that are none occur in no text.
-
-    Args:
-        word: a word or phrase in lower case; of a phrase the last word changes.
+    Not all of them are words; those that are none occur in no text. Of a phrase, in lower case, the last word
+    changes.
 
     >>> inflections("bet"), inflections("gamble")
     (('betting', 'betted', 'bettor', 'bettors', 'bets'), ('gambling', 'gambled', 'gambler', 'gamblers', 'gambles'))

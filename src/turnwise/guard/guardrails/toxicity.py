@@ -103,11 +103,7 @@ class Toxicity(Guardrail):
         return 200 if self._scorer is None else None
 
     def check(self, check: Check) -> Finding:
-        """Return what the phrases in the text say together, and the observer where there is one.
-
-        Raises:
-            ObserverError: it could not be scored, and the phrases are no finding in full.
-        """
+        """What the phrases in the text say together, and the observer where there is one."""
         found = self._found(plain_texts(check, self._words, "".join(self.words)))
         by_phrases = self._together(found) if found else CLEAN
         if self._scorer is None or self._observer_levels is None or by_phrases.in_full:
@@ -122,7 +118,6 @@ class Toxicity(Guardrail):
         return by_score if by_score.in_full or not by_phrases.found else by_phrases
 
     def _together(self, found: Mapping[str, Phrase]) -> Finding:
-        """Return what phrases say together."""
         toxicity = combined(phrase.weight for phrase in found.values())
         if toxicity <= self._levels.warn:
             return Finding(False, confidence=toxicity)
@@ -132,14 +127,14 @@ class Toxicity(Guardrail):
         return Finding(True, ", ".join(names), toxicity, action=action, data={"phrases": names, "types": types})
 
     def toxicity(self, text: str) -> float:
-        """Return how toxic a text is by its phrases, in [0, 1]."""
+        """How toxic a text is by its phrases, in [0, 1]."""
         return combined(
             phrase.weight
             for phrase in self._found(plain_texts_of(text, self._words, "".join(self.words))).values()
         )
 
     def _found(self, texts: Iterable[str]) -> dict[str, Phrase]:
-        """Return the phrases that the readings of a text say, by name."""
+        """The phrases that the readings of a text say, by name."""
         found: dict[str, Phrase] = {}
         for text in texts:
             reading = text.replace("’", "'").replace("‘", "'")
@@ -151,7 +146,7 @@ class Toxicity(Guardrail):
 
 
 def combined(weights: Iterable[float]) -> float:
-    """Return what weights come to like independent pieces of evidence.
+    """The weights put together like independent pieces of evidence.
 
     >>> combined([0.5, 0.5])
     0.75

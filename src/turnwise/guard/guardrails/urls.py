@@ -40,9 +40,9 @@ class Urls(Guardrail):
     (``hxxp``, ``evil[.]com``). A host is read as a browser reads it: user names before ``@``, ports, trailing
     dots, percent signs, other scripts and numbers for IP addresses do not hide it, nor do marks and letters of
     other scripts around it, characters that show nothing, and entities of HTML. A denied domain is found with its
-    full stops spelled as well (``evil dot example``). Where browsers and programs that
-    make links of text differ, a denied host is found in either reading. A domain in a list stands for all its
-    subdomains; ``*.example.com`` for these alone. Denied wins over allowed.
+    full stops spelled as well (``evil dot example``). Where browsers and programs that make links of text differ,
+    a denied host is found in either reading. A domain in a list stands for all its subdomains; ``*.example.com``
+    for these alone. Denied wins over allowed.
 
     A host is a lookalike of an allowed domain where letters pass for its letters, where it is one edit away, where
     it has the same name under another ending, or where the domain or its name stands among its parts
@@ -107,7 +107,7 @@ class Urls(Guardrail):
         return 100
 
     def check(self, check: Check) -> Finding:
-        """Return the links of a text that lead where they should not, with a redaction for each."""
+        """The links of a text that lead where they should not, with a redaction for each."""
         verdicts: dict[Host | None, tuple[str, float] | None] = {}
         found: list[Span] = []
         for link, (start, end) in self._found(check):
@@ -134,10 +134,10 @@ class Urls(Guardrail):
         )
 
     def _found(self, check: Check) -> Iterator[tuple[Link, tuple[int, int]]]:
-        """Yield the links of a text with their places in it: as it stands, and with disguises undone.
+        """The links of a text with their places in it: as it stands, and with what is encoded undone.
 
-        What is encoded in a link, and what only programs would link that break words at characters that show
-        nothing, is yielded as not likely.
+        Not likely is what is encoded inside a link, and what only programs would link that break words at
+        characters that show nothing.
         """
         own: list[tuple[int, int]] = []
         for link, place in self._links_of(TextReading(check.text)):
@@ -169,7 +169,7 @@ class Urls(Guardrail):
         return host is not None and _is_in(host, self._denied)
 
     def _judge(self, host: Host | None) -> tuple[str, float] | None:
-        """Return what is wrong with a host, and how sure that is."""
+        """What is wrong with a host, and how sure that is."""
         if host is None:
             return ("a link that can't be read", 0.5) if self.allow_only else None
         shown = host.name if len(host.name) <= _SHOWN else f"…{host.name[-_SHOWN:]}"

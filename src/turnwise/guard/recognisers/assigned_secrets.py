@@ -119,13 +119,9 @@ _MAIL = LinearRegex(r"[^@\s]+@[^@\s]+\.[a-z]{2,}$")
 
 
 def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
-    """Find values that are given to a name such as ``api_key`` or ``password`` and look like no word.
+    """Values given to a name such as ``api_key`` or ``password`` that look like no word.
 
-    A key has at least 16 characters and the asked entropy; a password has letters and digits or signs.
-
-    Args:
-        plain: the text in plain form, case kept.
-        least_bits: least entropy of a key, in bits a character.
+    A key needs at least `least_bits` of entropy a character.
     """
     for count, ((_, end), *_) in enumerate(_NAMED_KEY.spans(plain)):
         if count == _READ:
@@ -159,7 +155,7 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
 
 
 def _by_form(plain: str, at: int, form: LinearRegex, shortest: int) -> Iterator[Span]:
-    """Yield the values right behind names, from an offset on, that are long enough and have digits and letters."""
+    """Values right behind names, from `at` on, that are long enough and have digits and letters."""
     for ((first, last),) in form.spans(plain[at:]):
         value = plain[at + first : at + last]
         for mark in _BEFORE_VALUE:
@@ -169,7 +165,7 @@ def _by_form(plain: str, at: int, form: LinearRegex, shortest: int) -> Iterator[
 
 
 def _without_link(plain: str, least_bits: float) -> Iterator[Span]:
-    """Find keys right behind their name, values of sessions, and passwords behind a user's name."""
+    """Keys right behind their name, values of sessions, and passwords behind a user's name."""
     for pattern in (_KEY_BEHIND, _SESSION):
         for _, *values in pattern.spans(plain):
             start, value = _value(plain, values)
@@ -182,7 +178,7 @@ def _without_link(plain: str, least_bits: float) -> Iterator[Span]:
 
 
 def _given(plain: str, at: int) -> tuple[int, str, bool]:
-    """Return the value that stands at an offset, where it starts, and whether quotes are around it."""
+    """The value at an offset, where it starts, and whether it stands in quotes."""
     quote = plain[at : at + 1]
     if quote and quote in "\"'`":
         line = plain[at + 1 : at + 1 + _LONGEST_QUOTED].partition("\n")[0]
@@ -201,12 +197,12 @@ def _value(plain: str, groups: list[tuple[int, int]]) -> tuple[int, str]:
 
 
 def _is_mixed(value: str) -> bool:
-    """Tell whether a value has letters and digits, and stands for nothing else."""
+    """Whether a value has letters and digits and is no placeholder."""
     return not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)) and _NO_SECRET.search(value) is None
 
 
 def _is_password(value: str, *, spaces: bool) -> bool:
-    """Tell whether a value is one that people choose, rather than a word, a call or an address."""
+    """Whether a value is one that people choose, rather than a word, a call or an address."""
     if " " in value and not spaces:
         return False
     if _is_mixed(value):
@@ -219,9 +215,9 @@ def _is_password(value: str, *, spaces: bool) -> bool:
 
 
 def bits_per_character(text: str) -> float:
-    """Return the Shannon entropy of the characters of a text, in bits a character; 0 for an empty one.
+    """Shannon entropy in bits a character; 0 for an empty text.
 
-    Source: C. E. Shannon, A Mathematical Theory of Communication (1948), section 6.
+    C. E. Shannon, A Mathematical Theory of Communication (1948), section 6.
 
     >>> bits_per_character("aaaa"), bits_per_character("abcd")
     (0.0, 2.0)

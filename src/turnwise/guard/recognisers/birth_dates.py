@@ -92,14 +92,9 @@ _LATEST = 2015
 
 
 def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
-    """Find dates of birth: behind their label, of somebody who "was born", or right behind a person's name.
+    """Dates behind words of birth, or right behind a person's name.
 
     A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
-        digits: its rows of digits.
     """
     starts = digits.starts
     if "birth_date" not in shapes or not starts:
@@ -132,13 +127,13 @@ def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[S
 
 
 def _date(pattern: LinearRegex, text: str) -> tuple[int, int] | None:
-    """Return where the date stands in a text that begins as a pattern says."""
+    """Where the date stands in a text that begins as a pattern says."""
     first = next(iter(pattern.spans(text)), None)
     return first[1] if first is not None and first[0][0] == 0 else None
 
 
 def _in_brackets(lower: str, start: int) -> bool:
-    """Tell whether a label stands right behind a bracket or comma, as behind a name on a form."""
+    """Whether a label stands right behind a bracket or comma, as behind a name on a form."""
     return lower[max(0, start - 2) : start].rstrip(" ").endswith(("(", ","))
 
 

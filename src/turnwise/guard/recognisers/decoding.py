@@ -52,10 +52,7 @@ HINTS = (r"[%&<\\=]", ENCODED_HINT.pattern)
 
 
 def decoders_for(text: str) -> list[Decoder]:
-    """Return the decoders that may find something in a text; few or none for an ordinary one.
-
-    Args:
-        text: the text.
+    """The decoders that may find something in a text; few or none for an ordinary one.
 
     >>> decoders_for("An ordinary message, 20% off.") == [percents]
     True
@@ -69,13 +66,13 @@ def decoders_for(text: str) -> list[Decoder]:
 
 
 def tag_characters(text: str) -> Iterator[Stretch]:
-    """Find texts in tag characters."""
+    """Texts in tag characters."""
     for row in _TAG_ROW.finditer(text):
         yield Stretch(row.start, row.end, f" {row[0].translate(_TAG_TEXT)} ")
 
 
 def terminal_codes(text: str) -> Iterator[Stretch]:
-    r"""Find the codes that colour text in a terminal.
+    r"""Codes that colour text in a terminal.
 
     >>> list(terminal_codes("4\x1b[1m1"))
     [Stretch(start=1, end=5, text='')]
@@ -87,7 +84,7 @@ def terminal_codes(text: str) -> Iterator[Stretch]:
 
 
 def tags(text: str) -> Iterator[Stretch]:
-    r"""Find tags and comments: nothing, but a line end for elements that stand apart.
+    r"""Tags and comments: nothing, but a line end for elements that stand apart.
 
     >>> [stretch.text for stretch in tags("4<b></b>1<br/>")]
     ['', '', '\n']
@@ -113,7 +110,7 @@ def tags(text: str) -> Iterator[Stretch]:
 
 
 def entities(text: str) -> Iterator[Stretch]:
-    """Find the entities of HTML.
+    """Entities of HTML.
 
     >>> [stretch.text for stretch in entities("&#52;&#x31 &commat; &amp;#52; R&D &lt&#65;")]
     ['4', '1', '@', '&', '<A']
@@ -139,7 +136,7 @@ def entities(text: str) -> Iterator[Stretch]:
 
 
 def percents(text: str) -> Iterator[Stretch]:
-    """Find percent-encoded characters (RFC 3986).
+    """Percent-encoded characters (RFC 3986).
 
     >>> [stretch.text for stretch in percents("%34%31, 50%20x, 100%")]
     ['4', '1', ' ']
@@ -148,7 +145,7 @@ def percents(text: str) -> Iterator[Stretch]:
 
 
 def soft_breaks(text: str) -> Iterator[Stretch]:
-    r"""Find soft line breaks and encoded characters of quoted-printable text (RFC 2045).
+    r"""Soft line breaks and encoded characters of quoted-printable text (RFC 2045).
 
     >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31")], list(soft_breaks("a=40"))
     (['', '4', '1'], [])
@@ -162,7 +159,7 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
 
 
 def escapes(text: str) -> Iterator[Stretch]:
-    r"""Find the escapes of programming languages.
+    r"""Escapes of programming languages.
 
     >>> [stretch.text for stretch in escapes(r"\u0034\x31\061 C:\new")]
     ['4', '1', '1']
@@ -186,7 +183,7 @@ def escapes(text: str) -> Iterator[Stretch]:
 
 
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
-    """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
+    """Bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
     for start, end in _CODED[mark].places(text.encode("ascii", "replace")):
         if end - start == _CODE_WIDTH:
             shown = _ASCII_CODES.get(text[start + 1 : end])

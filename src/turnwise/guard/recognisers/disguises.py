@@ -98,9 +98,9 @@ Undo = Callable[[str], Iterator[Stretch]]
 
 
 def undisguised_character(character: str) -> str:
-    """Return the Latin letter or digit that a character passes for, without accents; others in plain form.
+    """The Latin letter or digit that a character passes for, without accents; others in plain form.
 
-    Source: Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones.
+    Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones.
 
     >>> [undisguised_character(each) for each in "аé²ᴀ🅰"]
     ['a', 'e', '2', 'a', 'A']
@@ -117,7 +117,7 @@ UNDISGUISED = Folding(undisguised_character)
 
 
 def numbers(text: str) -> Iterator[Stretch]:
-    """Find letters that stand for digits, and what stands between the digits of a number.
+    """Letters that stand for digits, and what stands between the digits of a number.
 
     >>> [stretch.text for stretch in numbers("card 4l11*1111*1111*1111")]
     ['1', ' ', ' ', ' ']
@@ -136,12 +136,12 @@ def numbers(text: str) -> Iterator[Stretch]:
 
 
 def _masked(text: str) -> str:
-    """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
+    """The text with 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
     return kinds_of(text).translate(_MASK).decode("ascii")
 
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
-    """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
+    """What to undo in a row of groups of digits that may be one number, or several with one separator."""
     has_letters = mask.find("o", run[0][0], run[-1][1]) >= 0
     if has_letters:
         run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
@@ -164,7 +164,7 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
 
 
 def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
-    """Find what to undo in a number that is not as it is usually written."""
+    """What to undo in a number that isn't written as usual."""
     between = ""
     has_letters = "o" in mask[groups[0][0] : groups[-1][1]]
     if tuple([end - start for start, end in groups]) in _EVEN:
@@ -179,7 +179,7 @@ def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator
 
 
 def codes(text: str) -> Iterator[Stretch]:
-    """Find what stands between the characters of AWS keys and IBANs, also behind many that are none.
+    """What stands between the characters of AWS keys and IBANs, also where many come before that are none.
 
     >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in codes(text)]
     ['/', '/', '/', '/', '/']
@@ -222,7 +222,7 @@ def codes(text: str) -> Iterator[Stretch]:
 
 
 def addresses(text: str) -> Iterator[Stretch]:
-    """Find e-mail addresses that are spelled or spaced out.
+    """E-mail addresses that are spelled or spaced out.
 
     Plain words and spaces count only behind words that speak of mail, as in "write to jane at example dot com".
 
@@ -255,12 +255,12 @@ def _speaks_of_dots(lower: str) -> bool:
 
 
 def _with_dots(part: str) -> str:
-    """Return a part of an address with full stops for its spelled ones and the brackets and spaces around them."""
+    """Part of an address, with full stops for the spelled ones and the brackets and spaces around them."""
     return _FULL_STOP.sub(lambda _: ".", part)
 
 
 def names(text: str) -> Iterator[Stretch]:
-    """Find names of secrets in which digits and signs stand for letters.
+    """Names of secrets in which digits and signs stand for letters.
 
     >>> [stretch.text for stretch in names("my p4ssw0rd: x")]
     ['password']
@@ -272,7 +272,7 @@ def names(text: str) -> Iterator[Stretch]:
 
 
 def wrapped_lines(text: str) -> Iterator[Stretch]:
-    """Find line ends inside e-mail addresses, and between a name and its value."""
+    """Line ends inside e-mail addresses, and between a name and its value."""
     if "\n" not in text:
         return
     at = text.find("\n")

@@ -40,13 +40,9 @@ _NEAR = 40
 
 
 def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
-    """Find e-mail addresses, spelled ones such as ``jane (at) example (dot) com`` among them.
+    """E-mail addresses, also spelled ones such as ``jane (at) example (dot) com``.
 
-    Source: RFC 5322, section 3.4.1, and RFC 6531, without quoted local parts and address literals.
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
+    RFC 5322, section 3.4.1, and RFC 6531, without quoted local parts and address literals.
     """
     if "email" in shapes:
         others = {each: " " for each in set(lower) if not (each.isalnum() or each in "._- ")}
@@ -67,7 +63,7 @@ _BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")
 
 
 def written_out(address: str) -> str:
-    """Return an e-mail address without brackets, spaces and words for its signs.
+    """An e-mail address without brackets, spaces and words for its signs.
 
     >>> written_out("Jane (at) example dot com")
     'jane@example.com'
@@ -77,7 +73,7 @@ def written_out(address: str) -> str:
 
 
 def _start_of_local(lower: str, at: int) -> int:
-    """Return where the part before an ``@`` starts: as far back as its characters go, but at a letter or digit."""
+    """Where the part before an ``@`` starts, at a letter, digit or ``_``; the ``@`` itself where there is none."""
     if not (lower[at - 1 : at].isalnum() or lower.endswith(("_", "+", "%", "-"), 0, at)):
         return at
     part = lower[max(0, at - _LONGEST_LOCAL) : at]
@@ -88,11 +84,9 @@ def _start_of_local(lower: str, at: int) -> int:
 
 
 def _end_of_domain(domains: str, first: int) -> int:
-    """Return where the domain that starts at a place ends: behind its last label that may be a top level; or 0.
+    """Where the domain that starts at a place ends: behind its last label that may be a top level; or 0.
 
-    Args:
-        domains: the text with a space for whatever stands in no domain.
-        first: the place.
+    `domains` is the text with a space for whatever stands in no domain.
     """
     end, at, stop = 0, first, domains.find(" ", first)
     for label in domains[first : stop if stop >= 0 else len(domains)].split("."):

@@ -59,7 +59,7 @@ _WHITE = str.maketrans("\t\r\n", "   ")
 
 
 def encoded_words(text: str) -> Iterator[Stretch]:
-    """Find what reads as text once decoded: base64, base32, hexadecimal and binary digits, and lists of codes.
+    """What reads as text once decoded: base64, base32, hexadecimal and binary digits, and lists of codes.
 
     >>> [stretch.text for stretch in encoded_words("MTIzLTQ1LTY3ODk= 34 31 31 31 31 31 31 31 internationally")]
     ['123-45-6789', '41111111']
@@ -93,7 +93,7 @@ def encoded_words(text: str) -> Iterator[Stretch]:
 
 
 def _in_row(text: str, start: int, end: int) -> Iterator[Stretch]:
-    """Find what a row of codes says that begins behind or at an offset; a last one that goes on is no code."""
+    """What a row of codes says that begins at an offset or right behind it; a last one that goes on is no code."""
     start += text[start] not in _WORD
     codes = text[start:end].encode("ascii", "replace").translate(_BETWEEN_WORDS).decode().split()
     if text[end : end + 1] and text[end] in _WORD:
@@ -105,7 +105,7 @@ def _in_row(text: str, start: int, end: int) -> Iterator[Stretch]:
 
 
 def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
-    """Return where the words stand that only line ends are between, of which the last may be short."""
+    """Where words stand that only line ends part; the last may be short."""
     lines = deque([(start, end)])
     while end - start >= _SHORTEST and (start := _line_end(text, end)):
         line_end = text.find("\n", start)
@@ -145,7 +145,7 @@ def _in_word(text: str, start: int, end: int, read: Callable[[str], str | None])
 
 
 def _of_word(word: str) -> str | None:
-    """Return what a word says once decoded, or None where that is no text."""
+    """What a word says once decoded; None where that is no text."""
     bare = word.removeprefix("0x")
     if _HEX.issuperset(bare) and len(bare) % 2 == 0:
         if _BITS.issuperset(bare) and len(bare) % 8 == 0:
@@ -189,7 +189,7 @@ def _readable(data: bytes) -> str | None:
 
 
 def _line_end(text: str, at: int) -> int:
-    """Return the offset behind a line end, or 0 where there is none."""
+    """The offset behind a line end, or 0 where there is none."""
     if text.startswith("\r\n", at):
         return at + 2
     return at + 1 if text.startswith("\n", at) else 0

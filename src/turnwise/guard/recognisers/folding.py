@@ -30,13 +30,7 @@ SAME = ((0x3400, 0xD800), (0x20000, 0xE0000), (0xE1000, 0x110000))
 
 
 class Folded:
-    """A text in plain form.
-
-    Args:
-        original: the text as it was.
-        mapped: the text to search in, before spaces were joined.
-        join_spaces: whether runs of white space become one space, and none at both ends.
-    """
+    """A text in plain form, with the way back to the offsets of the original."""
 
     def __init__(self, original: str, mapped: Mapped, join_spaces: bool = False) -> None:
         self.original = original
@@ -44,12 +38,12 @@ class Folded:
         self.plain = " ".join(mapped.text.split()) if join_spaces else mapped.text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets in the original of a stretch of the plain text that is not empty."""
+        """Offsets in the original of a stretch of the plain text that is not empty."""
         origins = self._origins
         return (start, end) if origins is None else (int(origins[start]), int(origins[end - 1]) + 1)
 
     def place(self, at: int, *, begun: bool) -> int:
-        """Return where a character of the original begins in the plain text; no spaces were joined."""
+        """Where a character of the original begins in the plain text; only where no spaces were joined."""
         origins = self._origins
         return at if origins is None else int(origins.searchsorted(at))
 
@@ -73,10 +67,8 @@ class Folded:
 class Folding:
     """A way to make text plain, character by character.
 
-    Args:
-        character: plain form of a character outside ASCII; empty for one that shows nothing.
-        ascii_text: plain form of a text in ASCII, of the same length.
-        join_spaces: whether runs of white space become one space.
+    `character` gives the plain form of one outside ASCII, empty for one that shows nothing; `ascii_text` that of a
+    text in ASCII, which must keep its length.
 
     >>> folded = PLAIN.fold("no. \uff14\u200b\uff11")
     >>> folded.plain, folded.span(4, 6)
@@ -95,7 +87,7 @@ class Folding:
         self._table = CharacterTable(self._form, SAME)
 
     def fold(self, text: str) -> Folded:
-        """Return a text in plain form."""
+        """A text in plain form."""
         if text.isascii() and (text.isprintable() or not _CONTROLS.intersection(text)):
             return Folded(text, Mapped(self._ascii_text(text)), self._join_spaces)
         return Folded(text, self._table.map(text), self._join_spaces)
@@ -112,9 +104,9 @@ class Folding:
 
 
 def plain_character(character: str) -> str:
-    """Return a character as a reader takes it: digits and dashes of all scripts in ASCII, what is unseen empty.
+    """A character as a reader takes it: digits and dashes of all scripts in ASCII, what is unseen empty.
 
-    Source: Unicode Standard Annex 15 (NFKC); superscripts stay, because ``10²`` is not 102.
+    Unicode Standard Annex 15 (NFKC); superscripts stay, because ``10²`` is not 102.
 
     >>> [plain_character(each) for each in "４٣–\u200b²"]
     ['4', '3', '-', '', '²']
@@ -133,9 +125,9 @@ def plain_character(character: str) -> str:
 
 
 def caseless_character(character: str) -> str:
-    """Return a character without case and in its parts, so that precomposed and combining accents are equal.
+    """A character without case and in its parts, so that precomposed and combining accents are equal.
 
-    Source: Unicode Standard, section 3.13 (caseless matching), with NFKD.
+    Unicode Standard, section 3.13 (caseless matching), with NFKD.
 
     >>> [caseless_character(each) for each in "ÉＡß"] == ["e\u0301", "a", "ss"]
     True
@@ -146,7 +138,7 @@ def caseless_character(character: str) -> str:
 
 
 def bare_character(character: str) -> str:
-    """Return a character without case and accents.
+    """A character without case and accents.
 
     >>> [bare_character(each) for each in "Éñ\u0301"]
     ['e', 'n', '']
@@ -156,7 +148,7 @@ def bare_character(character: str) -> str:
 
 
 def decomposed_character(character: str) -> str:
-    """Return a character in its parts, case kept.
+    """A character in its parts, case kept.
 
     >>> decomposed_character("É") == "E\u0301"
     True
@@ -167,7 +159,7 @@ def decomposed_character(character: str) -> str:
 
 
 def plain_lower_character(character: str) -> str:
-    """Return a character as `plain_character` does, in lower case.
+    """A character as `plain_character` gives it, in lower case.
 
     >>> [plain_lower_character(each) for each in "Ａİ"]
     ['a', 'i']

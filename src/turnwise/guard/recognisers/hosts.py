@@ -1,4 +1,4 @@
-"""Hosts of links, read as a browser reads them, and those that pass for one that is trusted."""
+"""Hosts of links, read as a browser reads them, and hosts that pass for a trusted one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _STRUCTURE = frozenset(".:/\\@%?#-_[]")
 class Host(NamedTuple):
     """Where a link leads.
 
-    Args:
-        name: the host in lower case and with letters of all scripts, without a trailing dot; an IP address in its
-            usual form.
-        is_ip: whether it is an IP address.
+    The name is in lower case, with letters of all scripts and no trailing dot; an IP address in its usual form.
     """
 
     name: str
@@ -36,9 +33,9 @@ class Host(NamedTuple):
 
 
 def host_character(character: str) -> str:
-    """Return a character as browsers read it in a host; marks that mean nothing there stay as they are.
+    """A character as browsers read it in a host; marks that mean nothing there stay as they are.
 
-    Source: Unicode Technical Standard 46. An em dash is no hyphen there, and a full-width comma ends a link.
+    Unicode Technical Standard 46: an em dash is no hyphen there, and a full-width comma ends a link.
 
     >>> [host_character(each) for each in "Ａ。－—，\u00ad"]
     ['a', '.', '-', '—', '，', '']
@@ -61,7 +58,7 @@ HOST_FORM = Folding(host_character, str.lower)
 
 
 def is_host_character(character: str) -> bool:
-    """Return whether a character can stand in a label of a host: letters, digits and accents of all scripts."""
+    """Whether a label of a host can have a character: letters, digits and accents of all scripts."""
     return character.isalnum() or character in "-_" or unicodedata.category(character)[0] == "M"
 
 
@@ -70,13 +67,10 @@ _IN_HOSTS = f"{LETTERS_AND_DIGITS}{MARK}-_.".encode("latin-1")
 
 
 def read_authority(rest: str) -> Host | None:
-    """Return the host of what stands behind the scheme and slashes of a link; None where there is none.
+    """The host in what stands behind the scheme and slashes of a link, in lower case; None where there is none.
 
-    Source: WHATWG URL Standard, sections 3.5 and 4.4: what stands before the last ``@`` is no host, a backslash is
-    a slash, percent signs are decoded, and a number is an IP address.
-
-    Args:
-        rest: the rest of the link, in lower case.
+    WHATWG URL Standard, sections 3.5 and 4.4: what stands before the last ``@`` is no host, a backslash is a
+    slash, percent signs are decoded, and a number is an IP address.
 
     >>> [read_authority(rest).name for rest in ("good.com@evil.com/x", "evil.com:443\\\\@x", "0x7f.1", "a.B.")]
     ['evil.com', 'evil.com', '127.0.0.1', 'a.b']
@@ -92,10 +86,7 @@ def read_authority(rest: str) -> Host | None:
 
 @lru_cache(maxsize=4096)
 def read_host(text: str) -> Host | None:
-    """Return a host; None where a text can't be one.
-
-    Args:
-        text: the host as it is written.
+    """The host that a text is; None where it can't be one.
 
     >>> read_host("www.B\xfccher.example.") == read_host("www.xn--bcher-kva.example")
     True
@@ -120,7 +111,7 @@ def _is_number(label: str) -> bool:
 
 
 def _in_letters(label: str) -> str:
-    """Return a label in letters of other scripts for its form in ASCII (RFC 3492), if that is valid."""
+    """A label in ASCII form (RFC 3492) in its own script, if it is valid; any other as it is."""
     if not label.startswith("xn--") or not label.isascii():
         return label
     import idna
@@ -190,14 +181,11 @@ _SHORTEST_EDITED = 5
 
 
 class Lookalikes:
-    """Tells hosts that pass for a trusted domain.
+    """Tells hosts that pass for a trusted domain, given as `Host.name` has it.
 
-    Source of the forms: Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones;
-    F. J. Damerau, A technique for computer detection and correction of spelling errors (1964).
-
-    Args:
-        domains: the trusted domains, as `Host.name` has them.
-        registrable: gives the part of a host that someone registered.
+    Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones; F. J. Damerau, A
+    technique for computer detection and correction of spelling errors (1964). `registrable` gives the part of a
+    host that someone registered.
 
     >>> trusted = Lookalikes(["mybank.com"], lambda name: ".".join(name.split(".")[-2:]))
     >>> def passes_for(name):
@@ -225,11 +213,7 @@ class Lookalikes:
                     self._shortened.setdefault(shorter, []).append((name, domain))
 
     def passes_for(self, host: Host) -> str | None:
-        """Return the trusted domain that a host passes for, or None.
-
-        Args:
-            host: a host that is not under a trusted domain.
-        """
+        """The trusted domain that a host passes for, or None; the host must not be under a trusted domain."""
         registered = self._registrable(host.name)
         own = registered or host.name
         name, _, ending = own.partition(".")
@@ -265,7 +249,7 @@ class Lookalikes:
 
 
 def is_one_edit(first: str, second: str) -> bool:
-    """Tell whether one text is the other with a character added, left out, replaced or swapped with the next.
+    """Whether one text is the other with a character added, left out, replaced or swapped with the next.
 
     >>> is_one_edit("paypal", "paypla"), is_one_edit("paypal", "paypall"), is_one_edit("paypal", "papyla")
     (True, True, False)
@@ -288,7 +272,7 @@ def _shortened(name: str) -> Iterator[str]:
 
 
 def _skeleton(text: str) -> str:
-    """Return a text in which letters that look alike are the same."""
+    """A text in which letters that look alike are the same."""
     if not text.isascii():
         parts = unicodedata.normalize("NFKD", text)
         text = "".join(part for part in parts if not unicodedata.combining(part)).translate(_LETTERS)

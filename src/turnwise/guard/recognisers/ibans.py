@@ -63,9 +63,9 @@ _VALUES = {character: str(int(character, 36)) for character in string.ascii_lett
 
 
 def is_iban(text: str) -> bool:
-    """Tell whether letters and digits are an IBAN: the country's length, and 1 modulo 97.
+    """Whether letters and digits are an IBAN: the country's length, and 1 modulo 97.
 
-    Source: ISO 13616, check digits by ISO/IEC 7064 (MOD 97-10).
+    ISO 13616, check digits by ISO/IEC 7064 (MOD 97-10).
 
     >>> is_iban("GB82WEST12345698765432"), is_iban("GB82WEST12345698765431")
     (True, False)
@@ -76,12 +76,7 @@ def is_iban(text: str) -> bool:
 
 
 def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
-    """Find IBANs, with or without spaces; those with wrong check digits only where they are named so.
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
-    """
+    """IBANs, with or without spaces; those with wrong check digits only where they are named so."""
     if "iban" not in shapes:
         return
     checked = covered = 0
@@ -107,7 +102,7 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
 
 
 def _end(lower: str, start: int, length: int) -> int:
-    """Return where letters and digits end that are written in one piece, in fours or pulled apart; else 0."""
+    """Where `length` letters and digits end that are in one piece, in fours or pulled apart; 0 for others."""
     pieces = lower[start : start + _WIDEST * length].replace(".", " ").replace("-", " ").split(" ")
     size = len(pieces[0])
     at, missing, empty = start, length, False

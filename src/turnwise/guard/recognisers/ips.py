@@ -38,16 +38,7 @@ _PRIVATE = 172
 
 
 def find_ips(lower: str, shapes: Set[str], digits: Digits, private: bool) -> Iterator[Span]:
-    """Find IP addresses, but no version numbers, times or addresses of no one in particular.
-
-    Loopback, unspecified, broadcast and multicast addresses are nobody's and never found.
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
-        digits: its rows of digits.
-        private: whether those of private networks are found.
-    """
+    """IP addresses, but no versions or times, nor nobody's own: loopback, unspecified, broadcast, multicast."""
     if "ip v4" in shapes:
         yield from _version_4(lower, digits.groups, private)
     if "ip v6" in shapes:
@@ -70,7 +61,7 @@ def _version_4(lower: str, digits: Sequence[Group], private: bool) -> Iterator[S
 
 
 def _fours(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Group, Group, Group, Group]]:
-    """Yield four numbers up to 255 with dots between them, which are no part of something longer."""
+    """Four numbers up to 255 with dots between them, which are no part of something longer."""
     starts, ends = [*map(itemgetter(0), groups)], [*map(itemgetter(1), groups)]
     gaps = [*map(lower.__getitem__, map(slice, ends, starts[1:]))]
     is_dot = {gap: gap[:1] in _DOT_STARTS and _is_dot(gap) for gap in set(gaps)}
@@ -91,7 +82,7 @@ def _fours(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Group, Group, 
 
 @lru_cache(maxsize=1024)
 def _is_dot(gap: str) -> bool:
-    """Tell whether a text is what `_DOT` matches as a whole."""
+    """Whether a text is what `_DOT` matches as a whole."""
     if gap in (".", " dot "):
         return True
     inner = gap.removeprefix(" ").removesuffix(" ")

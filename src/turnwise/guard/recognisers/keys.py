@@ -46,12 +46,9 @@ KeyType = Literal[
 class KeyForm(NamedTuple):
     """How the keys of a provider look.
 
-    Args:
-        singular: what one is called.
-        hints: what any of them contains, as RE2 expressions that ignore case.
-        pattern: one of them, in RE2 syntax; the group that took part is the secret.
-        confidence: how sure it is that such a text is a key, in [0, 1].
-        digit_within: characters of a match of the second group among which there is a digit; 0 for no such rule.
+    `hints` are what any of them contains, and ignore case; of `pattern` the group that took part is the secret.
+    Both are RE2. A match of the second group needs a digit among its first `digit_within` characters; 0 for no
+    such rule.
     """
 
     singular: str
@@ -267,12 +264,7 @@ _PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
 
 
 def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
-    """Find the keys of a kind, which is any but ``generic``.
-
-    Args:
-        plain: the text in plain form, case kept.
-        kind: what to look for.
-    """
+    """The keys of a kind, which is any but ``generic``, in a text whose case was kept."""
     form = _FORMS[kind]
     if kind == "private_key":
         yield from _private_keys(plain, form)
@@ -289,13 +281,13 @@ def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
 
 
 def _is_stand_in(value: str) -> bool:
-    """Tell whether a value only shows the form of a key: one sign repeated at its end, or words that say so."""
+    """Whether a value only shows the form of a key: one sign repeated at its end, or words that say so."""
     lower = value.lower()
     return len(set(lower[-_TAIL:])) == 1 or any(word in lower for word in _STAND_INS)
 
 
 def _has_body(text: str) -> bool:
-    """Tell whether what stands behind the first line of a private key is one, in base 64 or disguised."""
+    """Whether what stands behind the first line of a private key is one, in base 64 or disguised."""
     for run in _BASE_64.finditer("".join(text.split())):
         body = run[0]
         digit, small = any(map(str.isdigit, body)), any(map(str.islower, body))
@@ -305,7 +297,7 @@ def _has_body(text: str) -> bool:
 
 
 def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
-    """Find private keys from their first line to their last, or as far as one goes where that is missing."""
+    """Private keys from their first line to their last, or as far as one goes where that is missing."""
     ends: list[tuple[int, int]] | None = None
     behind = 0
     for (start, end), label in _compiled(form.pattern).spans(plain):

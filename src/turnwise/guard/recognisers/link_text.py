@@ -1,4 +1,4 @@
-"""A text with what ends the hosts and links in it."""
+"""A text, and where the hosts and links in it end."""
 
 from __future__ import annotations
 
@@ -38,11 +38,7 @@ _MARKS = byte_table({"": ":/\\"}, " ")
 
 
 class LinkText:
-    """A text with what ends the hosts and links in it.
-
-    Args:
-        plain: the text.
-    """
+    """A text in plain form, and where the hosts and links in it end."""
 
     def __init__(self, plain: str) -> None:
         self.plain = plain
@@ -59,7 +55,7 @@ class LinkText:
         return self._kinds.translate(_LINKS)
 
     def openings(self) -> Iterator[tuple[int, int]]:
-        """Yield where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
+        """Where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
         marks = self._kinds.translate(_MARKS).decode("ascii")
         at = 0
         for word in marks.split():
@@ -84,13 +80,13 @@ class LinkText:
                 yield self.plain.rfind(name, 0, first), first + 1 + slashes
 
     def _is_bare_opening(self, first: int, behind: int) -> bool:
-        """Tell whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
+        """Whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
         if first and (not self._hosts.startswith(b" ", first - 1) or self.plain[first - 1] in INSIDE_LINK):
             return False
         return "." in self.plain[behind : min(self.authority_end(behind), behind + LONGEST_HOST)]
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the stretches of characters of hosts that hold a full stop."""
+        """The stretches of characters of hosts that hold a full stop."""
         at = 0
         for run in self._hosts.split():
             first = self._hosts.find(run, at)
@@ -99,17 +95,17 @@ class LinkText:
                 yield first, at
 
     def authority_end(self, at: int) -> int:
-        """Return where what a browser takes for users, host and port ends."""
+        """Where users, host and port end, as a browser takes them."""
         return _found(self._authorities, b" ", at, len(self.plain))
 
     def host_end(self, at: int, limit: int) -> int:
-        """Return where a host ends that begins at an offset, before a limit."""
+        """Where a host ends that begins at an offset, before a limit."""
         end = _found(self._hosts, b" ", at, limit)
         end = _found(self._hosts, b"..", at, end)
         return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(EDGES))
 
     def port_end(self, at: int) -> int:
-        """Return where a port ends, and a full stop before it, that stand at an offset; the offset without one."""
+        """Where a port at an offset ends, with a full stop before it; the offset where there is none."""
         mark = self.plain[at : at + 1]
         if mark == "." and self.plain.startswith(_DOT_BEFORE, at):
             at += 1
@@ -121,12 +117,12 @@ class LinkText:
         return at + 1 + length if 0 < length <= _PORT_DIGITS else at
 
     def has_path(self, at: int, marks: str = "/?#") -> bool:
-        """Return whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
+        """Whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
         at = self.port_end(at)
         return at < len(self.plain) and self.plain[at] in marks
 
     def link_end(self, at: int) -> int:
-        """Return where a link ends whose host ends at an offset."""
+        """Where a link ends whose host ends at an offset."""
         if not self.has_path(at, _PATH):
             return self.port_end(at)
         if not self._path[0] <= at < self._path[1]:

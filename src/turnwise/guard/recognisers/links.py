@@ -88,14 +88,10 @@ _MAIL_SIGNS = ("@", "@ ", "(at) ", "[at] ", "{at} ")
 
 
 class Link(NamedTuple):
-    """A link in a text.
+    """A link in a text; its host is None where no browser would read it.
 
-    Args:
-        start: offset of its first character.
-        end: offset behind its last character.
-        host: where it leads; None where no browser would read it.
-        likely: whether it is meant as a link. What only some programs would link counts against a list of hosts
-            that are denied, but not for being none of the allowed ones.
+    What only some programs would link is not `likely`: it counts against a list of hosts that are denied, but not
+    for being none of the allowed ones.
     """
 
     start: int
@@ -106,9 +102,9 @@ class Link(NamedTuple):
 
 @cache
 def _public_suffixes() -> Mapping[str, int]:
-    """Return the endings under which one can register, and how many labels more than the ending that takes.
+    """The endings under which one can register, and how many labels more than the ending that takes.
 
-    Source: the part of ICANN in the Public Suffix List (https://publicsuffix.org/list). ``*.ck`` takes one more
+    They are the part of ICANN in the Public Suffix List (https://publicsuffix.org/list). ``*.ck`` takes one more
     than ``ck`` has, and of ``!www.ck`` the first label is none of them.
     """
     from publicsuffixlist import PSLFILE
@@ -124,14 +120,10 @@ def _public_suffixes() -> Mapping[str, int]:
 class Links:
     """Finds links: with any scheme, without one (``evil.com/x``), and defanged ones (``hxxp``, ``evil[.]com``).
 
-    A host ends where a browser would end it and, where that differs, also where programs end it that make links
-    of text: at quotes, brackets, commas and other marks of all scripts, and where letters of another script begin.
-    What has no scheme needs an ending that is on the Public Suffix List, or one of the given domains' own. Takes
-    time linear in the length of the text.
-
-    Args:
-        domains: domains that are looked for, whatever stands around them, and whose endings are taken as known.
-        only_addresses: whether only links to IP addresses are wanted.
+    A host ends where a browser would end it and, where that differs, also where programs end it that make links of
+    text: at quotes, brackets, commas and other marks of all scripts, and where letters of another script begin.
+    What has no scheme needs an ending that is on the Public Suffix List, or one of the given domains' own. These
+    are found whatever stands around them. Takes time linear in the length of the text.
     """
 
     def __init__(self, domains: Iterable[str], *, only_addresses: bool = False) -> None:
@@ -142,18 +134,14 @@ class Links:
         self._endings = frozenset(domain.rpartition(".")[2] for domain in self._domains)
 
     def registrable(self, name: str) -> str | None:
-        """Return the part of a host that someone registered, such as ``example.co.uk``; None if it is unknown.
-
-        Args:
-            name: a host, as `Host.name` has it.
-        """
+        """The part of a host that someone registered, such as ``example.co.uk``; None if it is unknown."""
         found = self._private(name)
         if found is None and name.rpartition(".")[2] in self._endings:
             return ".".join(name.split(".")[-2:])
         return found
 
     def _private_part(self, name: str) -> str | None:
-        """Return the part of a host that someone registered by the Public Suffix List."""
+        """The part of a host that someone registered, by the Public Suffix List alone."""
         labels = name.split(".")
         for count in range(min(len(labels), _MOST_PUBLIC), 0, -1):
             more = self._suffixes.get(".".join(labels[-count:]))
@@ -162,12 +150,7 @@ class Links:
         return None
 
     def find(self, lower: str, shapes: Set[str]) -> Iterator[Link]:
-        """Find links, those with a scheme first.
-
-        Args:
-            lower: the text in the form of hosts (`HOST_FORM`).
-            shapes: which of `SHAPES` it has.
-        """
+        """The links in a text in the form of hosts (`HOST_FORM`): spelled ones, those with a scheme, the rest."""
         if "spelled" in shapes and self._domains:
             yield from self._spelled(lower)
         for written, plain in _DEFANGED.items():
@@ -187,7 +170,7 @@ class Links:
             yield from self._without_scheme(text, covered)
 
     def _spelled(self, lower: str) -> Iterator[Link]:
-        """Yield the listed domains whose full stops are spelled, such as ``evil dot example``."""
+        """The listed domains whose full stops are spelled, such as ``evil dot example``."""
         for written, plain in _SPELLED.items():
             lower = lower.replace(written, plain)
         for first, stop in LinkText(lower).runs():
@@ -200,14 +183,7 @@ class Links:
                 yield Link(start, start + len(written), host, likely=False)
 
     def _with_scheme(self, text: LinkText, start: int, rest: int, end: int) -> Iterator[Link]:
-        """Yield what a link may lead to.
-
-        Args:
-            text: the text.
-            start: where its scheme starts.
-            rest: where its authority starts: users, host and port.
-            end: where that ends.
-        """
+        """What a link may lead to that starts at `start`; its users, host and port stand from `rest` to `end`."""
         region = text.plain[rest:end]
         if not region.strip(EDGES) or (self._only_addresses and _IN_ADDRESSES.isdisjoint(region)):
             return
@@ -249,7 +225,7 @@ class Links:
                 at = stop + 2
 
     def _bare(self, text: LinkText, first: int, stop: int) -> Iterator[Link]:
-        """Yield the link that a run of host characters is, if it is one."""
+        """The link that a run of host characters is, if it is one."""
         plain = text.plain
         run = plain[first:stop].rstrip(EDGES)
         stop = first + len(run)
@@ -281,14 +257,9 @@ class Links:
                 yield link._replace(likely=False)
 
     def _readings(self, text: LinkText, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
-        """Return what a run of host characters leads to: as a whole, and its part in Latin letters.
+        """What a run of host characters leads to: as a whole, and its part in Latin letters.
 
-        Args:
-            text: the text.
-            start: where the link starts.
-            first: where the run starts.
-            stop: where it ends.
-            anchored: whether a host begins where the run does.
+        The link may start before the run; `anchored` says that a host begins where the run does.
         """
         written = text.plain[first:stop]
         if self._only_addresses and _IN_ADDRESSES.isdisjoint(written):
@@ -311,7 +282,7 @@ class Links:
         return host.is_ip or self.registrable(host.name) is not None or host.name in self._domains
 
     def _is_known(self, host: Host, has_path: bool) -> bool:
-        """Return whether a host without a scheme is meant as one."""
+        """Whether a host without a scheme is meant as one."""
         ending = host.name.rpartition(".")[2]
         ambiguous = _is_ambiguous(ending)
         if host.name in self._domains or (ending in self._endings and not ambiguous):
@@ -330,7 +301,7 @@ class Links:
 
 
 def _is_free(plain: str, first: int, stop: int) -> bool:
-    """Tell whether a host stands by itself: not in a path, a longer name or a call."""
+    """Whether a host stands by itself: not in a path, a longer name or a call."""
     before, behind = plain[first - 1 : first], plain[stop : stop + 1]
     if behind == "(":
         return False
@@ -342,7 +313,7 @@ def _is_free(plain: str, first: int, stop: int) -> bool:
 
 
 def _latin(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of a text in Latin letters, digits and marks that hold a full stop."""
+    """The stretches of a text in Latin letters, digits and marks that hold a full stop."""
     plain = kinds_of(text).translate(_FOREIGN)
     at = 0
     for word in plain.split():
@@ -353,10 +324,9 @@ def _latin(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) -> bool:
-    """Tell whether numbers without a scheme are an IP address with a port or path: no price, score or version.
+    """Whether numbers without a scheme are an IP address with a port or path: no price, score or version.
 
-    Such numbers are an address in its usual form alone: four, in decimal. A path of digits makes a network of it,
-    or a fraction.
+    Only four decimal numbers are. A path of digits makes a network of them, or a fraction.
     """
     if (
         plain[first:stop].replace(FILL, "") != host.name
@@ -370,6 +340,6 @@ def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) ->
 
 
 def _is_ambiguous(ending: str) -> bool:
-    """Return whether an ending is a word, a method or a kind of file more often than that of a domain."""
+    """Whether an ending is a word, a method or a kind of file more often than that of a domain."""
     plain = ending in _CLEAR or not ending.isascii() or (len(ending) == 2 and ending.isalpha())
     return ending in _WORDS or not plain

@@ -1,4 +1,4 @@
-"""Words in which signs and digits stand for letters, are put over them, or letters are drawn out."""
+"""Words in which signs and digits stand for letters or hide them, or letters are drawn out."""
 
 from __future__ import annotations
 
@@ -54,10 +54,9 @@ _FEWEST_SEEN = 2
 
 
 class Unmasking:
-    """What masked words stand for, remembered for texts that have most of them in common.
+    """Finds what masked words stand for; remembers them, for texts have most of them in common.
 
-    Args:
-        known: words in lower case that count.
+    Only words that are `known`, in lower case, count.
 
     >>> sorted(Unmasking(frozenset({"hate", "fool"})).forms({"h@te", "f**l!", "off"}).items())
     [('f**l!', 'fool!'), ('h@te', 'hate')]
@@ -69,7 +68,7 @@ class Unmasking:
         self._forms: dict[str, str] = {}
 
     def forms(self, words: set[str]) -> Mapping[str, str]:
-        """Return what words stand for, at least of those among some that are masked; empty where none is."""
+        """What masked words stand for, earlier ones too; empty where none of `words` is masked."""
         unseen = [*words.difference(self._seen)] if self._seen else [*words]
         if unseen:
             self._seen.update(unseen)
@@ -81,7 +80,7 @@ class Unmasking:
 
 
 def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:
-    """Return the words that may be masked: all at once, for there can be thousands of them."""
+    """The words that may be masked: all at once, for there can be thousands of them."""
     bares = {word: bare for word in words if 2 < len(bare := word.strip(_ENDS)) <= _LONGEST}
     lower = " ".join(bares.values()).lower()
     singles = _singled_out(known)
@@ -100,7 +99,7 @@ def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:
 
 
 def _single(text: str) -> str:
-    """Return a text in lower case with one letter of each row of equal ones.
+    """A text in lower case with one letter of each row of equal ones.
 
     >>> _single("stuuupid gross")
     'stupid gros'
@@ -112,7 +111,6 @@ def _single(text: str) -> str:
 
 
 def _drawn_out(word: str) -> bool:
-    """Return whether a word has three equal letters in a row."""
     lower = word[:_LONGEST].lower()
     # Most words have too many different letters for a run of three.
     return len(lower) - len(set(lower)) > 1 and any(
@@ -121,7 +119,7 @@ def _drawn_out(word: str) -> bool:
 
 
 def _plain(word: str, known: frozenset[str]) -> str:
-    """Return a word without its mask, or as it is where this gives no known one."""
+    """A word without its mask, or as it is where that gives no known word."""
     if len(word) > 2 * _LONGEST or (word.isalpha() and not _drawn_out(word)):
         return word
     bare = word.strip(_ENDS)
@@ -148,7 +146,7 @@ def _forms(lower: str, known: frozenset[str]) -> Iterator[str]:
 
 
 def _squeezed(word: str, most: int) -> str:
-    """Return a word with runs of three equal letters or more cut down.
+    """A word with runs of three equal letters or more cut down.
 
     >>> _squeezed("stuuupid", 1), _squeezed("asssss", 2)
     ('stupid', 'ass')
@@ -165,7 +163,7 @@ def _squeezed(word: str, most: int) -> str:
 
 
 def _masked(lower: str, known: frozenset[str]) -> Iterator[str]:
-    """Yield the known words that fit a mask, of which the first letter and one more are seen."""
+    """The known words that fit a mask, of which the first letter and one more are seen."""
     if lower[0] in _MASKS or sum(each not in _MASKS for each in lower) < _FEWEST_SEEN:
         return
     for word in _by_shape(known).get((lower[0], len(lower)), ()):
@@ -175,7 +173,6 @@ def _masked(lower: str, known: frozenset[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=16)
 def _by_shape(known: Collection[str]) -> dict[tuple[str, int], list[str]]:
-    """Return the known words by first letter and length."""
     shapes: dict[tuple[str, int], list[str]] = {}
     for word in sorted(known):
         shapes.setdefault((word[0], len(word)), []).append(word)
@@ -184,5 +181,4 @@ def _by_shape(known: Collection[str]) -> dict[tuple[str, int], list[str]]:
 
 @lru_cache(maxsize=16)
 def _singled_out(known: Collection[str]) -> frozenset[str]:
-    """Return the known words with one letter of each row of equal ones."""
     return frozenset(map(_single, known))

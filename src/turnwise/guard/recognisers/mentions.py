@@ -29,12 +29,11 @@ _GAP = " _ "
 
 @dataclass(frozen=True)
 class Heads:
-    """Words behind which a text speaks of something.
+    """Words behind which a text only speaks of something.
 
-    Args:
-        patterns: the words; RE2 syntax, case ignored. A match is taken out itself.
-        reach: characters behind them that are taken out with them at most, up to the end of the sentence.
-        reported: whether they report what somebody said, which a message that is being drafted does not.
+    The patterns are RE2, case ignored. A match is taken out itself, with up to `reach` characters behind it, at
+    most to the end of the sentence. `reported` ones tell what somebody said, which a message that is being drafted
+    does not.
     """
 
     patterns: tuple[str, ...]
@@ -46,7 +45,7 @@ class Heads:
         return LinearRegex("(?i)" + "|".join(f"(?:{pattern})" for pattern in self.patterns))
 
     def stretches(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where something is only spoken of."""
+        """Where something is only spoken of."""
         spans = [spans[0] for spans in self._regex.spans(text)]
         if not spans:
             return
@@ -63,10 +62,8 @@ class Heads:
 class Mentions:
     """Takes out of a text what it only speaks of, in time linear in its length.
 
-    Args:
-        heads: words behind which a text speaks of something.
-        quotes: whether what stands in quotation marks is spoken of, where words stand outside of them too.
-        drafts: what asks for a message or hands one over: in such a text quotations and reports are its own words.
+    With `quotes` that is what stands in quotation marks, where words stand outside of them too. `drafts` tells
+    what asks for a message or hands one over: in such a text quotations and reports are its own words.
 
     >>> mentions = Mentions((Heads((r"\\bnever say\\b",), 80),), quotes=True)
     >>> mentions.without("Never say shut up. Be kind."), mentions.without('He said "shut up" to me.')
@@ -82,7 +79,7 @@ class Mentions:
         return LinearRegex(self.drafts) if self.drafts else None
 
     def without(self, text: str) -> str:
-        """Return the text without what it only speaks of."""
+        """The text without what it only speaks of."""
         drafted = self._drafts is not None and self._drafts.search(text) is not None
         if self.quotes and not drafted:
             text = _cut(text, _quotations(text))
@@ -100,7 +97,7 @@ def _quotations(text: str) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, stretches: Sequence[tuple[int, int]]) -> str:
-    """Return a text with a gap in place of each stretch; they are in order and may overlap."""
+    """A text with a gap in place of each stretch; they are in order and may overlap."""
     parts: list[str] = []
     at = 0
     for start, end in stretches:

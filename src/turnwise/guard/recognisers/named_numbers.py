@@ -69,15 +69,10 @@ _AHEAD, _BEHIND = 128, 56
 
 
 def find_named(lower: str, digits: Digits, kind: str) -> Iterator[Span]:
-    """Find the numbers of a kind: behind or before words that name them, with little or nothing between.
+    """Numbers of a kind (a key of `SHAPES`) behind or before words that name them, with little or nothing between.
 
-    A number is none that is a date or an amount, and one that words between the two say is another's, such as an
-    order's. Takes time linear in the length of the text.
-
-    Args:
-        lower: the text in plain form and lower case.
-        digits: its rows of digits.
-        kind: what to look for, a key of `SHAPES`.
+    A date or an amount is none, nor is a number that words between the two call another's, such as an order's.
+    Takes time linear in the length of the text.
     """
     if not digits.starts:
         return
@@ -120,7 +115,7 @@ def _find(lower: str, digits: Digits, kind: str, name: NumberName) -> Iterator[S
 
 
 def _goes_on(lower: str, start: int, end: int, name: NumberName) -> bool:
-    """Tell whether a name is only the beginning of a word, in a script that puts spaces between words."""
+    """Whether a name is only the beginning of a word, in a script that puts spaces between words."""
     if not (lower[end - 1].isalpha() and lower[end : end + 1].isalpha()):
         return False
     return not _is_one_of(name.joined, lower[start:end])
@@ -131,7 +126,7 @@ def _is_one_of(names: str, text: str) -> bool:
 
 
 def _by_form(lower: str, at: int, kind: str, name: NumberName) -> Iterator[Span]:
-    """Yield the digits that stand right behind a name, from an offset on."""
+    """The digits that stand right behind a name, from an offset on."""
     for ((start, end),) in _forms(name).spans(lower[at:]):
         text = lower[at + start : at + end]
         yield Span(at + start + len(text.rstrip(string.digits)), at + end, kind, 0.5)

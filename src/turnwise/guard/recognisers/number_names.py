@@ -23,15 +23,12 @@ _OF = (
 
 
 class NumberName(NamedTuple):
-    """What a kind of number is called.
+    """What a kind of number is called; RE2, in lower case.
 
-    Args:
-        value: how it is written.
-        strong: names of nothing else: words may stand between one and its value. RE2, in lower case.
-        weak: common words, right behind which the value stands.
-        joined: names in scripts that put no spaces between words.
-        glued: names that a value may follow without anything between.
-        before: whether the value may stand before the name ("12345 is my ...").
+    `strong` names are names of nothing else: words may stand between one and its value. `weak` ones are common
+    words, right behind which the value stands; `joined` ones are in scripts that put no spaces between words. A
+    value may follow a `glued` name without anything between and, if `before`, stand before any ("12345 is my
+    ...").
     """
 
     value: NumberValue
@@ -43,12 +40,7 @@ class NumberName(NamedTuple):
 
 
 class NamedKind(NamedTuple):
-    """A kind of number that words name.
-
-    Args:
-        hints: what a text with one has, at least; RE2, in lower case.
-        names: what it is called.
-    """
+    """A kind of number that words name; `hints` (RE2, in lower case) are what a text with one has, at least."""
 
     hints: tuple[str, ...]
     names: tuple[NumberName, ...]

@@ -1,4 +1,4 @@
-"""How numbers are written that words beside them name."""
+"""How numbers are written that the words beside them name."""
 
 from __future__ import annotations
 
@@ -59,13 +59,9 @@ _UNIT = LinearRegex(
 class NumberValue(NamedTuple):
     """How a kind of number is written: letters and digits in one or several groups.
 
-    Args:
-        fewest: digits that it has, at least; 0 where it has one of the forms only.
-        shortest: letters and digits, at least.
-        longest: letters and digits, at most.
-        forms: RE2 expressions for whole numbers that are taken whatever the rest says.
-        digits_only: whether it has no letters.
-        checked: whether it needs the right check digit of a United States routing number.
+    `fewest` counts digits, and is 0 where the number has one of the forms only; `shortest` and `longest` count
+    letters and digits. The forms are RE2, for whole numbers, and are taken whatever the rest says; `checked`
+    numbers need the right check digit of a United States routing number.
 
     >>> [NumberValue(6).read(text) for text in ("0048 2913 88, thanks", "12/03/2024", "123456 km")]
     [12, 0, 0]
@@ -79,11 +75,7 @@ class NumberValue(NamedTuple):
     checked: bool = False
 
     def read(self, text: str) -> int:
-        """Return how long the number at the beginning of a text is; 0 if there is none.
-
-        Args:
-            text: in plain form and lower case; of a long one only the beginning is looked at.
-        """
+        """How long the number at the beginning of a text is, in plain form and lower case; 0 if there is none."""
         for form in self.forms:
             found = _compiled(form).match(text)
             if found is not None and any(map(str.isdigit, found[1])):
@@ -109,7 +101,7 @@ class NumberValue(NamedTuple):
 
 
 def _ends(text: str, longest: int) -> Iterator[int]:
-    """Yield where a number may end: behind its first group, and behind those that go on with digits."""
+    """Where a number may end: behind its first group, and behind those that go on with digits."""
     first = _TOKEN.match(text)
     if first is None:
         return
@@ -136,9 +128,9 @@ _WEIGHTS = (3, 7, 1) * 3
 
 
 def is_routing_number(digits: str) -> bool:
-    """Tell whether digits are a United States routing number.
+    """Whether digits are a United States routing number.
 
-    Source: American Bankers Association, check digit with the weights 3, 7, 1.
+    American Bankers Association, check digit with the weights 3, 7, 1.
 
     >>> is_routing_number("021000021"), is_routing_number("021000022")
     (True, False)

@@ -27,7 +27,7 @@ _DIGITS_OUT = bytes(ord(" ") if byte in _DIGITS else ord("x") for byte in range(
 
 
 def digits_of(text: str) -> str:
-    """Return the digits of a text.
+    """The digits of a text.
 
     >>> digits_of("4111 dash 1111")
     '41111111'
@@ -36,7 +36,7 @@ def digits_of(text: str) -> str:
 
 
 def digit_groups(text: str) -> list[Group]:
-    """Return where each row of the digits 0 to 9 starts and ends.
+    """Where each row of the digits 0 to 9 starts and ends.
 
     >>> digit_groups("4111 dash 22")
     [(0, 4), (10, 12)]
@@ -49,26 +49,21 @@ def digit_groups(text: str) -> list[Group]:
 
 
 class Digits(NamedTuple):
-    """The rows of digits of a text, found once for all that look for numbers in it.
-
-    Args:
-        groups: where each starts and ends.
-        starts: where each starts.
-    """
+    """The rows of digits of a text, found once for all that look for numbers in it."""
 
     groups: Sequence[Group]
     starts: Sequence[int]
 
     @classmethod
     def of(cls, text: str) -> Digits:
-        """Return those of a text."""
+        """The rows of a text."""
         groups = digit_groups(text)
         return cls(groups, [start for start, _ in groups])
 
 
 @lru_cache(maxsize=1024)
 def is_between(gap: str) -> bool:
-    """Tell whether a text is what `BETWEEN` matches as a whole.
+    """Whether a text is what `BETWEEN` matches as a whole.
 
     >>> is_between(" dash "), is_between("/"), is_between("and"), is_between("")
     (True, True, False, False)
@@ -108,11 +103,8 @@ _ASCII = "".join(_FORMS.values()).encode() + bytes(128)
 class NearWords:
     """Tells by the words around a number whether it is of one kind.
 
-    The nearest word before it decides; without one, a word behind it may speak for the kind.
-
-    Args:
-        speaks_for: words that name the kind, in lower case, with bars between; some are two words with a space.
-        against: the same for words that name another.
+    The nearest word before it decides; without one, a word behind it may speak for the kind. The words are in
+    lower case, with bars between; some are two words with a space.
 
     >>> near = NearWords("card|visa", "order")
     >>> near.judge("order, card 4111", 12, 16), near.judge("order 4111", 6, 10), near.judge("a 4", 2, 3)
@@ -125,13 +117,7 @@ class NearWords:
         self._known = self._firsts.union(self._kinds)
 
     def judge(self, lower: str, start: int, end: int) -> bool | None:
-        """Return whether the words speak for the kind, against it, or neither.
-
-        Args:
-            lower: the text in lower case.
-            start: where the number starts.
-            end: where it ends.
-        """
+        """Whether the words speak for the kind (True), against it (False), or neither (None)."""
         before = _words(lower, max(0, start - BEFORE), start)
         nearest = self._kind(before, reversed(range(len(before))))
         if nearest is not None:
@@ -140,7 +126,7 @@ class NearWords:
         return self._kind(behind, range(len(behind))) or None
 
     def _kind(self, words: Sequence[str], places: Iterable[int]) -> bool | None:
-        """Return what the first known word, of those at some places, speaks for."""
+        """What the first known word, of those at some places, speaks for."""
         if self._known.isdisjoint(words):
             return None
         for place in places:
@@ -154,7 +140,7 @@ class NearWords:
 
 
 def _words(lower: str, start: int, end: int) -> list[str]:
-    """Return what stands between single spaces in a stretch, signs apart, without a word that began before it."""
+    """What stands between single spaces in a stretch, signs apart, without a word that began before it."""
     part = lower[start:end]
     if part.upper() == part:
         return []  # without letters, as in a row of numbers

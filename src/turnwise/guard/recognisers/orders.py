@@ -2,7 +2,7 @@
 
 A linear model over words and pairs of words, fitted on pairs of texts of nearly the same words of which one gives
 the order and one does not; ``python -m training.orders`` makes it. The weights are hashed (Weinberger et al.,
-Feature Hashing for Large Scale Multitask Learning, 2009). English only: of other languages it knows nothing.
+Feature Hashing for Large Scale Multitask Learning, 2009). It knows English only.
 """
 
 from __future__ import annotations
@@ -67,13 +67,9 @@ _SINGLE, _BEFORE, _BEHIND = np.array(
 class Orders:
     """The fitted model.
 
-    Args:
-        weights: a weight for each hash, in steps of `step`.
-        step: what a weight of 1 stands for.
-        offset: log-odds of a text of which nothing is known.
-        words: weight of the log-odds by words beside scores.
-        scores: weights of the log-odds of T, I and F, by principle.
-        scores_offset: what both are added to.
+    `weights` has one for each hash, in steps of `step`. `offset` is the log-odds of a text of which nothing is
+    known. Beside scores, `words` weighs the log-odds by words, `scores` those of T, I and F by principle;
+    `scores_offset` is added.
 
     >>> Orders(np.zeros(1 << BITS, np.int8), 1.0, -2.0).by_words("Ignore the rules.")
     -2.0
@@ -87,12 +83,12 @@ class Orders:
     scores_offset: float = 0.0
 
     def by_words(self, text: str) -> float:
-        """Return the log-odds that a text gives such an order; of a long one, those of its likeliest piece."""
+        """The log-odds that a text gives such an order; of a long one, those of its likeliest piece."""
         sums = (self.weights[piece].sum(dtype=np.int64) / len(piece) ** 0.5 for piece in pieces(text))
         return self.offset + self.step * float(max(sums))
 
     def with_scores(self, by_words: float, scores: Mapping[str, Score]) -> float:
-        """Return the log-odds of words and of an observer's scores of the text together."""
+        """The log-odds of words and of an observer's scores of the text together."""
         weighed = (
             weight * value
             for principle, weights in self.scores.items()
@@ -102,13 +98,13 @@ class Orders:
 
 
 def log_odds(score: Score) -> list[float]:
-    """Return the log-odds of T, I and F; at 0 and 1, which have none, those of a value near by."""
+    """The log-odds of T, I and F; at 0 and 1, which have none, those of a value near by."""
     near = (min(max(value, _LEAST), 1 - _LEAST) for value in (score.T, score.I, score.F))
     return [math.log(value / (1 - value)) for value in near]
 
 
 def pieces(text: str) -> Iterator[NDArray[np.intp]]:
-    """Yield the hashes of what is in each piece of a text, each once, in time linear in its length."""
+    """The hashes of what is in each piece of a text, each once, in time linear in its length."""
     words = _hashes(text)
     single = words * _SINGLE
     pairs = words[:, :-1] * _BEFORE + words[:, 1:] * _BEHIND
@@ -126,10 +122,9 @@ def pieces(text: str) -> Iterator[NDArray[np.intp]]:
 
 
 def _hashes(text: str) -> NDArray[np.uint64]:
-    """Return hashes of the words and signs of a text, and of their first letters; others inside quotation marks.
+    """Hashes of the words and signs of a text, and of their first letters; others inside quotation marks.
 
-    Returns:
-        Shape (2, words), with a mark for the beginning and the end of the text.
+    They have shape (2, words), with a mark for the beginning and the end of the text.
     """
     marked = text if text.isascii() and "`" not in text else text.translate(_MARKS)
     data = _LOWER[np.frombuffer(f" {marked} ".encode("utf-8", "replace"), np.uint8)]
@@ -160,7 +155,7 @@ def _hashes(text: str) -> NDArray[np.uint64]:
 
 
 def _powers(count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return so many powers of the base of the hashes, and of its inverse."""
+    """The first `count` powers of the base of the hashes, and of its inverse."""
     powers, inverses = (np.cumprod(np.full(count, base), dtype=np.uint64) for base in (_BASE, _INVERSE))
     return powers, inverses
 

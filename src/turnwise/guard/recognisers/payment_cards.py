@@ -104,9 +104,7 @@ _LONGEST_PREFIX = max(map(len, chain.from_iterable(_PREFIXES.values())))
 
 
 def luhn(digits: str) -> bool:
-    """Tell whether digits end in the right check digit.
-
-    Source: ISO/IEC 7812-1, annex B (Luhn's formula).
+    """Whether digits end in the right check digit (Luhn's formula, ISO/IEC 7812-1, annex B).
 
     >>> luhn("4111111111111111"), luhn("4111111111111112")
     (True, False)
@@ -117,7 +115,7 @@ def luhn(digits: str) -> bool:
 
 
 def is_card(digits: str) -> bool:
-    """Tell whether digits are a payment card's number: a known issuer, its length, and the check digit.
+    """Whether digits are a payment card's number: a known issuer, its length, and the check digit.
 
     >>> is_card("378282246310005"), is_card("1234567812345670")
     (True, False)
@@ -127,17 +125,11 @@ def is_card(digits: str) -> bool:
 
 
 def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
-    """Find payment cards, grouped or not, but none inside a longer run of digits.
+    """Payment cards, grouped or not, but none inside a longer run of digits.
 
     A number of an unusual length (other than 15 or 16 digits) counts where it is grouped or words near name a
-    card; one that words near call something else, such as an order, does not.
-
-    One with a wrong check digit counts where it is named a card: it is mistyped, and the rest of it is right.
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
-        digits: its rows of digits.
+    card; one that words near call something else, such as an order, does not. One with a wrong check digit counts
+    where it is named a card: it is mistyped, and the rest of it is right.
     """
     if "card" in shapes:
         for count, (groups, tailed) in enumerate(_numbers(lower, digits.groups)):
@@ -156,7 +148,7 @@ def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
 
 
 def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Sequence[Group], bool]]:
-    """Yield groups that are written like a card, and whether the last may be no part of it."""
+    """Groups that are written like a card, and whether the last may be no part of it."""
     lengths = [end - start for start, end in groups]
     behind = 0
     for at, length in enumerate(lengths):
@@ -172,7 +164,7 @@ def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Sequence[Gro
 
 
 def _last(lower: str, groups: Sequence[Group], lengths: Sequence[int], at: int) -> tuple[int, bool]:
-    """Return the last group of a number in fours, or in 4, 6 and the rest; the first where there is none."""
+    """Index of the last group in fours, or 4, 6 and the rest (else `at`), and whether it may be none of them."""
     sizes = tuple(lengths[at : at + 5])
     if sizes[:3] == _FOURS and len(sizes) > 3 and sizes[3] <= 4:
         same = _same_gaps(lower, groups[at : at + 5])
@@ -185,7 +177,7 @@ def _last(lower: str, groups: Sequence[Group], lengths: Sequence[int], at: int) 
 
 
 def _same_gaps(lower: str, groups: Sequence[Group]) -> int:
-    """Return how many of some groups follow the first with the same separator before each."""
+    """How many of some groups follow the first with the same separator before each."""
     gap = lower[groups[0][1] : groups[1][0]]
     if not is_between(gap):
         return 0
@@ -216,7 +208,7 @@ def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> S
 
 
 def _is_mistyped(lower: str, start: int, end: int, digits: str) -> bool:
-    """Tell whether digits that are no card's are named one: of a card's length, perhaps one too few or many."""
+    """Whether digits that are no card's are named one: of a card's length, perhaps one too few or many."""
     usual = _USUAL[0] - 1 <= len(digits) <= _USUAL[1] + 1
     if not usual or len(set(digits)) == 1 or digits[0] == "0":
         return False
@@ -228,12 +220,12 @@ def _is_mistyped(lower: str, start: int, end: int, digits: str) -> bool:
 
 
 def _in_longer(lower: str, start: int, end: int, between: str) -> bool:
-    """Tell whether the groups go on, before or behind, with the same separator."""
+    """Whether the groups go on, before or behind, with the same separator."""
     width = len(between) + 1
     before, behind = lower[max(0, start - width) : start], lower[end : end + width]
     return (before[1:] == between and before[0].isdigit()) or (behind[:-1] == between and behind[-1].isdigit())
 
 
 def _evenly(run: str) -> bool:
-    """Tell whether all groups but the last have one length: one number pulled apart, not several."""
+    """Whether all groups but the last have one length: one number pulled apart, not several."""
     return len({end - start for start, end in digit_groups(run)[:-1]}) == 1

@@ -78,14 +78,7 @@ _READ = 64
 
 
 class Phones:
-    """Finds telephone numbers of some regions, and international ones of all.
-
-    Args:
-        regions: ISO 3166 codes of the regions whose national notation is known, such as ``US`` or ``GB``.
-
-    Raises:
-        UnknownNameError: a region without a numbering plan.
-    """
+    """Finds telephone numbers of some regions, by their ISO 3166 codes, and international ones of all."""
 
     def __init__(self, regions: Sequence[str]) -> None:
         import phonenumbers
@@ -109,11 +102,7 @@ class Phones:
                 phonenumbers.is_valid_number(example)
 
     def written(self, text: str) -> Iterator[str]:
-        """Yield the ways a text is a valid number: ``+``, the code of a country and the rest, in digits.
-
-        Args:
-            text: a number in any writing.
-        """
+        """The ways a text is a possible number: ``+``, the code of a country and the rest, in digits."""
         for word in _SPOKEN:
             text = text.lower().replace(word, "-")
         for region in (self._american, *self._others):
@@ -123,13 +112,7 @@ class Phones:
                     yield self._library.format_number(number, self._library.PhoneNumberFormat.E164)
 
     def find(self, lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
-        """Find telephone numbers.
-
-        Args:
-            lower: the text in plain form and lower case.
-            shapes: which of `SHAPES` it has.
-            digits: its rows of digits.
-        """
+        """Telephone numbers in a text in plain form and lower case."""
         reads = [0]
         if "phone abroad" in shapes:
             for match in _ABROAD.finditer(lower):
@@ -222,7 +205,7 @@ class Phones:
 
 
 def _named(lower: str) -> Iterator[Span]:
-    """Yield numbers of any country in national notation that words near call one of a phone."""
+    """Numbers of any country in national notation that words near call one of a phone."""
     for count, (_, (start, end)) in enumerate(_NAMED.spans(lower)):
         if count == _READ:
             return
@@ -232,7 +215,7 @@ def _named(lower: str) -> Iterator[Span]:
 
 
 def _national(lower: str, groups: Sequence[Group]) -> Iterator[Group]:
-    """Yield where numbers in national notation start and end: of 6 to 15 digits, however grouped."""
+    """Where numbers in national notation start and end: of 6 to 15 digits, however grouped."""
     joined = [_is_between(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
     sizes = [end - start for start, end in groups]
     behind = 0
@@ -256,7 +239,7 @@ def _national(lower: str, groups: Sequence[Group]) -> Iterator[Group]:
 
 
 def _may_go_on(lower: str, start: int) -> bool:
-    """Tell whether what stands before a place makes a number there a part of something longer."""
+    """Whether what stands before a place makes a number there a part of something longer."""
     if _follows_word(lower, start, "_+$€£#"):
         return True
     other = lower[max(0, start - 2) : max(0, start - 1)]
@@ -275,18 +258,18 @@ def _precedes_word(lower: str, end: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_between(gap: str) -> bool:
-    """Tell whether a text is what `_BETWEEN` matches as a whole."""
+    """Whether a text is what `_BETWEEN` matches as a whole."""
     if 0 < len(gap) <= 3 and not gap.strip(_MARKS):
         return True
     return gap.removeprefix(" ").removesuffix(" ") in _SPOKEN
 
 
 def _inside(start: int, text: str) -> int:
-    """Return where a number starts, without a bracket that closes only behind it."""
+    """Where a number starts, without a bracket that closes only behind it."""
     return start + (text.startswith("(") and ")" not in text)
 
 
 def _ends(lower: str, start: int, end: int) -> Iterator[int]:
-    """Yield where a number may end: at the end of the run, or one or two groups before it."""
+    """Where a number may end: at the end of the run, or one or two groups before it."""
     yield end
     yield from (start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])

@@ -37,7 +37,7 @@ _IS_ITEM = bytes(chr(code) in "xo" for code in range(256))
 
 
 def pulled_apart(text: str) -> Iterator[Stretch]:
-    """Find what stands between the characters of words that are pulled apart; wider gaps become a space.
+    """What stands between the characters of words that are pulled apart; wider gaps become a space.
 
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
@@ -58,7 +58,7 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
 
 
 def _common_marks(text: str, kinds: bytes) -> Sequence[str]:
-    """Return the signs and spaces that a text has most often, of those that may pull words apart."""
+    """The signs and spaces that a text has most often, of those that may pull words apart."""
     if text.isascii():
         counts = [(text.count(mark), mark) for mark in _ASCII_MARKS if mark in text]
     else:
@@ -68,7 +68,7 @@ def _common_marks(text: str, kinds: bytes) -> Sequence[str]:
 
 
 def _marks_in(text: str, kinds: bytes) -> Iterator[tuple[int, str]]:
-    """Yield how often a text has signs and spaces, also outside ASCII."""
+    """How often a text has signs and spaces, also outside ASCII."""
     import numpy as np
 
     every = np.frombuffer(kinds, np.uint8)
@@ -81,18 +81,17 @@ def _marks_in(text: str, kinds: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
-    """Tell whether a row shares no place with any of others, which are in order and apart."""
+    """Whether a row shares no place with any of others, which are in order and apart."""
     index = bisect_right(taken, row[0], key=itemgetter(0))
     return (index == 0 or taken[index - 1][-1] < row[0]) and (index == len(taken) or row[-1] < taken[index][0])
 
 
 def _width(row: Sequence[int]) -> int:
-    """Return how many characters stand between those of a row."""
     return row[-1] - row[0] + 1 - len(row)
 
 
 def _rows(text: str, kinds: bytes, separator: str) -> Iterator[Sequence[int]]:
-    """Yield where the characters of each word stand that is pulled apart with one separator between them."""
+    """Where the characters of each word stand that is pulled apart with one separator between them."""
     if not separator.isascii():
         kinds, separator = kinds_of(text.replace("\0", "\1").replace(separator, "\0")), "\0"
     shapes = kinds.translate(_shapes_by(separator))
@@ -111,13 +110,12 @@ def _rows(text: str, kinds: bytes, separator: str) -> Iterator[Sequence[int]]:
 
 @cache
 def _shapes_by(separator: str) -> bytes:
-    """Return the table for the shapes of a text: a comma for a separator of words, a space for other white space,
-    x for letters and digits, and o for all else."""
+    """Shapes: comma for the separator, space for other white space, x for letters and digits, o for all else."""
     return byte_table({",": separator, " ": WHITE_SPACE, "x": LETTERS_AND_DIGITS}, "o")
 
 
 def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
-    """Yield the gaps between the characters of a word pulled apart; a very long one is one stretch."""
+    """The gaps between the characters of a word pulled apart; a very long one is one stretch."""
     starts: Sequence[int]
     instead: Iterable[str]
     if isinstance(row, range):
@@ -135,7 +133,7 @@ def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]
 
 
 def _instead(gap: str, separator: str) -> str:
-    """Return what a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
+    """What a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
     if gap.count(separator) < 2:
         return ""
     return " " if separator.isspace() or gap.strip(separator) else separator

@@ -24,10 +24,7 @@ _ROUNDS = 4
 class TextReading(NamedTuple):
     """A text to look through, with the way back to the offsets of the original.
 
-    Args:
-        plain: the text to look through.
-        loose: whether more was undone than writing: a finding here counts only where it is sure.
-        steps: what was done to the original, in order.
+    In a `loose` one more was undone than writing: a finding there counts only where it is sure.
 
     >>> readings_of("no. &#52;1")[1].plain, readings_of("no. &#52;1")[1].span(4, 6)
     ('no. 41', (4, 10))
@@ -38,33 +35,29 @@ class TextReading(NamedTuple):
     steps: tuple[Edit, ...] = ()
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets in the original of a stretch of the plain text that is not empty."""
+        """Offsets in the original of a stretch of the plain text that is not empty."""
         for step in reversed(self.steps):
             start, end = step.span(start, end)
         return start, end
 
     def place(self, at: int, *, begun: bool) -> int:
-        """Return the offset in the plain text of the first character that ends behind an offset of the original.
+        """Offset in the plain text of the first character that ends behind an offset of the original.
 
-        Args:
-            at: the offset.
-            begun: whether the character has to begin there or behind it as well.
+        With `begun` the character has to begin there or behind it as well.
         """
         for step in self.steps:
             at = step.place(at, begun=begun)
         return at
 
     def behind(self, step: Edit) -> TextReading:
-        """Return the reading behind one more step; itself where that changed nothing."""
+        """The reading behind one more step; itself where that changed nothing."""
         return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
 
 
 class _Redacted:
     """A reading of a text whose redactions were carried out, as a step from the text that they left.
 
-    Args:
-        reading: the reading of the text before.
-        redactions: what was replaced in it, in order and apart.
+    `reading` is that of the text before; the redactions are in order and apart.
     """
 
     def __init__(self, reading: TextReading, redactions: Sequence[Redaction]) -> None:
@@ -108,7 +101,6 @@ class _Redacted:
 
 
 def _gain(redaction: Redaction) -> int:
-    """Return how many characters longer a redaction makes a text."""
     return len(redaction.placeholder) - (redaction.end - redaction.start)
 
 
@@ -117,7 +109,7 @@ _FOUND = "values found"
 
 
 def readings(check: Check) -> tuple[TextReading, ...]:
-    """Return `readings_of` of the text under check, made once for all guardrails.
+    """`readings_of` the text under check, made once for all guardrails.
 
     Of a text that redactions have changed they are those of the text before, with the same redactions.
     """
@@ -129,7 +121,7 @@ def readings(check: Check) -> tuple[TextReading, ...]:
 
 
 def folded_readings(check: Check, folding: Folding) -> Collection[TextReading]:
-    """Return the `readings` of the text under check in a plain form, each once, for all guardrails that use it."""
+    """The `readings` of the text under check in a plain form, each once, for all guardrails that use it."""
     return check.once((folding, check.text), partial(_folded, check, folding))
 
 
@@ -142,7 +134,7 @@ def _folded(check: Check, folding: Folding) -> Collection[TextReading]:
 
 
 def _carried_over(check: Check) -> tuple[TextReading, ...]:
-    """Return the readings of a text that is what redactions made of one with readings; none for any other."""
+    """The readings of a text that is what redactions made of one with readings; none for any other."""
     text, redactions = check.shared[_FOUND]
     if Replaced(text, map(_stretch, redactions)).plain != check.text:
         return ()
@@ -159,15 +151,12 @@ def _stretch(redaction: Redaction) -> Stretch:
 
 
 def readings_of(text: str) -> tuple[TextReading, ...]:
-    """Return the readings of a text, the text as it stands first; of an ordinary one there is no other.
+    """The readings of a text, the text as it stands first; of an ordinary one there is no other.
 
     A second one has in plain characters what was encoded: entities, tags between characters, percent signs,
     escapes, soft line breaks, tag characters, hexadecimal and binary digits, base32 and base64. A third, loose one
     has disguises undone as well: lookalike letters and digits, values that are pulled apart, spelled e-mail
     addresses. Takes time linear in the length of the text.
-
-    Args:
-        text: any text.
 
     >>> [reading.plain for reading in readings_of("Hello there.")]
     ['Hello there.']
@@ -212,12 +201,7 @@ def _undisguised(reading: TextReading) -> TextReading:
 
 
 class Value(NamedTuple):
-    """A value that was recognised.
-
-    Args:
-        span: where it stands in the original text.
-        text: what it says in plain form.
-    """
+    """A value that was recognised: where it stands in the original text, and what it says in plain form."""
 
     span: Span
     text: str
@@ -229,13 +213,9 @@ def values_in(
     find: Callable[[TextReading], Iterator[Span]],
     allowed: Container[str] = frozenset(),
 ) -> list[Value]:
-    """Return the values in the readings of the text under check, in order and apart from each other.
+    """The values in the readings of the text under check, in order and apart from each other.
 
-    Args:
-        check: the text.
-        folding: the plain form in which values are looked for.
-        find: finds them in a reading that has that form.
-        allowed: values that are none.
+    `find` gets readings in the form that `folding` gives them; what is `allowed` is no value.
     """
     found: dict[Span, str] = {}
     for reading in folded_readings(check, folding):
@@ -253,7 +233,7 @@ def values_in(
 
 
 def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
-    """Yield values apart from each other: of what readings see in one place the surest, as wide as all of it."""
+    """Values apart from each other: of what readings see in one place the surest, as wide as all of it."""
     last: Value | None = None
     for span, text in found:
         if last is None or span.start >= last.span.end:
@@ -271,13 +251,9 @@ def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
 def values_found(
     check: Check, values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
 ) -> Finding:
-    """Return the finding of recognised values: kinds and counts, never the values themselves.
+    """The finding of recognised values: kinds and counts, never the values themselves.
 
-    Args:
-        check: the text.
-        values: the values, in order and apart; at least one.
-        names: singular and plural by kind.
-        placeholders: what is to stand in the place of each.
+    There is at least one; they are in order and apart. `names` has singular and plural by kind.
     """
     spans = [value.span for value in values]
     redactions = tuple(

@@ -10,16 +10,7 @@ from turnwise.linear_regex import LinearRegex
 
 
 def check_types(what: str, types: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a setting ``types`` that names nothing, or what is not known.
-
-    Args:
-        what: what a type is of, such as ``"type of secret"``.
-        types: the setting.
-        known: the types that there are.
-
-    Raises:
-        GuardError: no types.
-        UnknownNameError: an unknown one.
+    """Refuse a setting ``types`` that is empty or names what is not known; `what` is such as ``"type of secret"``.
 
     >>> check_types("type of secret", ["aws"], ["aws", "jwt"])
     """
@@ -36,13 +27,8 @@ _SEPARATORS = dict.fromkeys(map(ord, "-._/()"))
 class Allowed:
     """A set of values: exact ones, whatever their case and separators, and regular expressions between slashes.
 
-    Args:
-        entries: the values and expressions.
-        forms: gives further writings of a value under which it is equal to others, such as a phone number's with
-            the code of its country.
-
-    Raises:
-        GuardError: an entry that is empty, or an expression that RE2 can't read.
+    `forms` gives further writings of a value under which it is equal to others, such as a phone number's with the
+    code of its country.
 
     >>> "555 0100" in Allowed(["555-0100"]), "sales@example.com" in Allowed(["/.*@example\\\\.com/"])
     (True, True)
@@ -90,18 +76,9 @@ _QUOTED = LinearRegex(r": ([^:]+)$")
 
 
 def compile_pattern(pattern: str, where: str, *, ignore_case: bool = False) -> Any:
-    """Return a regular expression, compiled.
+    """A regular expression (RE2), compiled; `where` tells in messages what it belongs to.
 
-    Source of the syntax: RE2. It has no lookaround and no backreferences, and in turn takes linear time on every
-    text.
-
-    Args:
-        pattern: the expression.
-        where: what it belongs to, for messages.
-        ignore_case: whether upper and lower case are equal.
-
-    Raises:
-        GuardError: the expression can't be read; the message says where.
+    RE2 has no lookaround and no backreferences, and in turn takes linear time on every text.
 
     >>> compile_pattern("a(?=b)", "pattern 'ab'")
     Traceback (most recent call last):
@@ -122,13 +99,7 @@ def compile_pattern(pattern: str, where: str, *, ignore_case: bool = False) -> A
 
 
 def alternatives(patterns: Iterable[str], where: str, *, ignore_case: bool = False) -> Any:
-    """Return one expression that matches wherever any of several does.
-
-    Args:
-        patterns: expressions that compile by themselves.
-        where: what they belong to, for messages.
-        ignore_case: whether upper and lower case are equal.
-    """
+    """One expression that matches wherever any of several does, which compile by themselves."""
     return compile_pattern("|".join(f"(?:{pattern})" for pattern in patterns), where, ignore_case=ignore_case)
 
 

@@ -29,10 +29,10 @@ _WORDS = NearWords("ssn|ssns|social|social security|socials|soc sec|itin|taxpaye
 
 
 def is_ssn(digits: str) -> bool:
-    """Tell whether nine digits may be a social security number.
+    """Whether nine digits may be a social security number.
 
-    Source: Social Security Administration, numbers that are not assigned: area 000, 666 and 900 to 999, group 00,
-    serial 0000.
+    Those that are not assigned (Social Security Administration): area 000, 666 and 900 to 999, group 00, serial
+    0000.
 
     >>> is_ssn("123456789"), is_ssn("666456789"), is_ssn("123006789"), is_ssn("987654321")
     (True, False, False, False)
@@ -41,14 +41,9 @@ def is_ssn(digits: str) -> bool:
 
 
 def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
-    """Find social security numbers: grouped 3-2-4, or any nine digits with words near that name them.
+    """Social security numbers: grouped 3-2-4, or any nine digits with words near that name them.
 
     One that words name counts whatever its area: it may be mistyped, or a taxpayer's (ITIN), which begins with 9.
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
-        digits: its rows of digits.
     """
     if "ssn" in shapes:
         for count, (first, second, third) in enumerate(_numbers(lower, digits.groups)):
@@ -70,7 +65,7 @@ def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
 
 
 def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
-    """Yield groups of 3, 2 and 4 digits that are no part of a longer row."""
+    """Groups of 3, 2 and 4 digits that are no part of a longer row."""
     lengths = [end - start for start, end in groups]
     free = 0
     for at, sizes in enumerate(zip(lengths, lengths[1:], lengths[2:], strict=False)):
@@ -89,7 +84,7 @@ def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 
 def _joined(lower: str, groups: Sequence[Group], before: int, behind: int) -> bool:
-    """Tell whether there are two groups with a single hyphen or full stop between them."""
+    """Whether there are two groups with a single hyphen or full stop between them."""
     if before < 0 or behind == len(groups):
         return False
     end, start = groups[before][1], groups[behind][0]

@@ -12,14 +12,7 @@ from typing import NamedTuple, Protocol
 
 
 class Span(NamedTuple):
-    """A stretch of a text and what it is.
-
-    Args:
-        start: offset of its first character.
-        end: offset behind its last character.
-        kind: what it is, such as ``email``.
-        confidence: how sure that is, in [0, 1].
-    """
+    """A stretch of a text, its kind, such as ``email``, and how sure that is, in [0, 1]."""
 
     start: int
     end: int
@@ -28,7 +21,7 @@ class Span(NamedTuple):
 
 
 def apart(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order and apart from each other; of overlapping ones the surer, then the longer, stays.
+    """The spans in order and apart from each other; of overlapping ones the surer, then the longer, stays.
 
     >>> apart([Span(4, 9, "phone", 0.6), Span(0, 7, "card", 0.9), Span(9, 12, "ip", 0.9)])
     [Span(start=0, end=7, kind='card', confidence=0.9), Span(start=9, end=12, kind='ip', confidence=0.9)]
@@ -46,11 +39,9 @@ def apart(spans: Iterable[Span]) -> list[Span]:
 
 
 def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]]) -> str:
-    """Return how many of each kind there are, in words, in the order of their first appearance.
+    """How many of each kind there are, in words, in the order of their first appearance.
 
-    Args:
-        kinds: the kinds, repeated.
-        names: singular and plural by kind; a kind without one is named by itself.
+    `names` has singular and plural by kind; a kind without one is named by itself.
 
     >>> counted(["email", "email", "card"], {"email": ("e-mail address", "e-mail addresses")})
     '2 e-mail addresses, 1 card'
@@ -63,13 +54,7 @@ def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]]) -> str:
 
 
 class Stretch(NamedTuple):
-    """A stretch of a text and what it stands for.
-
-    Args:
-        start: offset of its first character.
-        end: offset behind its last character.
-        text: what it stands for.
-    """
+    """A stretch of a text and what it stands for."""
 
     start: int
     end: int
@@ -77,7 +62,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(starts: Iterable[int], ends: Iterable[int], texts: Iterable[str]) -> Iterator[Stretch]:
-    """Yield stretches of their parts, faster than one by one: a text can have one for each character.
+    """Make stretches of their parts, faster than one by one: a text can have one for each character.
 
     >>> list(stretches([0, 2], [1, 3], "ab"))
     [Stretch(start=0, end=1, text='a'), Stretch(start=2, end=3, text='b')]
@@ -91,19 +76,14 @@ class Edit(Protocol):
     plain: str
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets before the step of a stretch behind it that is not empty."""
+        """Offsets before the step of a stretch behind it that is not empty."""
 
     def place(self, at: int, *, begun: bool) -> int:
-        """Return the offset behind the step of an offset before it; see `TextReading.place`."""
+        """Offset behind the step of an offset before it; see `TextReading.place`."""
 
 
 class Replaced:
-    """A text with stretches of it replaced.
-
-    Args:
-        text: the text.
-        stretches: in order and apart from each other.
-    """
+    """A text with stretches of it replaced, which are in order and apart from each other."""
 
     def __init__(self, text: str, stretches: Iterable[Stretch]) -> None:
         self._stretches = tuple(stretches)
@@ -127,7 +107,7 @@ class Replaced:
         return starts, ends, [*map(add, starts, gained)], lengths
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets before the step: of the characters themselves, or of all of what was replaced."""
+        """The offsets before the step: of the characters themselves, or of all of what was replaced."""
         starts, ends, begins, lengths = self._bounds
         index = bisect_right(begins, start) - 1
         if index >= 0:
@@ -140,7 +120,7 @@ class Replaced:
         return start, end
 
     def place(self, at: int, *, begun: bool) -> int:
-        """Return the offset behind the step of an offset before it; all of what was replaced has one."""
+        """The offset behind the step; in what was replaced that is its start, or its end with `begun`."""
         starts, ends, begins, lengths = self._bounds
         index = (bisect_left if begun else bisect_right)(starts, at) - 1
         if index < 0:
@@ -150,7 +130,7 @@ class Replaced:
         return begins[index] + lengths[index] + at - ends[index]
 
     def stretch_at(self, at: int) -> int | None:
-        """Return which stretch stands at an offset of the plain text, or None."""
+        """Which stretch stands at an offset of the plain text, or None."""
         _, _, begins, lengths = self._bounds
         index = bisect_right(begins, at) - 1
         return index if index >= 0 and at - begins[index] < lengths[index] else None

@@ -23,13 +23,7 @@ _ENDINGS = ("", "s", "es", "'s", "’s")
 
 
 class Occurrence(NamedTuple):
-    """A phrase in a text.
-
-    Args:
-        start: offset of its first character in the text in plain form.
-        end: offset behind its last character.
-        phrase: which phrase, by its place in the list.
-    """
+    """A phrase, by its place in the list, and its offsets in the text in plain form."""
 
     start: int
     end: int
@@ -37,20 +31,12 @@ class Occurrence(NamedTuple):
 
 
 class WordSearch:
-    """Finds words and phrases, however many, in time linear in the text (Aho-Corasick).
+    """Finds words and phrases, however many, in time linear in the text.
 
-    Source: A. V. Aho and M. J. Corasick, Efficient string matching (1975).
-
-    Args:
-        phrases: the phrases; any white space in them stands for any white space. With `inflect`, one that ends in
-            ``*`` stands for all words that start so.
-        whole_words: whether letters or digits beside a phrase rule it out.
-        ignore_case: whether case is ignored, by Unicode case folding.
-        accents: whether accents make a difference.
-        inflect: whether the English endings s and es are allowed, and ``*`` is read.
-
-    Raises:
-        GuardError: no phrases, or one without a character to look for.
+    A. V. Aho and M. J. Corasick, Efficient string matching (1975). White space in a phrase stands for any white
+    space. With `whole_words` letters or digits beside a phrase rule it out; case is ignored by Unicode case
+    folding. With `inflect` the English endings s and es are allowed, and a phrase that ends in ``*`` stands for
+    all words that start so.
 
     >>> phrases = WordSearch(["credit card", "invest*"], inflect=True)
     >>> text = "Investing with Credit\\n  cards"
@@ -92,15 +78,11 @@ class WordSearch:
         self._automaton = ahocorasick_rs.AhoCorasick(plain, matchkind=ahocorasick_rs.MatchKind.Standard)
 
     def fold(self, text: str) -> Folded:
-        """Return a text in the plain form in which phrases are looked for."""
+        """A text in the plain form in which phrases are looked for."""
         return self._folding.fold(text)
 
     def find(self, folded: Folded) -> Iterator[Occurrence]:
-        """Find every occurrence, overlapping ones among them, in the order of their ends.
-
-        Args:
-            folded: a text, as `fold` returns it.
-        """
+        """Every occurrence in a text that `fold` gave, overlapping ones among them, in the order of their ends."""
         plain = folded.plain
         found = self._automaton.find_matches_as_indexes(plain, overlapping=True)
         if not self._whole_words:
@@ -115,7 +97,7 @@ class WordSearch:
                 yield Occurrence(start, self._word_end(plain, end), phrase)
 
     def _ending(self, plain: str, end: int) -> int:
-        """Return where a word ends, with a possessive ending."""
+        """Where a word ends, with a possessive ending."""
         ends = plain[end : end + 2] in ("'s", "’s") and not plain[end + 2 : end + 3].isalnum()
         return end + 2 if ends else end
 

@@ -1,4 +1,4 @@
-"""Engines: how the parts of a scan get to workers. One protocol, and the engine that needs no other process."""
+"""Engines: how the parts of a scan get to workers. The protocol, and the engine that needs no other process."""
 
 from __future__ import annotations
 
@@ -12,41 +12,28 @@ class Worker(Protocol):
     """Does parts, one after the other. Holds observer and detector; made once for each process or actor."""
 
     def do(self, part: Part) -> Done:
-        """Read, score and write a part.
+        """Read, score and write a part; what is wrong with the input becomes dead letters.
 
-        What is wrong with the input becomes dead letters.
-
-        Raises:
-            TurnwiseError: nothing more can be done: the observer can't go on, or findings can't be written.
+        TurnwiseError where nothing more can be done: the observer can't go on, or findings can't be written.
         """
 
 
 class Work(Protocol):
-    """All that a worker must know. Picklable; light, since nothing is loaded before `open`."""
+    """All that a worker must know. Picklable, and light: nothing is loaded before `open`."""
 
     def open(self) -> Worker:
-        """Return a worker of this process.
-
-        Raises:
-            TurnwiseError: observer or detector can't be built here.
-        """
+        """A worker of this process; TurnwiseError where observer or detector can't be built here."""
 
 
 class Engine(Protocol):
     """Gives parts to workers."""
 
     def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
-        """Yield what comes of each part, as it comes, in any order.
+        """Yield what comes of each part, as it comes, in any order; TurnwiseError where a worker can't go on.
 
-        Parts are taken only as there is room, so that memory is bounded. Where the iterator is closed, or an
-        error ends it, parts that have not begun are dropped and no worker is left running.
-
-        Args:
-            work: what each worker is made of.
-            parts: what is to be done; a generator that may raise.
-
-        Raises:
-            TurnwiseError: a worker can't go on; text that says why.
+        Parts are taken only as there is room, so that memory is bounded; their generator may raise. Where the
+        iterator is closed, or an error ends it, parts that have not begun are dropped and no worker is left
+        running.
         """
 
 

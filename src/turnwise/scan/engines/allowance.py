@@ -1,4 +1,4 @@
-"""Work that is paid for: its workers share one budget and one pace, whatever their number."""
+"""Work that is paid for: its workers share one budget and one pace, however many they are."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from turnwise.scan.engines import Work, Worker
 
 
 class Limits(NamedTuple):
-    """What workers of an observer that is paid for are held to together.
-
-    Args:
-        budget_usd: most US dollars that they may spend; None for no limit.
-        per_minute: most requests that they may send in a minute; None for no limit.
-    """
+    """What all workers of a paid observer together may spend, and send in a minute; None for no limit."""
 
     budget_usd: float | None = None
     per_minute: float | None = None
@@ -30,26 +25,15 @@ class PaidWork(Protocol):
         """What all workers together are held to; None where nothing is paid for."""
 
     def open(self) -> Worker:
-        """Return a worker; see `turnwise.scan.engines.Work`."""
+        """A worker; see `turnwise.scan.engines.Work`."""
 
     def with_allowance(self, allowance: Any) -> Work:
-        """Return the same work, whose workers keep within an allowance together.
-
-        Args:
-            allowance: a `turnwise.observers.llm.allowance.Allowance`.
-        """
+        """The same work, whose workers keep within a `turnwise.observers.llm.allowance.Allowance` together."""
 
 
 @contextmanager
 def shared_allowance(work: Work) -> Iterator[Work]:
-    """Answer for the common allowance of worker processes on this machine meanwhile.
-
-    Args:
-        work: what each worker is made of.
-
-    Yields:
-        The work to give to them.
-    """
+    """Yield the work for worker processes on this machine, and serve their common allowance meanwhile."""
     if not isinstance(work, PaidWork) or work.limits is None:
         yield work
         return

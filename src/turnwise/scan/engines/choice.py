@@ -22,8 +22,8 @@ def make_engine(
 
     Args:
         name: one of `ENGINES`.
-        jobs: workers, at least 1; ``inline`` has one whatever this says, ``process`` has one by default, and
-            ``ray`` one a processor.
+        jobs: workers, at least 1; ``inline`` always has one, ``process`` has one by default, and ``ray`` one for
+            each processor.
         address: of a running Ray cluster, such as ``auto``; for ``ray`` alone.
         device: where the observer runs; Ray gives each worker a GPU where that needs one.
 

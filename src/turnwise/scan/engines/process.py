@@ -16,10 +16,10 @@ from turnwise.scan.parts import Done, Part
 
 
 class ProcessEngine:
-    """Does parts in so many processes at once.
+    """Does parts in several processes at once.
 
-    Workers ignore interrupts, which are the driver's to handle, and end with it, even if it is killed. Where the
-    scan is interrupted, or can't go on, they end at once and the parts under way are repeated; what is paid for is
+    Workers ignore interrupts, which the driver handles, and end with it, even if it is killed. Where the scan is
+    interrupted, or can't go on, they end at once and the parts under way are repeated; what is paid for is
     finished first, unless a second interrupt comes.
 
     Args:
@@ -38,6 +38,7 @@ class ProcessEngine:
         """Yield what comes of each part as it comes; see `turnwise.scan.engines.Engine`.
 
         Raises:
+            UsageError: the observer or detector can't go to another process.
             ObserverError: a worker can't go on, or died.
         """
         try:
@@ -70,7 +71,7 @@ class ProcessEngine:
 
 
 class _Process:
-    """What a worker process holds; a class, since a process has one."""
+    """What a worker process holds; a class, since a process has only one."""
 
     work: bytes = b""
     worker: Worker | None = None

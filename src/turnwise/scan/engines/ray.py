@@ -38,20 +38,12 @@ STORE_BYTES = 512 << 20
 
 
 class RayEngine:
-    """Does parts in Ray actors.
+    """Does parts in Ray actors; `gpus` is what each needs of a GPU, such as 0.5.
 
     A worker that dies is replaced, and its part is done again. Statistics of use and the dashboard of a Ray that
     is started here are off, and it listens on the loopback address, unless the program had imported Ray before.
-
-    Args:
-        jobs: actors; None for one a processor of the cluster.
-        address: of a running cluster, or ``auto`` for the one that this machine belongs to; None to start Ray on
-            this machine for as long as the scan takes.
-        gpus: what an actor needs of a GPU, such as 0.5; for an observer with ``device=cuda``.
-
-    Raises:
-        UsageError: fewer than one actor.
-        PluginError: Ray is not installed.
+    Without an `address` Ray is started on this machine for as long as the scan takes; ``auto`` is the cluster that
+    this machine belongs to.
     """
 
     def __init__(self, jobs: int | None = None, address: str | None = None, gpus: float = 0.0) -> None:
@@ -63,12 +55,7 @@ class RayEngine:
         _ray(alone=address in {None, "local"})
 
     def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
-        """Yield what comes of each part as it comes; see `turnwise.scan.engines.Engine`.
-
-        Raises:
-            ObserverError: a worker can't go on, died again and again, or has another version of turnwise.
-            UsageError: the observer or detector can't go to another process, or there is no cluster.
-        """
+        """Yield what comes of each part as it comes; see `turnwise.scan.engines.Engine`."""
         try:
             pickle.dumps(work)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -93,9 +80,6 @@ class RayEngine:
         """Join the cluster, or have a Ray of our own meanwhile; one that the program has joined is used as it is.
 
         Several scans in one such block start Ray once.
-
-        Raises:
-            UsageError: there is no cluster at the address.
         """
         alone = self._address in {None, "local"}
         ray = _ray(alone=alone)
@@ -125,7 +109,7 @@ class RayEngine:
 
 @contextmanager
 def _sharing(ray: ModuleType, work: Work) -> Iterator[Work]:
-    """Return work whose workers share a budget and a pace, which an actor keeps meanwhile."""
+    """Yield work whose workers share a budget and a pace, which an actor keeps meanwhile."""
     if not isinstance(work, PaidWork) or work.limits is None:
         yield work
         return
@@ -145,13 +129,12 @@ class _Books:
         self._ledger = Ledger(*limits)
 
     def name(self) -> str:
-        """Return the name under which the actor is found."""
+        """The name under which the actor is found."""
         import ray
 
         return str(ray.get_runtime_context().get_actor_name())
 
     def call(self, worker: str, name: Any, *arguments: float) -> Any:
-        """Do something for a worker; see `turnwise.observers.llm.allowance.Ledger.call`."""
         return self._ledger.call(worker, name, *arguments)
 
     def gone(self, worker: str) -> None:
@@ -161,11 +144,7 @@ class _Books:
 
 @dataclass
 class RayAllowance:
-    """Carries the calls of an actor to the one that keeps the books.
-
-    Args:
-        name: of the actor that keeps them.
-    """
+    """Carries the calls of an actor to the one that keeps the books, which has this `name`."""
 
     name: str
     _books: Any = field(default=None, repr=False, compare=False)
@@ -228,7 +207,7 @@ class _Actor:
         self._worker: Worker | None = None
 
     def do(self, part: Part) -> tuple[Done | None, str | None]:
-        """Return what came of a part, or why nothing can be done any more."""
+        """What came of a part, or why nothing can be done any more."""
         try:
             if self._worker is None:
                 if self._version != __version__:
@@ -262,5 +241,5 @@ def _first_line(error: BaseException) -> str:
 
 
 def _last_line(error: BaseException) -> str:
-    """Return what is behind the traceback that Ray puts into an error's text."""
+    """What is behind the traceback that Ray puts into an error's text."""
     return str(error).strip().rpartition("\n")[2]

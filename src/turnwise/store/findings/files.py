@@ -1,4 +1,4 @@
-"""The files of findings, read by DuckDB: which they are, whether they are whole, and rows of them."""
+"""The files of findings, read by DuckDB: which they are, whether they are whole, and their rows."""
 
 from __future__ import annotations
 
@@ -36,20 +36,9 @@ _NO_TEXTS: Final = "the scan kept no texts (--no-texts): scan again without it, 
 
 
 class FoundFiles:
-    """Findings that were opened: the parts that were done then. Their files never change. Safe for threads.
+    """Findings as they were when opened: the parts done by then, whose files never change. Safe for threads.
 
-    Args:
-        location: the folder, its manifest, or a pattern of its files; a path or a URL.
-
-    Attributes:
-        findings: manifest and folder.
-        where: the folder, as messages name it.
-        principles: names of the principles, in the order of the manifest.
-
-    Raises:
-        FindingsError: there is no manifest, or it can't be read.
-        LocationError: the place can't be reached.
-        StoreCorruptError: a file of a part is missing, or was cut off.
+    Opening them checks that no file is missing or cut off. `where` is the folder for messages.
     """
 
     def __init__(self, location: str) -> None:
@@ -92,7 +81,7 @@ class FoundFiles:
 
     @cached_property
     def digest(self) -> str:
-        """What tells these findings, with the parts that are done, from any others, and from changed ones."""
+        """Tells these findings, with the parts that are done, from any others, and from changed ones."""
         told = [
             [part.number, *((name, file.sha256, self._changed(name)) for name, file in part.files.items())]
             for part in self.parts
@@ -101,7 +90,7 @@ class FoundFiles:
 
     @cached_property
     def when(self) -> datetime:
-        """When the manifest was written last; findings hold no other time."""
+        """When the manifest was last written; findings hold no other time."""
         place = self.findings.folder / "manifest.json"
         try:
             if not self.remote:
@@ -153,15 +142,7 @@ class FoundFiles:
     # Reading -----------------------------------------------------------------------------------------------
 
     def table(self, name: str, parts: Collection[int] | None = None) -> str:
-        """Return a table over the files of parts as SQL, in the order of the parts; without any, an empty one.
-
-        Args:
-            name: `SCORES`, `SEQUENCES` or `TURNS`.
-            parts: numbers of parts; all by default.
-
-        Raises:
-            UsageError: it is of texts that were not kept.
-        """
+        """SQL for a table over the files of parts, by default all, in their order; an empty one without any."""
         if name == TURNS and not self.has_texts:
             raise UsageError(f"{self.where} holds no text: {_NO_TEXTS}")
         numbers = sorted(self._parts) if parts is None else sorted(set(parts) & self._parts.keys())
@@ -185,11 +166,7 @@ class FoundFiles:
         return connection
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query over tables of `table`.
-
-        Raises:
-            StoreCorruptError: a file can't be read.
-        """
+        """All rows of a query over tables of `table`."""
         import duckdb
 
         with self._lock:
@@ -201,12 +178,7 @@ class FoundFiles:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Turn what DuckDB says of the files inside a block into an error that says what to do.
-
-        Raises:
-            StoreCorruptError: a file is damaged, or holds other columns.
-            StoreError: there is no memory, or no room on the disk.
-        """
+        """Turn what DuckDB says of the files inside the block into an error that says what to do."""
         import duckdb
 
         try:
@@ -221,11 +193,7 @@ class FoundFiles:
             ) from error
 
     def failures(self) -> Iterator[dict[str, Any]]:
-        """Yield the dead letters: what could not be read or scored, each with ``file``, ``row`` and ``reason``.
-
-        Raises:
-            StoreCorruptError: a file of them can't be read.
-        """
+        """Yield the dead letters: what was not read or scored, each with ``file``, ``row`` and ``reason``."""
         self.check(FAILURES)
         for place in self.findings.files(FAILURES):
             try:
@@ -236,7 +204,7 @@ class FoundFiles:
 
 
 def part_of(number: int) -> int:
-    """Return the part that a sequence is in, by its row number: its key and 1.
+    """The part that a sequence is in, by its row number, which is its key plus 1.
 
     >>> part_of(1), part_of((1 << 24) + 1)
     (0, 1)
@@ -245,7 +213,7 @@ def part_of(number: int) -> int:
 
 
 def refused(what: str, instead: str) -> UsageError:
-    """Return the error for what can't be done to findings.
+    """The error for what can't be done to findings.
 
     >>> print(refused("add sequences", "scan with more inputs"))
     findings of a scan can be read alone, so turnwise can't add sequences: scan with more inputs

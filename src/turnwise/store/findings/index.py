@@ -1,9 +1,8 @@
 """The index of findings: their trajectories, a row a conversation, in a DuckDB file that may be deleted.
 
-The scores of a scan are rows of one score. A question reads all turns of a conversation at once, as lists; making
-these lists is most of the work, and it is done once. The file lies in the user's cache, never beside the findings:
-one that came with them could say anything. It is made anew where parts were added or files changed, and all files
-are checked before it is made.
+A question reads all turns of a conversation at once, as lists; making them of rows of one score is most of the
+work, and is done once. The file lies in the user's cache, never beside the findings: one that came with them could
+say anything. It is made anew where parts were added or files changed, and all files are checked before that.
 """
 
 from __future__ import annotations
@@ -55,12 +54,7 @@ def nothing(scores: int) -> None:
 class Index:
     """The index of findings, made where there is none that fits.
 
-    Args:
-        files: the findings.
-
-    Attributes:
-        path: its file, once it is there.
-        scored: what its columns of scores are of, once it is there.
+    Once it is there, `path` is its file, and `scored` says what its columns of scores are of.
     """
 
     def __init__(self, files: FoundFiles) -> None:
@@ -77,12 +71,7 @@ class Index:
             self._temporary = None
 
     def ready(self, progress: Progress = nothing) -> Path:
-        """Return the file, made now where there is none that fits.
-
-        Raises:
-            StoreCorruptError: a file of the findings can't be read.
-            StoreError: there is no room for it.
-        """
+        """The file, made now where there is none that fits; StoreError where there is no room for it."""
         if self.path is not None:
             return self.path
         places = list(self._places())
@@ -127,11 +116,7 @@ class Index:
     # Making it ---------------------------------------------------------------------------------------------
 
     def _make(self, path: Path, progress: Progress) -> Scored:
-        """Make the index under another name, and move it to its place.
-
-        Raises:
-            OSError: it can't be written there.
-        """
+        """Make the index under another name, and move it to its place; OSError where it can't be written there."""
         import duckdb
 
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -225,7 +210,7 @@ class Index:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
 
     def _check_scores(self, connection: DuckDBPyConnection, scored: Scored) -> None:
-        """Refuse scores that can't be, also where the digests fit them; the message names a conversation."""
+        """Refuse scores that can't be, even where the digests fit them; the message names a conversation."""
         lists = [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
         fits = ["len(turn) > 0 AND list_min(turn) >= 1 AND list_max(turn) <= turns"]
         fits += [f"coalesce(list_min({one}) >= 0 AND list_max({one}) <= 1, TRUE)" for one in lists]
@@ -249,7 +234,6 @@ class Index:
             )
 
     def _chunks(self) -> Iterator[list[PartEntry]]:
-        """Yield parts that are taken at once."""
         some: list[PartEntry] = []
         rows = 0
         for part in self._files.parts:
@@ -262,7 +246,7 @@ class Index:
             yield some
 
     def _trajectories(self, parts: list[int], scored: Scored, columns: Sequence[str]) -> str:
-        """Return the query that makes the trajectories of parts: a row a conversation, a list a column."""
+        """The query that makes the trajectories of parts: a row a conversation, a list a column."""
         scores = self._files.table(SCORES, parts)
         chars = {side: f"max(chars) FILTER (side = '{side}')::DOUBLE" for side in Side}
         values = ["turn::DOUBLE", chars[Side.PROMPT], f"coalesce({chars[Side.RESPONSE]}, 0)"]

@@ -26,13 +26,7 @@ _TRAJECTORIES = f"{NAME}.trajectories"
 
 
 class FoundMirror:
-    """The tables of docs/sql.md over findings, and ``findings`` with what the detector said. Threads take turns.
-
-    Args:
-        files: the findings.
-        index: their index.
-        run: their run.
-    """
+    """The tables of docs/sql.md over findings, and ``findings``: what the detector said. Threads take turns."""
 
     def __init__(self, files: FoundFiles, index: Index, run: Run) -> None:
         self._files = files
@@ -50,12 +44,7 @@ class FoundMirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories, and what that holds; see `Mirror.trajectories`.
-
-        Raises:
-            UnknownNameError: another run than that of the scan.
-            StoreError: the findings can't be read.
-        """
+        """See `Mirror.trajectories`; UnknownNameError for another run than that of the scan."""
         for name in (run, *others):
             if name != self._run.name:
                 raise UnknownNameError("run", name, [self._run.name])
@@ -67,18 +56,14 @@ class FoundMirror:
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
-        """Give a connection to the tables.
-
-        Raises:
-            StoreError: the findings can't be read.
-        """
+        """Give a connection to the tables."""
         with self._lock:
             with self._files.translated():
                 connection = self._opened().cursor()
             yield connection
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
-        """Return the row numbers of the sequences for which a condition holds; see `Mirror.chosen`."""
+        """The row numbers of the sequences for which a condition holds; see `Mirror.chosen`."""
         with self.tables() as connection, self._files.translated():
             condition = parse_where(where, self._known_names)
             wanted = [name for name in FIELDS if name in condition.fields | ({"id"} if labels else set())]
@@ -144,7 +129,7 @@ class FoundMirror:
         return self._database
 
     def _statements(self) -> Iterator[str]:
-        """Yield what makes the tables; of files, those of the findings alone can be read, by no other way."""
+        """Yield what makes the tables; the only files that can be read afterwards are those of the findings."""
         files = self._files
         scores, found = f"{NAME}.scores", f"{NAME}.found"
         if not files.remote:
@@ -190,5 +175,5 @@ class FoundMirror:
 
 
 def quoted_name(name: str) -> str:
-    """Return a name of a column as SQL has it."""
+    """The name of a column as SQL has it."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""The conversations of findings by row number, for what is indexed beside them."""
+"""Reads the conversations of findings by row number, for what is indexed beside them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ from turnwise.store.numbered import Newest, NumberedTexts
 
 
 class FoundNumbers:
-    """Reads the sequences of findings by their row numbers; methods as in `turnwise.store.numbered.Numbered`.
-
-    Args:
-        files: the findings, in which nothing is added while they are open.
-    """
+    """Reads the sequences of findings by row number, as `turnwise.store.numbered.Numbered` those of a record."""
 
     def __init__(self, files: FoundFiles) -> None:
         self._files = files
 
     def newest(self) -> Newest:
-        """Return how far the findings have come."""
+        """How far the findings have come."""
         totals = self._files.manifest.totals
         return Newest(totals.scores, totals.failures, self._last(), self._files.when if totals.scores else None)
 
     def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, int, float | None]]:
-        """Return what could not be scored, by name of the run; findings don't say what scores cost."""
+        """What could not be scored, by name of the run; findings don't say what scores cost."""
         manifest = self._files.manifest
         totals = manifest.totals
         return {str(manifest.run["name"]): (totals.failures, sum(totals.unread.values()), None)}
 
     def count(self, after: int = 0) -> int:
-        """Return how many sequences there are above a row number."""
+        """How many sequences there are above a row number."""
         parts = self._files.parts
         whole = sum(part.counts.conversations for part in parts if part.number > part_of(after + 1))
         [[rest]] = self._files.read(
@@ -42,18 +38,14 @@ class FoundNumbers:
         return whole + int(rest)
 
     def digest(self, number: int) -> str | None:
-        """Return what tells the sequence of a row number from another; None where there is none."""
+        """What tells the sequence of a row number from another; None where there is none."""
         query = f"SELECT digest FROM {self._files.table(SEQUENCES, [part_of(number)])} WHERE key = {number - 1}"
         rows = self._files.read(query) if number > 0 else []
         return rows[0][0] if rows else None
 
     def texts(self, after: int, most: int) -> list[NumberedTexts]:
-        """Return the texts of the next sequences above a row number, that many at most.
-
-        Raises:
-            UsageError: the texts were not kept.
-        """
-        self._files.table(TURNS, [])
+        """The texts of the next sequences above a row number, at most so many; UsageError where none were kept."""
+        self._files.table(TURNS, [])  # refuses where no texts were kept
         for part in self._from(after):
             digests = dict(self._next(part, "digest", after, most))
             if digests:
@@ -69,7 +61,7 @@ class FoundNumbers:
         return []
 
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
-        """Return row number and metadata, as JSON, of the next sequences above a row number."""
+        """Row number and metadata, as JSON, of the next sequences above a row number."""
         for part in self._from(after):
             if rows := self._next(part, "metadata", after, most):
                 return rows

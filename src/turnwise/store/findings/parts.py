@@ -1,4 +1,4 @@
-"""What a store is made of where it is the findings of a scan."""
+"""What a store over the findings of a scan is made of."""
 
 from __future__ import annotations
 
@@ -19,19 +19,7 @@ _IMPORT = "make a store with turnwise import"
 
 
 class FindingsParts:
-    """The parts of a store over findings. They are seen as they were when they were opened.
-
-    Args:
-        location: the folder, its manifest, or a pattern of its files; a path or a URL.
-        create: refused, since only a scan makes findings.
-        clock: gives the times of what people say.
-
-    Raises:
-        FindingsError: there is no manifest, or it can't be read.
-        LocationError: the place can't be reached.
-        StoreCorruptError: a file is missing or was cut off.
-        UsageError: the location names some of the parts, or `create` is set.
-    """
+    """The parts of a store over findings, seen as they were when they were opened; only a scan can create some."""
 
     def __init__(self, location: str, *, create: bool, clock: Clock) -> None:
         if create:
@@ -78,7 +66,7 @@ class FindingsParts:
         self._index.ready(progress)
 
     def counts(self) -> dict[str, int]:
-        """Return how many sequences, turns, runs, evaluations, failures and unread texts there are."""
+        """How many sequences, turns, runs, evaluations, failures and unread texts there are."""
         totals = self._files.manifest.totals
         return {
             "sequences": totals.conversations,

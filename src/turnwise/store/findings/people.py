@@ -1,4 +1,4 @@
-"""What people say of findings: kept in a record beside them, with the conversations that it is about."""
+"""What people say of findings: kept in a record beside them, with the conversations that they speak of."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ class FoundPeople(People):
 
     It is a store like any other, ``people.db`` beside the findings, or in the user's folder of data where nothing
     can be written there; it is made when somebody says something for the first time.
-
-    Args:
-        files: the findings.
-        sequences: their conversations.
-        clock: gives the times that are recorded.
     """
 
     def __init__(self, files: FoundFiles, sequences: FoundSequences, clock: Clock) -> None:
@@ -38,11 +33,7 @@ class FoundPeople(People):
 
     @property
     def path(self) -> Path:
-        """Where it is kept.
-
-        Raises:
-            StoreError: there is no folder that can be written.
-        """
+        """Where it is kept; StoreError where no folder can be written."""
         folder = self._files.findings.folder
         if (path := beside(folder, FILE)) is not None:
             return path
@@ -62,7 +53,7 @@ class FoundPeople(People):
             self._opened = False
 
     def authors(self) -> tuple[str, ...]:
-        """Return who has said something, sorted."""
+        """Who has said something, sorted."""
         return super().authors() if self._open(create=False) else ()
 
     def _rows(self, table: Any, ids: Collection[str] | None, author: str | None) -> Any:
@@ -75,7 +66,7 @@ class FoundPeople(People):
         return super()._rows(table, ids, author)
 
     def _hold(self, sequence_id: str) -> None:
-        """Have a conversation in the record, with its texts, since that is what is spoken of."""
+        """Copy a conversation into the record with its texts, since that is what is spoken of."""
         [sequence] = self._found.read([sequence_id])
         self._open(create=True)
         self._sequences.add([sequence])

@@ -38,10 +38,9 @@ _PARQUET: Final = ".parquet"
 
 
 def is_findings(location: str) -> bool:
-    """Return whether a location names the findings of a scan rather than a record.
+    """Whether a location names the findings of a scan rather than a record.
 
-    Args:
-        location: a folder, its ``manifest.json``, a pattern of its Parquet files, or a URL of any of these.
+    It may be a folder, its ``manifest.json``, a pattern of its Parquet files, or a URL of any of these.
 
     >>> is_findings("findings/*.parquet"), is_findings("s3://bucket/findings"), is_findings("work.db")
     (True, True, False)
@@ -63,13 +62,7 @@ def is_findings(location: str) -> bool:
 
 
 def opened(location: str) -> Findings:
-    """Open findings that somebody named as a store.
-
-    Raises:
-        FindingsError: there is no manifest, it can't be read, or it is that of an export.
-        LocationError: the place can't be reached.
-        UsageError: the location names some of the parts.
-    """
+    """Open findings that somebody named as a store; UsageError where that names only some of their parts."""
     base = Location(location).base
     findings = _read(location)
     files = [place.base for place in findings.files(SCORES)]
@@ -96,9 +89,9 @@ def _read(location: str) -> Findings:
 
 
 def beside(findings: Location, name: str) -> Path | None:
-    """Return the path of a file beside findings; None where no file can be written there.
+    """The path of a file beside findings; None where none can be written there.
 
-    A file that is there already is one, even where it can only be read.
+    A file that is there already counts, even where it can only be read.
     """
     if findings.is_url:
         return None
@@ -107,15 +100,9 @@ def beside(findings: Location, name: str) -> Path | None:
 
 
 def for_the_user(findings: Location, kind: str, name: str) -> Path:
-    """Return the path of a file of the user's own that belongs to findings; its folder is made.
+    """The path of the user's own file that belongs to findings; its folder is made, or OSError raised.
 
-    Args:
-        findings: the findings.
-        kind: ``"cache"`` for what can be made anew, ``"data"`` for what can't.
-        name: name of the file.
-
-    Raises:
-        OSError: the folder can't be made.
+    `kind` is ``"cache"`` for what can be made anew, ``"data"`` for what can't.
     """
     variable, usual = {"cache": ("XDG_CACHE_HOME", ".cache"), "data": ("XDG_DATA_HOME", ".local/share")}[kind]
     home = Path(os.environ.get(variable) or Path.home() / usual)

@@ -15,17 +15,7 @@ _ANOTHER = "scan into another folder"
 
 
 class FoundRuns:
-    """The part of a store that says how scores came about, over findings; methods as in `turnwise.store.Store`.
-
-    Args:
-        files: the findings.
-
-    Attributes:
-        run: the one run that there is.
-
-    Raises:
-        StoreCorruptError: the manifest says too little of it.
-    """
+    """The one run of findings, `run`; methods as in `turnwise.store.runs.Runs`."""
 
     def __init__(self, files: FoundFiles) -> None:
         self._files = files
@@ -50,21 +40,21 @@ class FoundRuns:
             ) from error
 
     def all(self) -> tuple[Run, ...]:
-        """Return the run."""
+        """The run."""
         return (self.run,)
 
     def get(self, name: str) -> Run:
-        """Return the run; UnknownNameError where it has another name."""
+        """The run; UnknownNameError where it has another name."""
         if name != self.run.name:
             raise UnknownNameError("run", name, [self.run.name])
         return self.run
 
     def only(self) -> str:
-        """Return its name."""
+        """Its name."""
         return self.run.name
 
     def principle_versions(self, run: str) -> dict[str, str]:
-        """Return the revision of every principle."""
+        """The revision of every principle."""
         self.get(run)
         return self._files.manifest.revisions
 
@@ -81,11 +71,11 @@ class FoundRuns:
         raise refused("delete the run", "remove the folder")
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """Return the run with what it has come to."""
+        """The run with what it has come to."""
         return ((self.run, self.tally(self.run.name)),)
 
     def tally(self, name: str) -> RunTally:
-        """Return what the run has come to; UnknownNameError where it has another name."""
+        """What the run has come to; UnknownNameError where it has another name."""
         run, totals = self.get(name), self._files.manifest.totals
         reasons = FailureReasons()
         failed = set()

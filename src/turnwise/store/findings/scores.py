@@ -1,4 +1,4 @@
-"""The scores of findings: read as trajectories or as a table."""
+"""The scores of findings, read as trajectories or as a table."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ _REASON = "scan"
 
 
 class FoundScores:
-    """The part of a store that holds the scores, over findings; methods as in `turnwise.store.Store`.
-
-    Args:
-        files: the findings.
-        sequences: their conversations.
-        run: their run.
-    """
+    """The scores of findings; methods as in `turnwise.store.scores.Scores`."""
 
     def __init__(self, files: FoundFiles, sequences: FoundSequences, run: Run) -> None:
         self._files = files
@@ -72,7 +66,7 @@ class FoundScores:
         turns: range | None = None,
         replies: bool = False,
     ) -> tuple[Failure, ...]:
-        """Return what could not be scored, in the order of the inputs; what could not be read has no turn."""
+        """What could not be scored, in the order of the inputs; what could not be read is not among it."""
         found = []
         for one in self._letters(run, ids, turns):
             if one.get("language") is None:
@@ -86,7 +80,7 @@ class FoundScores:
     def unread(
         self, run: str, ids: Collection[str] | None = None, turns: range | None = None
     ) -> tuple[Unread, ...]:
-        """Return what was not read, for every principle, in the order of the inputs."""
+        """What was not read, once for every principle, in the order of the inputs."""
         found = []
         for one in self._letters(run, ids, turns):
             language = one.get("language")
@@ -98,7 +92,7 @@ class FoundScores:
         return tuple(found)
 
     def _letters(self, run: str, ids: Collection[str] | None, turns: range | None) -> Iterator[dict[str, Any]]:
-        """Yield the dead letters about turns."""
+        """Yield those dead letters that are about a turn."""
         self.check(run)
         known = None if ids is None else set(ids)
         if ids is not None:
@@ -110,16 +104,16 @@ class FoundScores:
                 yield one
 
     def failed(self, run: str, ids: Collection[str] | None = None) -> set[EvaluationKey]:
-        """Return the keys of what could not be scored."""
+        """The keys of what could not be scored."""
         return {failure.key for failure in self.failures(run, ids)}
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
-        """Return the keys of all scores of these sequences."""
+        """The keys of all scores of these sequences."""
         found = self.trajectories(run, sequence_ids)
         return {evaluation.key for _, trajectory in found for evaluation in trajectory.evaluations}
 
     def table(self, run: str, ids: Collection[str] | None = None, label: Label | None = None) -> ScoreTable:
-        """Return the scores as rows."""
+        """The scores as rows."""
         self.check(run)
 
         def rows() -> Iterator[StoredScore]:
@@ -136,18 +130,14 @@ class FoundScores:
         return ScoreTable(run, rows, count)
 
     def check(self, run: str) -> None:
-        """Refuse another run than that of the scan.
-
-        Raises:
-            UnknownNameError: it is another one.
-        """
+        """Raise UnknownNameError for another run than that of the scan."""
         if run != self._run.name:
             raise UnknownNameError("run", run, [self._run.name])
 
     def _rows(
         self, part: int, heads: Collection[NumberedHead], turns: range | None
     ) -> dict[int, list[tuple[Any, ...]]]:
-        """Return the scores of sequences of a part by row number, in order."""
+        """The scores of sequences of a part by row number, in order."""
         rows = self._files.read(
             "SELECT key + 1, turn, side, principle, T, I, F "
             f"FROM {self._files.table(SCORES, [part])} WHERE {_span(heads)}{_within(turns)} "
@@ -158,7 +148,7 @@ class FoundScores:
     def _lengths(
         self, part: int, heads: Collection[NumberedHead], turns: range | None
     ) -> dict[int, dict[int, tuple[int, int]]]:
-        """Return the characters of prompt and response by turn, by row number; without texts of scored ones."""
+        """Characters of prompt and response by turn, by row number; without texts, only of what was scored."""
         if self._files.has_texts:
             table, sides = TURNS, "length(prompt), coalesce(length(response), 0)"
         else:

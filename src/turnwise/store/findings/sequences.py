@@ -33,12 +33,7 @@ class NumberedHead(NamedTuple):
 
 
 class FoundSequences:
-    """The part of a store that holds the conversations, over findings; methods as in `turnwise.store.Store`.
-
-    Args:
-        files: the findings.
-        mirror: their tables.
-    """
+    """The conversations of findings; methods as in `turnwise.store.sequences.Sequences`."""
 
     def __init__(self, files: FoundFiles, mirror: FoundMirror) -> None:
         self._files = files
@@ -75,7 +70,7 @@ class FoundSequences:
                     )
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Return some turns of a sequence."""
+        """Some turns of a sequence."""
         [number] = self.keys([sequence_id])
         rows = self._files.read(
             f"SELECT key + 1, turn, prompt, response FROM {self._files.table(TURNS, [part_of(number)])} "
@@ -86,7 +81,7 @@ class FoundSequences:
             return tuple(map(_turn, rows))
 
     def heads(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
-        """Yield what is known of sequences without their texts."""
+        """Yield sequences without their texts."""
         for _, page in self.pages(ids, label):
             for one in page:
                 yield one.head
@@ -107,7 +102,7 @@ class FoundSequences:
             last = rows[-1][0]
 
     def groups(self, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
-        """Return the group of sequences by id."""
+        """The group of each sequence by id."""
         found: dict[str, str] = {}
         for part, heads in self.pages(ids, label):
             wanted = _wanted([one.number for one in heads])
@@ -119,7 +114,7 @@ class FoundSequences:
         return found
 
     def ids_with(self, key: str, value: str | int, most: int) -> list[str]:
-        """Return ids of sequences with a value in their metadata."""
+        """The ids of sequences with a value in their metadata."""
         path = '$."' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'  # one key, no path
         rows = self._ask(
             "SELECT sequence_id FROM copied.sequences JOIN copied.found USING (sequence) "
@@ -129,11 +124,7 @@ class FoundSequences:
         return [sequence_id for (sequence_id,) in rows]
 
     def keys(self, ids: Collection[str]) -> list[int]:
-        """Return the row numbers of sequences, in no order.
-
-        Raises:
-            UnknownNameError: there is no sequence of one of the ids.
-        """
+        """The row numbers of sequences, in no order; UnknownNameError where one of the ids is not there."""
         wanted = list(dict.fromkeys(ids))
         rows = self._ask(
             f"SELECT sequence_id, min(sequence) FROM {NAME}.sequences WHERE sequence_id IN (SELECT unnest(?)) "
@@ -169,7 +160,7 @@ def _grouped(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, list[Number
 
 
 def _wanted(numbers: Collection[int]) -> str:
-    """Return a condition on the keys of rows of one part: a span and, where it has holes, each of them."""
+    """A condition on the keys of rows of one part: a span and, where it has holes, each of them."""
     low, high = min(numbers) - 1, max(numbers) - 1
     span = f"key BETWEEN {low} AND {high}"
     if high - low + 1 == len(numbers):

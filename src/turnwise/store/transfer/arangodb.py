@@ -45,7 +45,7 @@ Write = Callable[[str, Document], None]
 
 
 def key(*parts: object) -> str:
-    """Return a key that ArangoDB takes; other parts give another key.
+    """A key that ArangoDB takes; other parts give another key.
 
     What a key can't hold is written as ``%XX``, a byte of UTF-8 each. One that would be too long ends with its
     SHA-256 behind a ``=``.
@@ -98,7 +98,7 @@ def _rows(record: Snapshot, table: Table) -> Iterator[Row]:
 
 
 def _fields(table: Table, row: Row) -> Document:
-    """Return the values of a row under the names of their columns, without its keys."""
+    """The values of a row under the names of their columns, without its keys."""
     return {
         column.name: time_text(row[column.name])
         if kind_of(column) is Kind.TIME and row[column.name] is not None

@@ -1,4 +1,4 @@
-"""From a store to the folder of an export: whole or not at all."""
+"""Exports a store to a folder, whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ _PART = "What belongs to no run that was wanted is left out, the audit of guards
 
 @dataclass(frozen=True, slots=True)
 class Exported(Shown):
-    """What an export did.
-
-    Args:
-        folder: where it is.
-        format: name of the format.
-        rows: how many rows each file has.
-        not_carried: what of the store it does not hold, a sentence each.
-    """
+    """What an export did: `rows` by file, and `not_carried`, a sentence for each thing that it does not hold."""
 
     folder: str
     format: str
@@ -93,11 +86,7 @@ def _remove(folder: Path | None) -> None:
 
 
 def _new_folder(folder: str | Path) -> Path:
-    """Return the path of a folder that is to be made, or is empty.
-
-    Raises:
-        UsageError: something is there already, or the folder above is missing.
-    """
+    """The path of a folder that is to be made, or is empty; else UsageError."""
     try:
         target = to_path(folder)
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):

@@ -23,12 +23,7 @@ SCHEMA_VERSION = schema.MIGRATIONS[-1].version
 
 
 class FileEntry(BaseModel):
-    """One file of an export.
-
-    Args:
-        rows: how many rows it has.
-        sha256: digest of its bytes.
-    """
+    """One file of an export: how many rows it has, and the digest of its bytes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -39,15 +34,8 @@ class FileEntry(BaseModel):
 class Manifest(BaseModel):
     """What an export holds.
 
-    Args:
-        turnwise: version of turnwise that wrote it.
-        schema_version: version of the tables.
-        format: name of the format.
-        created_at: when it was written, in UTC.
-        runs: the runs that were wanted; None for all.
-        where: the condition on sequences; None for none.
-        files: the files by name.
-        not_carried: what of a store such an export does not hold, a sentence each.
+    `runs` are those that were wanted, None for all; `where` is the condition on sequences, None for none;
+    `not_carried` has a sentence for each thing of a store that such an export leaves out. `created_at` is in UTC.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,11 +55,7 @@ class Manifest(BaseModel):
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Return what an export holds.
-
-    Raises:
-        StoreError: the folder is no export, can't be read, or was written by a later turnwise.
-    """
+    """What an export holds; StoreError where the folder is none, can't be read, or is a later turnwise's."""
     path = to_path(folder) / MANIFEST
     try:
         manifest = Manifest.model_validate_json(path.read_bytes())
@@ -95,7 +79,7 @@ def read_manifest(folder: str | Path) -> Manifest:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits; OSError where it can't be read."""
+    """The SHA-256 of a file in hexadecimal digits."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -104,17 +88,7 @@ def digest(path: Path) -> str:
 
 
 def check_files(folder: Path, manifest: Manifest, needed: list[str]) -> None:
-    """Check that the files of an export are there, and are what they were when they were written.
-
-    Args:
-        folder: the export.
-        manifest: what it should hold.
-        needed: names of the files without which nothing can be imported.
-
-    Raises:
-        StoreCorruptError: one is missing or was changed.
-        StoreError: one can't be read.
-    """
+    """Refuse an export in which one of the `needed` files is missing or is not what was written."""
     for name in needed:
         path = folder / name
         if name not in manifest.files:

@@ -1,4 +1,4 @@
-"""The formats of an export: how each is written, and what it can't carry."""
+"""The formats of an export: how each is written and read, and what it can't carry."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from turnwise.store.transfer.tables import Progress
 
 
 class Format(NamedTuple):
-    """One format.
-
-    Args:
-        write: writes a record into a folder, and returns how many rows each file has.
-        read: yields the rows of a file of a table; None where no store can be made of such files again.
-        not_carried: what is lost, a sentence each.
-    """
+    """One format. `write` returns how many rows each file has; `read` is None where nothing can be imported."""
 
     write: Callable[[Path, Snapshot, Progress], dict[str, int]]
     read: Callable[[Path, Table], Iterator[dict[str, Any]]] | None = None

@@ -1,4 +1,4 @@
-"""An export or another store, opened and merged into a store: each row checked, each error with its place."""
+"""Imports an export or another store into a store: each row checked, each error with its place."""
 
 from __future__ import annotations
 
@@ -50,15 +50,7 @@ def _merged(database: Database, runs: Runs, source: Record) -> Merged:
 
 
 class ExportFolder:
-    """An export that was checked against its manifest; a `Record`.
-
-    Args:
-        folder: where it is.
-
-    Raises:
-        StoreError: it is no export, or it is damaged.
-        UsageError: its format can't carry a whole store.
-    """
+    """An export that was checked against its manifest; a `Record`. A format that can't be imported is refused."""
 
     def __init__(self, folder: str | Path) -> None:
         self.name = str(folder)
@@ -86,12 +78,7 @@ class ExportFolder:
         return f"{table.name}.{self._ending}"
 
     def pages(self, table: Table) -> Iterator[list[Row]]:
-        """Yield the rows of a table in the order of their keys, some hundreds at a time.
-
-        Raises:
-            StoreCorruptError: a row can't be; the message says which.
-            StoreError: the file can't be read.
-        """
+        """Yield the rows of a table in the order of their keys, some hundreds at a time."""
         if table.name not in self._tables:
             return
         path, said = self._folder / self._file(table), self._manifest.files[self._file(table)].rows
@@ -117,7 +104,7 @@ class ExportFolder:
             raise StoreCorruptError(f"{path}, row {fine + 1}: {error}; {MEND}") from error
 
     def _check_columns(self, table: Table, row: dict[str, Any]) -> None:
-        """Refuse a row with columns that there are not, or without one that this version wrote."""
+        """Refuse a row with unknown columns, or without one that this version wrote."""
         for name in row:
             if name not in table.c:
                 raise ValueError(f"a table {table.name} has no column {shown(name)}")

@@ -38,15 +38,9 @@ def _write_table(folder: Path, record: Snapshot, table: Table, progress: Progres
 
 
 def line(values: dict[str, Any], where: str, *, halves: bool = True) -> bytes:
-    """Return a row as a line of JSON.
+    """A row as a line of JSON; StoreError for a number that is not finite, which JSON does not have.
 
-    Args:
-        values: JSON values by name.
-        where: what holds the row, for the message.
-        halves: whether half of a surrogate pair is kept, as an escape; else it becomes a question mark.
-
-    Raises:
-        StoreError: a number in it is not finite, which JSON does not have.
+    `halves` says whether half of a surrogate pair is kept, as an escape; else it becomes a question mark.
 
     >>> line({"id": 1, "text": "ja, né"}, "a.db").decode().split()
     ['{"id":', '1,', '"text":', '"ja,', 'né"}']
@@ -63,12 +57,7 @@ def line(values: dict[str, Any], where: str, *, halves: bool = True) -> bytes:
 
 
 def read(path: Path, table: Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file.
-
-    Raises:
-        ValueError: a line is no JSON object; the message does not say which.
-        OSError: the file can't be read.
-    """
+    """Yield the rows of a file; ValueError, which does not say where, for a line that is no JSON object."""
     with path.open("rb") as file:
         for text in file:
             if is_too_deep(text):

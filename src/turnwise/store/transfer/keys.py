@@ -1,4 +1,4 @@
-"""Which key a row has in the store that it was imported into, by the key that it had."""
+"""Maps the keys of imported rows from those that they had to those that they got."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ class KeyMap:
         self._shifts: list[int] = []
 
     def add(self, old: int, new: int) -> None:
-        """Take a key up.
-
-        Raises:
-            ValueError: it does not follow the one before.
-        """
+        """Add a key; ValueError where it does not follow the one before."""
         if self._ends and old <= self._ends[-1]:
             raise ValueError("rows are not in the order of their keys, or a key is there twice")
         if self._ends and old == self._ends[-1] + 1 and new - old == self._shifts[-1]:
@@ -36,6 +32,6 @@ class KeyMap:
         self._shifts.append(new - old)
 
     def get(self, old: int) -> int | None:
-        """Return the new key, or None where the old one was not taken up."""
+        """The new key, or None where the old one was not added."""
         place = bisect_right(self._starts, old) - 1
         return old + self._shifts[place] if place >= 0 and old <= self._ends[place] else None

@@ -1,4 +1,4 @@
-"""From a record into a store, in one transaction: what is new is added, what is there stays, clashes are told."""
+"""Merges a record into a store, in one transaction: adds what is new, leaves what is there, lists what clashes."""
 
 from __future__ import annotations
 
@@ -32,13 +32,7 @@ _BY_TIME = "replies_by_time"
 
 @dataclass(frozen=True, slots=True)
 class Merged(Shown):
-    """What an import of another store did.
-
-    Args:
-        source: the store or export.
-        added: rows that are new, by table.
-        already: rows that were there, by table.
-    """
+    """What an import of another store did: rows that are new and rows that were there already, by table."""
 
     source: str
     added: Mapping[str, int]
@@ -46,13 +40,7 @@ class Merged(Shown):
 
 
 class Merge:
-    """One import, run once.
-
-    Args:
-        source: what is imported.
-        target: name of the store that it goes into, for messages.
-        stopped: is set where it is to fail at the next page of rows, so that nothing is imported.
-    """
+    """One import, run once; setting `stopped` makes it fail at the next page, so that nothing is imported."""
 
     def __init__(self, source: Record, target: str, stopped: Event) -> None:
         self._source = source
@@ -66,15 +54,7 @@ class Merge:
         self._last: dict[str, int] = {}
 
     def run(self, connection: Connection) -> Merged:
-        """Do it.
-
-        Args:
-            connection: in a transaction that writes.
-
-        Raises:
-            UsageError: something clashes with what the store holds; the message lists it.
-            StoreError: what is imported is damaged. In both cases the transaction must be rolled back.
-        """
+        """Do it, in a transaction that writes, and that must be rolled back if this raises."""
         self._connection = connection
         keyed = [table for table in TABLES if "id" in table.c]
         self._last = {
@@ -265,7 +245,7 @@ class Merge:
         self._insert(table, fresh)
 
     def _new(self, table: Table, row: Row) -> dict[str, Any]:
-        """Return a row under its key in the store: as far above the last one there as it was above nothing."""
+        """A row under its new key: as far above the last one in the store as it was above nothing."""
         key = self._last[table.name] + row["id"]
         with self._fitting(f"row {row['id']} of {table.name}"):
             if row["id"] < 1:
@@ -286,7 +266,7 @@ class Merge:
             self._added[table.name] += len(given)
 
     def _key(self, table: Table, row: Row, column: str, other: Table) -> int | None:
-        """Return the key in the store of what a row names; None where it names nothing."""
+        """The key in the store of what a row names; None where it names nothing."""
         if row[column] is None:
             return None
         found = self._keys[other.name].get(row[column])
@@ -298,7 +278,7 @@ class Merge:
         return found
 
     def _named(self, table: Table, row: Row) -> dict[str, Any]:
-        """Return an evaluation or failure with the keys that the store has for what it names."""
+        """An evaluation or failure with the keys that the store has for what it names."""
         others = (schema.runs, schema.sequences, schema.provenances, schema.replies)
         names = ("run", "sequence", "provenance", "reply")
         return {
@@ -310,7 +290,7 @@ class Merge:
         return key <= self._last[table]
 
     def _of_old_runs(self, table: Table, rows: list[dict[str, Any]]) -> Iterable[Any]:
-        """Return what the store has of the runs and sequences of some rows, where it had both before."""
+        """What the store had of the runs and sequences of some rows, where it had both before the import."""
         runs = {row["run"] for row in rows if self._is_old("runs", row["run"])}
         sequences = {row["sequence"] for row in rows if self._is_old("sequences", row["sequence"])}
         if not (runs and sequences):
@@ -343,7 +323,6 @@ class Merge:
         return f"run {run!r}, sequence {name!r}, turn {row['turn']}, {row['side']}, {row['principle']}: {what}"
 
     def _name(self, column: Column[str], key: int) -> str | None:
-        """Return what the row of that key is called."""
         return self._connection.scalar(select(column).where(column.table.c.id == key))
 
     def _refuse_clashes(self) -> None:

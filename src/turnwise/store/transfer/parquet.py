@@ -56,7 +56,7 @@ def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
 
 @contextmanager
 def _opened(location: str, where: Path) -> Iterator[DuckDBPyConnection]:
-    """Give a database of DuckDB that keeps little in memory, and turn its errors about files into ours."""
+    """Give a DuckDB database that keeps little in memory, and turn its errors about files into ours."""
     import duckdb
 
     try:
@@ -114,12 +114,7 @@ _TEXT: dict[Kind, Any] = {Kind.NUMBER: repr, Kind.TIME: time_text, Kind.JSON: js
 
 
 def read(path: Path, table: Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file.
-
-    Raises:
-        ValueError: a value can't be what its column holds; the message does not say where.
-        StoreError: the file is no Parquet.
-    """
+    """Yield the rows of a file; ValueError, which does not say where, for a value that its column can't hold."""
     kinds = {column.name: kind_of(column) for column in table.columns}
     with _opened(":memory:", path) as database:
         file = [file_name(str(path))]

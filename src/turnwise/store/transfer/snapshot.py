@@ -1,4 +1,4 @@
-"""One state of a store, read table by table a page at a time, whole or what a choice leaves of it."""
+"""One state of a store, read table by table, a page at a time: all of it, or what a choice leaves."""
 
 from __future__ import annotations
 
@@ -27,25 +27,14 @@ _PEOPLE = (schema.corrections, schema.human_scores)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What of a store is wanted.
-
-    Args:
-        runs: keys of the runs.
-        sequences: keys of the sequences.
-    """
+    """What of a store is wanted: keys of runs and of sequences."""
 
     runs: frozenset[int]
     sequences: frozenset[int]
 
 
 class Snapshot:
-    """The rows of a store as they were at one moment; a `Record`.
-
-    Args:
-        connection: in a transaction that sees one state.
-        name: the store, as messages name it.
-        choice: what of it is wanted; None for everything.
-    """
+    """The rows of a store as they were at one moment; a `Record`. `choice` is None where everything is wanted."""
 
     def __init__(self, connection: Connection, name: str, choice: Choice | None = None) -> None:
         self.name = name
@@ -55,13 +44,8 @@ class Snapshot:
     def pages(self, table: Table, *, named: bool = False) -> Iterator[list[Row]]:
         """Yield the rows of a table in the order of their keys, some hundreds at a time.
 
-        Args:
-            table: the table.
-            named: whether the rows say in words too what their keys stand for, as columns ``sequence_id``,
-                ``label``, ``source``, ``run_name``, ``principle_version`` and ``code_version``.
-
-        Raises:
-            StoreCorruptError: a value can't be what its column holds; the message says where it is.
+        With `named`, rows also say in words what their keys stand for, as columns ``sequence_id``, ``label``,
+        ``source``, ``run_name``, ``principle_version`` and ``code_version``.
         """
         pages = self._pages(table, _named(table) if named else select(table))
         if not named:
@@ -93,11 +77,7 @@ class Snapshot:
                     yield rows
 
     def check(self) -> None:
-        """Check that sequences are what was stored, and that rows fit together.
-
-        Raises:
-            StoreCorruptError: a sequence has other content than was stored, or a row is about what is not there.
-        """
+        """Refuse sequences with other content than was stored, and rows that are about what is not there."""
         for row, turns in chain.from_iterable(conversations(self)):
             try:
                 check_content(row, turns)
@@ -129,7 +109,7 @@ class Snapshot:
         )
 
     def calls_with_outcomes(self) -> Iterator[Row]:
-        """Yield the calls with what tells the evaluation or failure that each is of."""
+        """Yield the calls with what identifies the evaluation or failure of each."""
         for page in self._all(_calls(), key_of(schema.calls)):
             for row in page:
                 if self.choice is None or _chosen(schema.calls, row, self.choice):
@@ -165,19 +145,10 @@ def read_snapshot(
     runs: Collection[str] | None = None,
     where: str | None = None,
 ) -> Result:
-    """Return what a job makes of one state of a store; what others write meanwhile is not in it.
+    """What a job makes of one state of a store, without what others write meanwhile.
 
-    Args:
-        database: the store.
-        job: is given the state; it runs again where a server was lost.
-        runs: only these runs, and what they scored.
-        where: only sequences for which this holds; see `turnwise.store.where`.
-
-    Raises:
-        UnknownNameError: the store has no such run.
-        UsageError: `where` holds for no sequence, or asks for the cost of several runs.
-        PatternError: `where` can't be read.
-        StoreError: the store can't be read.
+    `runs` and `where` choose what is in it; without them it is everything. Where a server was lost, the job runs
+    again.
     """
 
     def read(connection: Connection) -> Result:
@@ -221,7 +192,7 @@ def _chosen(table: Table, row: Row, choice: Choice) -> bool:
 
 
 def _calls() -> Select[Any]:
-    """Return a query for calls with what they are about."""
+    """A query for calls with what they are about."""
     calls, (scores, failures), runs, sequences = schema.calls, _OUTCOMES, schema.runs, schema.sequences
     names = ("run", "sequence", "principle", "turn", "side")
     about = {name: func.coalesce(scores.c[name], failures.c[name]) for name in names}

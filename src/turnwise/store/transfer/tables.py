@@ -53,11 +53,7 @@ class Kind(Enum):
 
 
 class Record(Protocol):
-    """What can be imported: a store, or the folder of an export.
-
-    Attributes:
-        name: what messages call it.
-    """
+    """What can be imported: a store, or the folder of an export; messages call it `name`."""
 
     name: str
 
@@ -66,11 +62,7 @@ class Record(Protocol):
 
 
 def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
-    """Yield the sequences of a record with their turns, some hundreds at a time.
-
-    Raises:
-        StoreError: it is damaged.
-    """
+    """Yield the sequences of a record with their turns, some hundreds at a time."""
     turns = groupby(chain.from_iterable(source.pages(schema.turns)), itemgetter("sequence"))
     of, some = next(turns, (None, iter(())))
     for page in source.pages(schema.sequences):
@@ -85,7 +77,7 @@ def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
 
 
 def kind_of(column: Column[Any]) -> Kind:
-    """Return what a column holds."""
+    """What a column holds."""
     kinds: dict[type, Kind] = {
         UtcTime: Kind.TIME,
         JSON: Kind.JSON,
@@ -99,12 +91,12 @@ def kind_of(column: Column[Any]) -> Kind:
 
 
 def key_of(table: Table) -> tuple[Column[Any], ...]:
-    """Return the columns by which the rows of a table are in order."""
+    """The columns by which the rows of a table are ordered."""
     return tuple(table.primary_key.columns)
 
 
 def time_text(time: datetime) -> str:
-    """Return a time as files hold it: ISO 8601 in UTC, with microseconds.
+    """A time as files hold it: ISO 8601 in UTC, with microseconds.
 
     >>> time_text(datetime(2025, 1, 31, 12, tzinfo=UTC))
     '2025-01-31T12:00:00.000000+00:00'
@@ -113,9 +105,9 @@ def time_text(time: datetime) -> str:
 
 
 def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
-    """Return a function that makes of a value in a file the one that the store takes.
+    """A function that turns a value in a file into the one that the store takes, or raises ValueError.
 
-    A time may be a text; JSON is read already. The function raises ValueError for what the column can't hold.
+    A time may be a text; JSON is read already.
     """
     kind, name, nullable = kind_of(column), column.name, column.nullable
     if kind is Kind.JSON:

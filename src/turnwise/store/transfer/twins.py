@@ -1,4 +1,4 @@
-"""Rows that a store has already, found by all that they say; each stands for one row that comes."""
+"""Finds rows that a store has already, by all that they say; each stands for one row that comes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from turnwise.store.transfer.tables import Row
 
 
 class Twins:
-    """The rows of a table that were there before an import.
+    """The rows of a table that were there before an import, which are those up to the key `last`.
 
-    Args:
-        connection: in the transaction of the import.
-        table: the table.
-        last: the greatest key that there was.
-        by: name of the column by which rows are looked for.
-        ignored: columns in which equal rows may differ.
+    Rows are looked for by the column `by`, and are equal if they differ in `ignored` columns only.
     """
 
     def __init__(
@@ -35,11 +30,9 @@ class Twins:
         self._taken: set[int] = set()
 
     def of(self, rows: Iterable[Row], *conditions: ColumnElement[bool]) -> list[int | None]:
-        """Return the key of the row that is equal to each of some rows, or None where there is none left.
+        """The key of the row that is equal to each of some rows, None where there is none left.
 
-        Args:
-            rows: the rows, with the keys of the store in place of their own.
-            conditions: what else must hold for a row of the store.
+        The rows must name others by their keys in the store; `conditions` must hold for a row of the store.
         """
         given, table = list(rows), self._table
         if not self._last:
