@@ -1,7 +1,4 @@
-"""JSON and YAML that somebody else wrote, read within bounds: no text takes all memory, or all of the stack.
-
-A text that goes past a bound is refused with a `ValueError` that names the bound; the caller says where it is.
-"""
+"""JSON and YAML from others, read within bounds of memory and stack: past one a `ValueError` names the bound."""
 
 from __future__ import annotations
 
@@ -33,12 +30,7 @@ _TOO_DEEP = f"brackets are nested more than {MAX_JSON_DEPTH} levels deep; flatte
 
 
 class YamlError(ValueError):
-    """A YAML text that can't be read.
-
-    Args:
-        reason: what is wrong, in a line.
-        line: where, from 1; None where that is not known.
-    """
+    """A YAML text that can't be read; `line` counts from 1, and is None where it is not known."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason if line is None else f"line {line}: {reason}")
@@ -54,10 +46,7 @@ class Nesting:
         self._in_text = self._escaped = False
 
     def too_deep(self, part: bytes) -> bool:
-        """Return whether brackets of a part go deeper than `MAX_JSON_DEPTH`.
-
-        Args:
-            part: what follows the parts before it.
+        """Whether the brackets of the next part go deeper than `MAX_JSON_DEPTH`.
 
         >>> Nesting().too_deep(b'["[[[[", [[]]]'), Nesting().too_deep(b"[" * 300)
         (False, True)
@@ -77,11 +66,7 @@ class Nesting:
 
 
 class ShallowStream:
-    """A JSON text in bytes that ends with an error where its brackets go too deep; what is before that is given.
-
-    Args:
-        stream: what has ``read``.
-    """
+    """A JSON stream of bytes that gives what is before brackets that are too deep, then raises a `ValueError`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -89,11 +74,7 @@ class ShallowStream:
         self._ended = False
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, at most so many.
-
-        Raises:
-            ValueError: the next bracket goes deeper than `MAX_JSON_DEPTH`.
-        """
+        """The next bytes, at most `size`."""
         if self._ended:
             raise ValueError(_TOO_DEEP)
         part: bytes = self._stream.read(size)
@@ -106,7 +87,7 @@ class ShallowStream:
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Return whether the brackets of a JSON text are nested deeper than `MAX_JSON_DEPTH`."""
+    """Whether the brackets of a JSON text go deeper than `MAX_JSON_DEPTH`."""
     return text.count(b"[") + text.count(b"{") > MAX_JSON_DEPTH and Nesting().too_deep(text)
 
 
@@ -116,17 +97,11 @@ def read_json(
     nan_is_null: bool = False,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """Return the value of one JSON text.
+    """The value of a JSON text; bytes are UTF-8, with a byte order mark or without.
 
-    Args:
-        text: the JSON; bytes are UTF-8, with a byte order mark or without.
-        nan_is_null: whether NaN and Infinity, which are no JSON though Python writes them, are read as null; else
-            as numbers.
-        pairs: makes of the keys and values of an object what stands for it; None for a dict.
-
-    Raises:
-        ValueError: it is not UTF-8, not JSON, nested too deep, or has a whole number that is too long; of what is
-            not JSON a `json.JSONDecodeError`, of what is not UTF-8 a `UnicodeDecodeError`.
+    NaN and Infinity, which are no JSON though Python writes them, become null with `nan_is_null`, else numbers.
+    `pairs` makes of the keys and values of an object what stands for it. What is no JSON raises a
+    `json.JSONDecodeError`, what is not UTF-8 a `UnicodeDecodeError`, what passes a bound a plain `ValueError`.
 
     >>> read_json('{"score": NaN}', nan_is_null=True)
     {'score': None}
@@ -145,15 +120,9 @@ def _whole(text: str) -> int:
 
 
 def read_yaml(text: str) -> Any:
-    """Return the value of one YAML text: plain values only.
+    """The value of a YAML text: plain values only; what can't be read raises `YamlError`.
 
-    Anchors and aliases are refused: a few lines of them can stand for billions of values.
-
-    Args:
-        text: the YAML.
-
-    Raises:
-        YamlError: it is no YAML, nested too deep, too long, or has an alias or a value that can't be.
+    Aliases are refused: a few lines of them can stand for billions of values.
 
     >>> read_yaml("cusum: {limit: 0.5}")
     {'cusum': {'limit': 0.5}}
@@ -168,12 +137,12 @@ def read_yaml(text: str) -> Any:
 
 
 def load_yaml(text: str, loader: type[yaml.SafeLoader]) -> Any:
-    """Return the value of one YAML text, as `read_yaml`, through a loader that `bounded` made."""
+    """The value of a YAML text, as `read_yaml` has it, through a loader that `bounded` made."""
     return _tried(text, loader, "get_single_data")
 
 
 def yaml_nodes(text: str, loader: type[yaml.SafeLoader]) -> yaml.Node | None:
-    """Return the tree of nodes of one YAML text, as `load_yaml`; None of an empty text."""
+    """The tree of nodes of a YAML text, read as by `load_yaml`; None for an empty text."""
     node: yaml.Node | None = _tried(text, loader, "get_single_node")
     return node
 
@@ -194,16 +163,10 @@ def _tried(text: str, loader: type[yaml.SafeLoader], method: str) -> Any:
 
 @cache
 def bounded(kind: type[yaml.SafeLoader]) -> type[yaml.SafeLoader]:
-    """Return a loader of YAML that keeps the bounds.
-
-    Args:
-        kind: the loader that it is made from.
-    """
+    """A loader of YAML, made from another one, that refuses aliases, deep nesting, and values that can't be."""
     import yaml
 
     class Bounded(kind):  # type: ignore[valid-type,misc]  # a class that is passed in
-        """A loader that refuses aliases, deep nesting, and values that can't be."""
-
         depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:

@@ -1,4 +1,4 @@
-"""All characters of a text at once: what each becomes, and what kind it is of."""
+"""All characters of a text at once: what each becomes, and of what kind it is."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 
 class Mapped(NamedTuple):
-    """What the characters of a text became.
-
-    Args:
-        text: the text of what they became.
-        origins: for each character of `text` the place of the one that it came from; None where all became one.
-    """
+    """What a text became, and for each character of it the place that it came from; None where each became one."""
 
     text: str
     origins: NDArray[np.intp] | None = None
@@ -31,9 +26,8 @@ class Mapped(NamedTuple):
 class CharacterTable:
     """Maps all characters of a text at once, in some nanoseconds each, by a function that is asked once for each.
 
-    Args:
-        form: what a character becomes, of any length.
-        same: code points that stay, from one to before another, for which `form` is not asked.
+    `form` says what a character becomes, of any length. It is not asked for the code points in `same`, from one to
+    before another: they stay.
 
     >>> table = CharacterTable(lambda character: {"\u00df": "ss", "\u200b": ""}.get(character, character))
     >>> table.map("a\u200b\u00df").text, table.map("a\u200b\u00df").origins.tolist(), table.map("ab")
@@ -54,11 +48,7 @@ class CharacterTable:
         return np.zeros(sys.maxunicode + 1, np.int32)  # takes memory only for what is met
 
     def map(self, text: str) -> Mapped:
-        """Return what a text becomes.
-
-        Args:
-            text: any text; lone surrogates are characters like others.
-        """
+        """What a text becomes; lone surrogates are characters like others."""
         codes = codes_of(text)
         mapped = self._table.take(codes)
         if text and mapped.min() <= 0:
@@ -95,14 +85,14 @@ class CharacterTable:
 
 
 def codes_of(text: str) -> NDArray[np.uint32]:
-    """Return the code points of a text."""
+    """The code points of a text."""
     import numpy as np
 
     return np.frombuffer(utf_32_le_encode(text, "surrogatepass")[0], np.uint32)
 
 
 def text_of(codes: NDArray[np.uint32] | NDArray[np.int32]) -> str:
-    """Return the text of code points."""
+    """The text of code points."""
     return utf_32_le_decode(codes.tobytes(), "surrogatepass")[0]
 
 
@@ -118,7 +108,7 @@ _NOT_MET = 255
 
 
 def kinds_of(text: str) -> bytes:
-    """Return a byte for each character of a text: ASCII as it is, others by their kind.
+    """A byte for each character of a text: ASCII as it is, others by their kind.
 
     >>> kinds_of("a\u00e9\u044f\u0663 \u3000").decode("latin-1") == "a" + LATIN + LETTER + DIGIT + " " + SPACE
     True
@@ -136,7 +126,6 @@ def kinds_of(text: str) -> bytes:
 
 @cache
 def _kinds() -> NDArray[np.uint8]:
-    """Return the kinds by code point."""
     import numpy as np
 
     return np.full(sys.maxunicode + 1, _NOT_MET, np.uint8)
@@ -157,11 +146,9 @@ def _kind(character: str) -> str:
 
 
 def byte_table(becomes: Mapping[str, str], other: str) -> bytes:
-    """Return a table for `bytes.translate` of what `kinds_of` returns.
+    """A table for `bytes.translate` of what `kinds_of` returns.
 
-    Args:
-        becomes: characters and kinds by what they become; the first that has one counts. Empty for itself.
-        other: what all others become.
+    `becomes` has characters and kinds by what they become, empty for themselves; the first that has one counts.
 
     >>> kinds_of("a\u00e9 1-").translate(byte_table({"x": LETTERS_AND_DIGITS, "": "-"}, " "))
     b'xx x-'

@@ -14,10 +14,10 @@ _START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def utc_now() -> datetime:
-    """Return the present time, aware and in UTC."""
+    """The present time, aware and in UTC."""
     return datetime.now(UTC)
 
 
 def monotonic_now() -> datetime:
-    """Return a time that goes on evenly whatever the clock is set to; only differences mean anything."""
+    """A time that goes on evenly whatever the clock is set to; only differences mean anything."""
     return _START + timedelta(seconds=monotonic())

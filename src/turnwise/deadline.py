@@ -1,4 +1,4 @@
-"""How long a piece of work may take, asked between two steps of it by whoever computes."""
+"""How long a piece of work may take, which whoever computes asks between two steps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from time import monotonic
 class WorkStopped(BaseException):
     """Work that ends early. No `Exception`, so that no handler takes it for a fault of an observer or a guardrail.
 
-    Args:
-        reason: why, in words.
-        cancelled: whether nobody waits for the result any more; else its time is up.
+    `cancelled` says that nobody waits for the result any more; otherwise its time is up.
     """
 
     def __init__(self, reason: str, *, cancelled: bool) -> None:
@@ -24,9 +22,8 @@ class WorkStopped(BaseException):
 class Deadline:
     """When work has to end. Any thread may cancel it; it ends at its next `check`.
 
-    Args:
-        seconds: how long the work may take from now, above 0; None for as long as that around it.
-        outer: the deadline of the work that this is part of; None for none. It ends this one too.
+    It may take `seconds` from now, above 0; None leaves that to `outer`, the deadline of the work that this is
+    part of, which ends this one too.
 
     >>> deadline = Deadline()
     >>> deadline.check()
@@ -56,11 +53,7 @@ class Deadline:
         return left if self._outer is None else min(left, self._outer.left)
 
     def check(self) -> None:
-        """Return while the work may go on.
-
-        Raises:
-            WorkStopped: it was cancelled, or its time is up.
-        """
+        """Raise `WorkStopped` once the work was cancelled or its time is up."""
         if self._outer is not None:
             self._outer.check()
         if self._cancelled is not None:
@@ -73,16 +66,12 @@ _CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def current_deadline() -> Deadline | None:
-    """Return the deadline of the work that runs here; None for none."""
+    """The deadline of the work that runs here; None for none."""
     return _CURRENT.get()
 
 
 class within:  # noqa: N801 - read as `contextlib.suppress` is, and twice as fast as a generator
-    """Let what runs inside end by a deadline: it asks `check_deadline` between its steps.
-
-    Args:
-        deadline: the deadline; None where nothing changes.
-    """
+    """Let what runs inside end by a deadline, for which it asks `check_deadline`; None changes nothing."""
 
     __slots__ = ("_deadline", "_token")
 
@@ -101,11 +90,7 @@ class within:  # noqa: N801 - read as `contextlib.suppress` is, and twice as fas
 
 
 def check_deadline() -> None:
-    """Return while the work that runs here may go on; called between steps that take more than a millisecond.
-
-    Raises:
-        WorkStopped: nobody waits for it any more, or its time is up.
-    """
+    """Raise `WorkStopped` once the work here must end; called between steps that take more than a millisecond."""
     deadline = _CURRENT.get()
     if deadline is not None:
         deadline.check()

@@ -1,4 +1,4 @@
-"""The demo: the conversations that ship, scored and judged turn by turn alone and over the turns so far."""
+"""The demo: the conversations that ship, each turn scored and judged alone, and with the turns so far."""
 
 from __future__ import annotations
 
@@ -37,16 +37,7 @@ _UNCHECKED: Final = ("fired", "turn", "score", "threshold", "threshold_source", 
 
 @dataclass(frozen=True, slots=True)
 class DemoRun:
-    """One observer in one context mode, with the verdicts of the detector.
-
-    Args:
-        observer: ``reader``, ``local`` or what was asked for.
-        context: the context mode.
-        run: the run that holds the scores.
-        found: the verdicts by conversation; one of which nothing was scored is absent.
-        turns: the scores of every turn, by conversation.
-        threshold: at which the detector fires.
-    """
+    """One observer in one context mode, with the verdicts of the detector by conversation."""
 
     observer: str
     context: str
@@ -62,26 +53,20 @@ class DemoRun:
         return rates_by_label((str(one.head.label), bool(one.verdict and one.verdict.fired)) for one in checked)
 
     def peaks(self, sequence_id: str) -> list[float | None]:
-        """Return the highest F over the principles at each turn; None where nothing was evaluated."""
+        """The highest F over the principles at each turn; None where nothing was evaluated."""
         return [max((score.F for score in turn.scores.values()), default=None) for turn in self.turns[sequence_id]]
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What the demo found.
-
-    Args:
-        sequences: the conversations.
-        runs: each observer in each context mode, in the order in which the observers were named.
-        seconds: how long scoring and judging took.
-    """
+    """What the demo found; of each observer the run on turns alone stands before the one on the turns so far."""
 
     sequences: tuple[Chat, ...]
     runs: tuple[DemoRun, ...]
     seconds: float
 
     def telling(self) -> Chat | None:
-        """Return the attack that its history alone gives away, most clearly by the first observer; or None."""
+        """The attack that only its history gives away, most clearly by the first observer; None for none."""
         alone, so_far = self.runs[:2]
         gaps: dict[str, float] = {}
         for name, one in alone.found.items():
@@ -95,26 +80,20 @@ class Demo:
         return next((chat for chat in self.sequences if chat.sequence_id == best), None)
 
     def second_reader(self, run: DemoRun) -> dict[str, Rate]:
-        """Return the shares that another reader flags at the threshold of a run, by label."""
+        """The shares that another reader flags at the threshold of a run, by label."""
         peaks = peaks_of(read_judgements(example_judgements(run.context, second=True)))
         flags = ((str(chat.label), peaks[chat.sequence_id] >= run.threshold) for chat in self.sequences)
         return rates_by_label(flags)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, an ``arm`` an observer in a context mode."""
+        """Plain values; an ``arm`` is an observer in a context mode."""
         return {"arms": list(map(_plain, self.runs)), "seconds": self.seconds}
 
 
 def run_demo(store: Store, observers: Mapping[str, Mapping[str, Observer]]) -> Demo:
     """Score the conversations that ship, where the store lacks scores, and judge them.
 
-    Args:
-        store: where conversations and scores are kept.
-        observers: by name, what `demo_observer` gives.
-
-    Raises:
-        UsageError: the store holds the demo of another version.
-        TurnwiseError: an observer can't go on.
+    A store with the demo of another version is a `UsageError`.
     """
     began = time.perf_counter()
     sequences = examples()
@@ -129,15 +108,7 @@ def run_demo(store: Store, observers: Mapping[str, Mapping[str, Observer]]) -> D
 
 
 def demo_observer(name: str) -> dict[str, Observer]:
-    """Return the observer of each context mode.
-
-    Args:
-        name: ``reader`` for the recorded judgements, or the specification of any observer.
-
-    Raises:
-        UnknownNameError: no observer has that name.
-        ObserverError: it can't be built.
-    """
+    """The observer of each context mode: recorded judgements for ``reader``, else the one that is specified."""
     if name == READER:
         return {context: build_observer(f"replay:{example_judgements(context)}") for context in CONTEXTS}
     return dict.fromkeys(CONTEXTS, build_observer(name))

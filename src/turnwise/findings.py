@@ -125,7 +125,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class PartFile:
-    """A file of a part: its bytes and their SHA-256 as hexadecimal digits."""
+    """A file of a part: its size in bytes, and its SHA-256 as hexadecimal digits."""
 
     bytes: int
     sha256: str
@@ -152,12 +152,13 @@ class PartEntry:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input file: its path or URL, its size, and the SHA-256 of what `digest` stands for.
+    """An input file.
 
     Args:
         name: path or URL as it was given or found.
         bytes: its size.
-        digest: ``sha256:...`` of the whole content.
+        digest: ``sha256:...`` of the whole content; of a file behind a URL ``ukey:...``, the token of its store,
+            such as an ETag.
     """
 
     name: str
@@ -178,10 +179,10 @@ class Manifest:
             builds it.
         reading: format, columns, label and source as they were given.
         selection: condition, sample and seed, sides, and whether texts are kept.
-        part_rows: conversations a part has at most.
+        part_rows: conversations that a part has at most.
         inputs: the files, in order.
         parts: those that are done, by number.
-        complete: whether all are.
+        complete: whether all parts are done.
         totals: the sum over the parts that are done.
         layout: version of names and columns.
     """

@@ -1,4 +1,4 @@
-"""Regular expressions over text of others: linear time on every text (RE2)."""
+"""Regular expressions over texts of others: linear time on every text (RE2)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,9 @@ Spans = Sequence[tuple[int, int]]
 
 
 class Match:
-    """Where an expression matches.
+    """Where an expression matches: `start` and `end` count characters, `spans` bytes of the text in UTF-8.
 
-    Args:
-        start: characters before the match.
-        end: characters up to its end.
-        data: the text in UTF-8.
-        spans: bytes of it before and up to the end of the match and of each group; (-1, -1) for one without part.
-        names: numbers of the groups with a name.
+    The first of `spans` is the whole match, the others are its groups; (-1, -1) for a group that took no part.
     """
 
     __slots__ = ("_data", "_names", "_spans", "end", "start")
@@ -41,7 +36,7 @@ class Match:
         self._data, self._spans, self._names = data, spans, names
 
     def __getitem__(self, group: int | str) -> str:
-        """Return the text of a group; empty where it has no part in the match. Group 0 is the whole match."""
+        """The text of a group, empty where it took no part in the match. Group 0 is the whole match."""
         start, end = self._spans[self._names[group] if isinstance(group, str) else group]
         return _text(self._data[start:end]) if start < end else ""
 
@@ -51,10 +46,7 @@ class LinearRegex:
 
     Source of the syntax: RE2. It has no lookaround and no backreferences; ``\b``, ``\d``, ``\s`` and ``\w``
     know ASCII only. Flags stand in the expression, such as ``(?i)``. Halves of surrogate pairs are characters
-    like others.
-
-    Args:
-        pattern: the expression; for all methods but `search` and `match` one that matches no empty text.
+    like others. For all methods but `search` and `match` the expression must match no empty text.
 
     >>> LinearRegex("(?i)a+").search("baAc")[0]
     'aA'
@@ -86,12 +78,7 @@ class LinearRegex:
         return engine.Match, type(engine).Anchor
 
     def search(self, text: str, *, at_start: bool = False) -> Match | None:
-        """Return the first match, or None.
-
-        Args:
-            text: the text.
-            at_start: whether it has to be at the beginning of the text.
-        """
+        """The first match, or None; with `at_start` it has to be at the beginning of the text."""
         data = text.encode("utf-8", "surrogatepass")
         match, anchors = self._engine
         found = match(anchors.ANCHOR_START if at_start else anchors.UNANCHORED, data, 0, len(data))
@@ -103,7 +90,7 @@ class LinearRegex:
         return Match(start, end, data, found, self._names)
 
     def match(self, text: str) -> Match | None:
-        """Return the match at the beginning of a text, or None."""
+        """The match at the beginning of a text, or None."""
         return self.search(text, at_start=True)
 
     def finditer(self, text: str) -> Iterator[Match]:
@@ -122,15 +109,10 @@ class LinearRegex:
             yield Match(start, place, data, spans, names)
 
     def spans(self, text: str, *, overlapping: bool = False) -> Iterator[Spans]:
-        """Yield where the expression matches: the offsets of the whole, then of each group.
+        """Yield the offsets of each match, then of its groups; (-1, -1) for a group that took no part.
 
-        Args:
-            text: the text.
-            overlapping: whether what a match looks at behind its last group can belong to the next match as well;
-                a match in which no group took part is taken whole.
-
-        Yields:
-            Pairs of offsets; (-1, -1) for a group that took no part.
+        With `overlapping` the next match may begin right behind the last group of this one, so that both can look
+        at what stands there; a match in which no group took part is taken whole.
 
         >>> list(LinearRegex("(?:^|é)(a)(?:é|$)").spans("aéa", overlapping=True))
         [((0, 2), (0, 1)), ((1, 3), (2, 3))]
@@ -156,12 +138,9 @@ class LinearRegex:
             )
 
     def places(self, data: bytes, at: int = 0, *, shared: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield the bytes at which the expression matches, at a fraction of the cost of `spans`.
+        """Yield the bytes of ASCII or UTF-8 at which the expression matches, at a fraction of the cost of `spans`.
 
-        Args:
-            data: ASCII, or text in UTF-8.
-            at: where to begin.
-            shared: bytes at the end of a match that may belong to the next as well; the shortest has more.
+        The last `shared` bytes of a match may belong to the next as well; the shortest match has more.
 
         >>> list(LinearRegex("aba").places(b"ababa", shared=1))
         [(0, 3), (2, 5)]
@@ -189,7 +168,7 @@ class LinearRegex:
                 at = taken if taken > 0 else at
 
     def sub(self, replace: Callable[[Match], str], text: str) -> str:
-        """Return a text with each match replaced by what a function gives for it.
+        """A text with each match replaced by what a function gives for it.
 
         >>> LinearRegex("[0-9]+").sub(lambda found: f"<{found[0]}>", "a1b23")
         'a<1>b<23>'
@@ -202,7 +181,7 @@ class LinearRegex:
         return "".join([*pieces, text[at:]])
 
     def split(self, text: str) -> list[str]:
-        """Return what stands between the matches, and between each two of those the first group of the match.
+        """What stands between the matches, and between each two of those the first group of the match.
 
         >>> LinearRegex("([+-])").split("1+2-3")
         ['1', '+', '2', '-', '3']
@@ -220,11 +199,7 @@ _FEW = 100
 
 
 def replace_characters(text: str, forms: Mapping[str, str]) -> str:
-    """Return a text with some of its characters replaced, at most a few microseconds for each 1,000 characters.
-
-    Args:
-        text: the text.
-        forms: what stands for a character; no form holds a character that is replaced.
+    """A text with some characters replaced, in a few microseconds for each 1,000; no form holds a replaced one.
 
     >>> replace_characters("a\u00a0b", {"\u00a0": " "})
     'a b'

@@ -23,7 +23,7 @@ _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs":
 
 
 def is_url(name: str | os.PathLike[str]) -> bool:
-    """Return whether a name is a URL for fsspec and not the path of a file.
+    """Whether a name is a URL for fsspec and not the path of a file.
 
     >>> is_url("s3://bucket/chats.parquet"), is_url("memory://a"), is_url("logs/a.jsonl"), is_url("C:/logs")
     (True, True, False, False)
@@ -34,10 +34,9 @@ def is_url(name: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file or folder, local or behind a URL. Picklable; opens nothing until it is asked.
+    """A file or folder, local or behind a URL; the name stands as somebody wrote it, without a slash at its end.
 
-    Args:
-        name: the path or URL as somebody wrote it, without a trailing slash.
+    Picklable; opens nothing until it is asked. What can't be reached, read or written raises `LocationError`.
 
     >>> Location("s3://bucket/findings/") / "manifest.json"
     Location(name='s3://bucket/findings/manifest.json')
@@ -62,11 +61,7 @@ class Location:
 
     @property
     def path(self) -> Path:
-        """The local path.
-
-        Raises:
-            OSError: the name can't be that of a file.
-        """
+        """The local path; an `OSError` where the name can't be that of a file."""
         return to_path(self.name)
 
     @property
@@ -80,26 +75,22 @@ class Location:
         return Location(self.name.rpartition("/")[0] if self.is_url else str(Path(self.name).parent))
 
     def exists(self) -> bool:
-        """Return whether there is such a file or folder.
-
-        Raises:
-            LocationError: the place can't be asked.
-        """
+        """Whether there is such a file or folder."""
         with _errors(self, "look at"):
             return _filesystem(self).exists(self.name) if self.is_url else self.path.exists()
 
     def is_folder(self) -> bool:
-        """Return whether it is a folder; errors as for `exists`."""
+        """Whether it is a folder."""
         with _errors(self, "look at"):
             return _filesystem(self).isdir(self.name) if self.is_url else self.path.is_dir()
 
     def size(self) -> int:
-        """Return the bytes of a file; errors as for `exists`."""
+        """The bytes of a file."""
         with _errors(self, "look at"):
             return int(_filesystem(self).size(self.name)) if self.is_url else self.path.stat().st_size
 
     def names(self) -> list[str]:
-        """Return the names in a folder, sorted; none where there is no such folder. Errors as for `exists`."""
+        """The names in a folder, sorted; none where there is no such folder."""
         with _errors(self, "list"):
             if not self.is_url:
                 return sorted(one.name for one in self.path.iterdir()) if self.path.is_dir() else []
@@ -109,7 +100,7 @@ class Location:
             return sorted(str(one).rstrip("/").rpartition("/")[2] for one in files.ls(self.name, detail=False))
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of each file in a folder by name, from one listing; errors as for `exists`."""
+        """The bytes of each file in a folder by name, from one listing."""
         with _errors(self, "list"):
             if not self.is_url:
                 files = list(self.path.iterdir()) if self.path.is_dir() else []
@@ -124,7 +115,7 @@ class Location:
             }
 
     def matches(self) -> list[Location]:
-        """Return the files that a pattern such as ``logs/*.parquet`` names, sorted; errors as for `exists`."""
+        """The files that a pattern such as ``logs/*.parquet`` names, sorted."""
         with _errors(self, "list"):
             if self.is_url:
                 files = _filesystem(self)
@@ -134,18 +125,18 @@ class Location:
             return [Location(one) for one in found if Path(one).is_file()]
 
     def stream(self) -> Any:
-        """Return a file that is open for reading bytes, which the caller closes; errors as for `exists`."""
+        """A file that is open for reading bytes, which the caller closes."""
         with _errors(self, "read"):
             return _filesystem(self).open(self.name, "rb") if self.is_url else self.path.open("rb")
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open a file for reading bytes; errors as for `exists`."""
+        """Open a file for reading bytes."""
         with self.stream() as file:
             yield file
 
     def read(self) -> bytes:
-        """Return the content of a file; errors as for `exists`."""
+        """The content of a file."""
         with self.open() as file, _errors(self, "read"):
             return file.read()
 
@@ -153,9 +144,6 @@ class Location:
         """Write a file whole: a reader sees the old content or the new, never a part.
 
         Local files are written beside their place and renamed, those of object stores are put in one request.
-
-        Raises:
-            LocationError: it can't be written.
         """
         with _errors(self, "write"):
             if self.is_url:
@@ -172,11 +160,11 @@ class Location:
                 partial.unlink(missing_ok=True)
 
     def partial(self) -> Path:
-        """Return the path beside a local file under which this process writes what is to replace it."""
+        """The path beside a local file under which this process writes what is to replace it."""
         return self.path.with_name(f".{self.path.name}.{os.getpid()}{PARTIAL}")
 
     def remove(self) -> None:
-        """Remove a file, if it is there; errors as for `write`."""
+        """Remove a file, if it is there."""
         with _errors(self, "remove"):
             if not self.is_url:
                 self.path.unlink(missing_ok=True)
@@ -212,11 +200,7 @@ def _filesystem(location: Location) -> Any:
 
 @cache
 def filesystem(protocol: str) -> Any:
-    """Return fsspec's filesystem of a protocol, such as ``"s3"``.
-
-    Raises:
-        LocationError: fsspec, or the client of that protocol, is not installed, or there is no such protocol.
-    """
+    """fsspec's filesystem of a protocol, such as ``"s3"``; `LocationError` where its client is not installed."""
     extra = _EXTRAS.get(protocol, "scan")
     try:
         import fsspec

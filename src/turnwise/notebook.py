@@ -23,13 +23,7 @@ CHARACTERS = 200
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], total: int | None = None) -> str:
-    """Return a table as HTML; all text in it is escaped, and what could hide or forge something made visible.
-
-    Args:
-        title: what stands above it.
-        columns: headings.
-        rows: the cells, left to right; only the first `ROWS` are taken.
-        total: how many rows there are, where there may be more than are shown.
+    """The first `ROWS` rows as HTML; all text is escaped, and what could hide or forge something made visible.
 
     >>> html_table("a < b", ["turn"], [[1]])
     '<p>a &lt; b</p><table><thead><tr><th>turn</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'
@@ -44,15 +38,7 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
-    """Return rows as a table of pandas.
-
-    Args:
-        columns: names of the columns.
-        rows: the cells, left to right.
-
-    Raises:
-        UsageError: pandas is not installed.
-    """
+    """Rows as a table of pandas, which has to be installed."""
     try:
         import pandas
     except ImportError:
@@ -66,16 +52,15 @@ class Shown:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values, as JSON has them."""
+        """The fields as plain values, as JSON has them."""
         return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it."""
         return html_table(type(self).__name__, ("", "value"), self.to_dict().items())
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: times as ISO 8601; mappings, named tuples and dataclasses as dicts."""
+    """A value as JSON has it: times as ISO 8601; mappings, named tuples and dataclasses as dicts."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Enum):

@@ -8,15 +8,10 @@ from pathlib import Path
 
 
 def to_path(name: str | PathLike[str], *, home: bool = False) -> Path:
-    r"""Return the path of a file or folder that is to be opened.
+    r"""The path of a file or folder that is to be opened; with `home` a leading ``~`` is the home of a user.
 
-    Args:
-        name: what it is called.
-        home: whether a leading ``~`` stands for the home of a user.
-
-    Raises:
-        OSError: the name can't be that of a file, for which Python has other errors: it has a NUL character, or
-            the home of nobody. Whoever handles a file that can't be opened has handled this too.
+    A name that can't be that of a file (with a NUL character, or the home of nobody) raises an `OSError`, where
+    Python has other errors: whoever handles a file that can't be opened has handled this too.
 
     >>> to_path("a\0b")
     Traceback (most recent call last):

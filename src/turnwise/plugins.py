@@ -23,14 +23,11 @@ Part = TypeVar("Part")
 
 
 class Registry(Generic[Part]):
-    """Parts of one kind by name.
+    """Parts of one kind by name: those that were registered, and those of an entry-point group.
 
-    Args:
-        kind: the kind in the singular, for messages, such as ``"detector"``.
-        group: the entry-point group that is searched beside what was registered.
-        fits: whether what an installed package has under a name can be such a part.
-        adapt: makes the part of what a person wrote for it; by default they are the same.
-        modules: whether ``module:attribute`` names a part as well, such as of a file in the working directory.
+    `kind` is in the singular, for messages. `fits` says whether what an installed package has under a name can be
+    such a part, and `adapt` makes the part of what a person wrote for it. With `modules` a name may as well be
+    ``module:attribute``, such as of a file in the working directory.
 
     >>> numbers: Registry[int] = Registry("number", "turnwise.doctest")
     >>> numbers.add("one", 1)
@@ -57,7 +54,7 @@ class Registry(Generic[Part]):
         self._targets: dict[str, str] = {}
 
     def add(self, name: str, part: Part) -> Part:
-        """Register a part under a name; registering a different part under a taken name is an error."""
+        """Register a part under a name; a different part under a taken name is an error."""
         part = self._adapt(part)
         if name in self._targets or self._parts.get(name, part) is not part:
             raise PluginError(f"{self._kind} {name!r} is registered twice")
@@ -71,7 +68,7 @@ class Registry(Generic[Part]):
         self._targets[name] = target
 
     def register(self, name: str) -> Callable[[Any], Any]:
-        """Return a decorator that registers what it decorates under the name, and leaves it as it is."""
+        """A decorator that registers what it decorates under the name, and leaves it as it is."""
 
         def keep(part: Any) -> Any:
             self.add(name, part)
@@ -80,16 +77,11 @@ class Registry(Generic[Part]):
         return keep
 
     def names(self) -> tuple[str, ...]:
-        """Return every known name, sorted, without importing any plug-in."""
+        """Every known name, sorted, without importing any plug-in."""
         return tuple(sorted({*self._parts, *self._targets, *self._entry_points()}))
 
     def get(self, name: str) -> Part:
-        """Return the part of that name, importing its plug-in where it has one.
-
-        Raises:
-            UnknownNameError: nothing has that name; the message lists what does.
-            PluginError: the plug-in that has it failed to import, or holds something else under that name.
-        """
+        """The part of that name, importing its plug-in where it has one."""
         if name in self._parts:
             return self._parts[name]
         if name in self._targets:
@@ -122,7 +114,7 @@ class Registry(Generic[Part]):
 
 
 def is_factory(part: object) -> bool:
-    """Return whether something can be called, and says with what: as a class or a function does.
+    """Whether something can be called and says with what, as a class or a function does.
 
     >>> is_factory(dict), is_factory(Registry), is_factory("Registry")
     (False, True, False)
@@ -135,7 +127,7 @@ def is_factory(part: object) -> bool:
 
 
 def parameters_of(factory: Callable[..., object]) -> dict[str, Any]:
-    """Return the default by parameter, in the order in which a factory takes them; ``"required"`` for none.
+    """The default by parameter, in the order in which a factory takes them; ``"required"`` for none.
 
     >>> parameters_of(lambda drift, limit=0.5: None)
     {'drift': 'required', 'limit': 0.5}
@@ -147,7 +139,7 @@ def parameters_of(factory: Callable[..., object]) -> dict[str, Any]:
 
 
 def hints_of(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of what a factory takes; a class may have them on itself or on its constructor."""
+    """The annotations of what a factory takes; a class may have them on itself or on its constructor."""
     try:
         if inspect.isclass(factory):
             return {**typing.get_type_hints(factory), **typing.get_type_hints(factory.__init__)}
@@ -157,15 +149,7 @@ def hints_of(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def factory_of(given: Any, method: str) -> Callable[..., Any]:
-    """Return what makes a part for its kit: a class or function as it is, of an instance one that gives it.
-
-    Args:
-        given: an instance, or what makes one without arguments.
-        method: what an instance has, and a function has not.
-
-    Raises:
-        AssertionError: it is neither.
-    """
+    """A factory for a kit: a class or function as it is; an instance, which has `method`, through a function."""
     if hasattr(given, method) and not isinstance(given, type):
         return lambda: given
     if not callable(given):
@@ -175,17 +159,7 @@ def factory_of(given: Any, method: str) -> Callable[..., Any]:
 
 
 def check_made(kind: str, name: str, made: object, *attributes: str) -> None:
-    """Check that what a factory made has what such a part needs.
-
-    Args:
-        kind: the kind in the singular, for messages.
-        name: name of the part.
-        made: what was made.
-        attributes: names of what it has to have.
-
-    Raises:
-        PluginError: it lacks one.
-    """
+    """Raise `PluginError` where what a factory made lacks one of the attributes that such a part has."""
     lacking = [attribute for attribute in attributes if not hasattr(made, attribute)]
     if lacking:
         raise PluginError(f"{kind} {name!r} made {_shown(made)}, which has no {', '.join(lacking)}")

@@ -1,4 +1,4 @@
-"""Memory of this process, and the system that it came from."""
+"""Memory that this process gives back to the system."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MMAP_THRESHOLD = -3
 def give_back_memory() -> None:
     """Give memory that nobody uses any more back to the system; glibc would keep much of it for later.
 
-    For after something large, done once: some milliseconds. What loading weights leaves behind is 60 MB.
+    For after something large, done once: it takes some milliseconds. What loading weights leaves behind is 60 MB.
     """
     _call_glibc("malloc_trim", 0)
 
 
 def keep_no_freed_arrays() -> None:
-    """Let what is larger than 64 KiB go back to the system as soon as nobody uses it, from now on.
+    """From now on let what is larger than 64 KiB go back to the system as soon as nobody uses it.
 
-    For a process with many threads: each has a heap of its own, in which arrays of an observer leave holes. What a
-    check of long texts took 710 MB with takes 440 MB then, at the same processor time.
+    For a process with many threads: each has a heap of its own, in which arrays of an observer leave holes. A
+    check of long texts that took 710 MB takes 440 MB then, at the same processor time.
     """
     _call_glibc("mallopt", _MMAP_THRESHOLD, 64 << 10)
 

@@ -85,7 +85,7 @@ def _check(count: int, of: int, confidence: float) -> None:
 
 @functools.lru_cache(maxsize=4096)  # a report shows the same rates in many places
 def _beta_quantile(probability: float, a: int, b: int) -> float:
-    """Return x with I_x(a, b) = probability, by bisection down to neighbouring floats."""
+    """The x with I_x(a, b) = probability, by bisection down to neighbouring floats."""
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
         if _beta_cdf(middle, a, b) < probability:
@@ -96,10 +96,10 @@ def _beta_quantile(probability: float, a: int, b: int) -> float:
 
 
 def _beta_cdf(x: float, a: int, b: int) -> float:
-    """Return the regularised incomplete beta function, by its continued fraction (Lentz's method).
+    """The regularised incomplete beta function, by its continued fraction (Lentz's method).
 
-    Source: Abramowitz and Stegun, 26.5.8; the fraction converges fast below the mean, the symmetry
-    I_x(a, b) = 1 − I_{1−x}(b, a) serves the rest.
+    Source: Abramowitz and Stegun, 26.5.8. The fraction converges fast below the mean; for the rest there is the
+    symmetry I_x(a, b) = 1 − I_{1−x}(b, a).
     """
     if x <= 0 or x >= 1:
         return float(x >= 1)

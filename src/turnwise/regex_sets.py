@@ -29,17 +29,14 @@ _SHORT, _PLAIN = 1_000, 1.1
 
 
 def has_many_bytes(text: str) -> bool:
-    """Tell whether a text is worth an `Alphabet`: long, and with many characters outside ASCII."""
+    """Whether a text is worth an `Alphabet`: long, and with many characters outside ASCII."""
     return not text.isascii() and len(text.encode("utf-8", "replace")) > _SHORT + _PLAIN * len(text)
 
 
 class Alphabet:
-    """The characters that expressions tell apart; one of each kind stands for all others.
+    """The characters that expressions (of RE2) tell apart; one of each kind stands for all others.
 
     An automaton for texts of very many characters, as they are in UTF-8, would be large and slow.
-
-    Args:
-        patterns: the expressions; RE2 syntax.
 
     >>> Alphabet([r"\\pL\\d", "caf\u00e9"]).squeeze("\u4e00\u4e01 \u2500\u2501 \u00e9")
     '\u02b9\u02b9 \x80\x80 \u00e9'
@@ -70,7 +67,7 @@ class Alphabet:
         return stays, others
 
     def squeeze(self, text: str) -> str:
-        """Return a text of the same length in which the expressions match where they do in the given one."""
+        """A text of the same length in which the expressions match where they do in the given one."""
         import numpy as np
 
         if text.isascii():
@@ -82,10 +79,6 @@ class Alphabet:
 
 class RegexSet:
     """Tells which expressions match somewhere in a text, all at once and in linear time (an RE2 set).
-
-    Args:
-        patterns: expressions by name; RE2 syntax.
-        ignore_case: whether upper and lower case are equal.
 
     >>> sorted(RegexSet({"number": ["[0-9]+"], "mail": ["@"], "link": ["://"]}).present("a@b 12"))
     ['mail', 'number']
@@ -109,13 +102,13 @@ class RegexSet:
         self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
 
     def present(self, text: str) -> frozenset[str]:
-        """Return the names of the expressions that match somewhere in a text."""
+        """The names of the expressions that match somewhere in a text."""
         if has_many_bytes(text):
             text = self._alphabet.squeeze(text)
         return self.present_in(text.encode("utf-8", "replace"))
 
     def present_in(self, data: bytes) -> frozenset[str]:
-        """Return the names of the expressions that match somewhere in a text in UTF-8."""
+        """The names of the expressions that match somewhere in a text in UTF-8."""
         found = self._match(data)
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 
@@ -125,9 +118,6 @@ _COUNT = LinearRegex(r"([^\\])\{[0-9]+,[0-9]{2,}\}")
 
 class RegexFilter:
     r"""Tells which of many expressions may match in a text, by the words that each needs (RE2's own filter).
-
-    Args:
-        patterns: the expressions; RE2 syntax.
 
     >>> RegexFilter([r"\bcurl +\w", "[0-9]+", r"(?i)\bselect\b"]).possible(b"SELECT 1")
     [1, 2]
@@ -148,17 +138,13 @@ class RegexFilter:
         self._others = RegexSet({str(index): [uncounted(patterns[index])] for index in without_words})
 
     def possible(self, data: bytes) -> list[int]:
-        """Return the places, among the expressions, of those that may match in a text, in order.
-
-        Args:
-            data: the text in UTF-8.
-        """
+        """The indices, in order, of the expressions that may match in a text in UTF-8."""
         by_words = set(self._by_words(data, True)) - self._without_words
         return sorted([*by_words, *map(int, self._others.present_in(data))])
 
 
 def uncounted(pattern: str) -> str:
-    """Return an expression that matches wherever a given one does, without limits of ten times and more.
+    """An expression that matches wherever a given one does, without limits of ten times and more.
 
     An automaton has a state for each mixture of counts that it meets, so that some texts make it very large.
 

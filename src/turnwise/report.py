@@ -49,7 +49,6 @@ class NotScored:
     failure: ObservationFailure
 
     def __str__(self) -> str:
-        """Return it in a line."""
         one = self.failure
         return f"not scored: turn {self.turn}, {one.principle}, {one.side}: {one.message}"
 
@@ -74,7 +73,6 @@ class UnreadText:
     language: str
 
     def __str__(self) -> str:
-        """Return it in a line."""
         return f"not read: turn {self.turn}, {self.side}: its language is {self.language}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,7 +136,7 @@ class Report:
         return pandas.DataFrame(list(self._rows()), columns=columns)
 
     def plot(self, path: str | Path | None = None) -> altair.FacetChart:
-        """Return the curves of T, I and F, a panel a principle; a notebook shows them.
+        """Return the curves of T, I and F, a panel for each principle; a notebook shows them.
 
         Args:
             path: where to write them as well, as HTML, SVG, PNG or PDF by its suffix.
@@ -163,7 +161,6 @@ class Report:
         return altair.FacetChart.from_dict(spec)
 
     def __repr__(self) -> str:
-        """Return what it is in a line."""
         fired = [verdict.detector for verdict in self.verdicts if verdict.fired]
         verdict = f"fired: {', '.join(fired)}" if fired else "nothing fired" if self.verdicts else "not judged"
         gaps = f", {len(self.failures)} scores missing" if self.failures else ""
@@ -171,12 +168,11 @@ class Report:
         return f"<Report of {self._count()} by {self.observer} ({self.context}): {verdict}{gaps}>"
 
     def __str__(self) -> str:
-        """Return the verdicts, and what is missing, a line each."""
+        """The verdicts, and what is missing, a line each."""
         head = f"{self._count()}, scored by {self.observer} ({self.context})"
         return "\n".join((head, *map(str, self.verdicts), *map(str, self.failures), *map(str, self.unread)))
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it."""
         lines = "".join(f"<li>{escape(line)}</li>" for line in str(self).split("\n")[1:])
         rows = "".join(
             f"<tr><td>{turn}</td><td>{side}</td><td>{escape(principle)}</td>"

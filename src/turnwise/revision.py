@@ -14,10 +14,7 @@ from turnwise._version import __version__
 
 @functools.cache
 def code_version() -> str:
-    """Return the version of turnwise, with revision and ``.dirty`` where it runs from a git checkout.
-
-    Such as ``"0.2.0"`` or ``"0.2.0+g1a2b3c4d5e6f.dirty"``.
-    """
+    """The version, such as ``"0.2.0"``, or from a git checkout ``"0.2.0+g1a2b3c4d5e6f.dirty"``."""
     package = Path(__file__).parent
     if not (package.parent.parent / ".git").exists():
         return __version__
@@ -39,10 +36,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of turnwise, its code, Python and some packages; those not installed are left out.
-
-    Args:
-        libraries: names of packages.
+    """The versions of turnwise, its code, Python and some packages; those not installed are left out.
 
     >>> list(versions(["numpy", "not-installed-anywhere"]))
     ['turnwise', 'code', 'python', 'numpy']

@@ -18,7 +18,7 @@ _FORMULA: Final = frozenset("=+-@")
 
 
 def cell(value: object) -> object:
-    """Return a value as a cell that no spreadsheet takes for a formula.
+    """A value as a cell that no spreadsheet takes for a formula.
 
     >>> cell("=HYPERLINK(A1)"), cell("\\u3000＝A1"), cell(-1.5), cell(None)
     ("'=HYPERLINK(A1)", "'\\u3000＝A1", -1.5, '')
@@ -38,13 +38,7 @@ def cell(value: object) -> object:
 def write_parquet(path: str | Path, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows to a Parquet file; the same rows give the same bytes.
 
-    Args:
-        path: the file.
-        columns: names of the columns, with their types in DuckDB's words.
-        rows: the values of each row by column; numbers are finite, None stands for nothing.
-
-    Raises:
-        UsageError: the file can't be written.
+    `columns` has DuckDB's types by name. Numbers of rows are finite, and None stands for nothing.
     """
     import duckdb
 

@@ -6,7 +6,7 @@ import glob
 
 
 def quoted(text: str) -> str:
-    """Return a text as SQL has it.
+    """A text as SQL has it.
 
     >>> quoted("it's")
     "'it''s'"
@@ -15,7 +15,7 @@ def quoted(text: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """Return the name of a file, or its URL, as DuckDB's readers take it, which read names as patterns.
+    """The name of a file, or its URL, for DuckDB's readers, which take names for patterns.
 
     >>> file_name("logs[1]/chats*.parquet")
     'logs[[]1]/chats[*].parquet'

@@ -35,17 +35,8 @@ def refuse_foreign_objects(
 ) -> None:
     """Refuse a file with anything beside tables and indexes of our own, each defined in our own words.
 
-    A trigger, a view or a computed column could forge what is read and written, or never end.
-
-    Args:
-        connection: the file.
-        where: the file, as messages name it.
-        own: the statements that make tables and indexes, as they are today.
-        error: what is raised.
-        instead: what to do with a file of somebody else.
-
-    Raises:
-        TurnwiseError: the file holds something else; the message names it.
+    A trigger, a view or a computed column could forge what is read and written, or never end. `own` has the
+    statements that make tables and indexes today; `instead` says what to do with a file of somebody else.
     """
     ours = {statement.strip() for statement in own}
     words, names = _words_and_names(frozenset(ours))

@@ -1,4 +1,4 @@
-"""The command ``turnwise``: one file a command, each a thin layer over the library."""
+"""The command ``turnwise``: one file for each command, each a thin layer over the library."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _give_streams() -> None:
-    """Put something in the place of standard streams that are closed, as those of a service may be.
+    """Replace standard streams that are closed, as those of a service may be.
 
     Results that nobody can read are an error: a command that says 0 has told what it found.
     """
@@ -59,7 +59,7 @@ def _nowhere(mode: str) -> TextIO:
 
 
 def _let_go_of_output() -> None:
-    """Send what could not be written nowhere, so that the process can end without trying again."""
+    """Discard what could not be written, so that the process can end without trying again."""
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -41,7 +41,7 @@ class Commands(TyperGroup):
     """A group of commands whose summaries are never cut, and each of which takes ``--quiet`` as well."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command with its whole summary, and with the option ``--quiet`` of the application."""
+        """A command with its whole summary, and with the option ``--quiet`` of the application."""
         found = super().get_command(ctx, cmd_name)
         if found is None:
             return None
@@ -53,7 +53,7 @@ class Commands(TyperGroup):
 
 
 def _with_summary(command: Any) -> Any:
-    """Return a command, and those below it, that tell the first paragraph of their help as their summary."""
+    """A command, and those below it, with the first paragraph of their help as their summary."""
     command = copy(command)
     command.short_help = " ".join((command.help or "").partition("\n\n")[0].split())
     if isinstance(command, TyperGroup):

@@ -140,7 +140,6 @@ def _print(store: str, done: Demo) -> None:
 
 
 def _print_verdicts(title: str, chats: Sequence[Chat], runs: Sequence[DemoRun], beside: Sequence[DemoRun]) -> None:
-    """Print at which turn some runs fire on each conversation."""
     from turnwise.cli.output import Table, print_table, sparkline
 
     graphs = next(run for run in runs if run.context == "history")
@@ -207,25 +206,24 @@ def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
 
 
 def _side_by_side(runs: Sequence[DemoRun]) -> list[Sequence[DemoRun]]:
-    """Return the runs in parts that fit beside each other in a table."""
+    """The runs in parts that fit beside each other in a table."""
     most = 4 if all(len(_short(run.observer)) <= _NARROW for run in runs) else 2
     return [runs[start : start + most] for start in range(0, len(runs), most)]
 
 
 def _heading(run: DemoRun) -> str:
-    """Return observer and way of looking, one above the other."""
     return f"{_short(run.observer)}\n{'alone' if run.context == 'turn' else 'so far'}"
 
 
 def _score(run: DemoRun, name: str, turn: int) -> str:
-    """Return the highest F at a turn, marked where the detector fired."""
+    """The highest F at a turn, marked where the detector fired."""
     value, found = run.peaks(name)[turn - 1], run.found.get(name)
     fires = found is not None and found.verdict is not None and found.verdict.turn == turn
     return "–" if value is None else f"{'►' if fires else ' '}{value:.2f}"
 
 
 def _verdict(run: DemoRun, chat: Chat) -> str:
-    """Return the turn that fired, if any, and whether that is right."""
+    """The turn that fired, if any, and whether that is right."""
     found = run.found.get(chat.sequence_id)
     if found is None or found.verdict is None:
         return "?"
@@ -234,7 +232,7 @@ def _verdict(run: DemoRun, chat: Chat) -> str:
 
 
 def _binned(values: Sequence[float | None]) -> list[float | None]:
-    """Return values in at most so many parts as a small graph has room for, the highest of each."""
+    """The highest values of as many parts as a small graph has room for."""
     size = -(-len(values) // _GRAPH_SHOWN) or 1
     parts = (values[start : start + size] for start in range(0, len(values), size))
     return [max((value for value in part if value is not None), default=None) for part in parts]

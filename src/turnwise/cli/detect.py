@@ -97,7 +97,7 @@ def detect(
 
 
 def as_json(found: Detection, run: str) -> dict[str, Any]:
-    """Return a detection by `COLUMNS`; what was not scored has null for its verdict, a disputed label is null."""
+    """A detection by `COLUMNS`; what was not scored has null for its verdict, a disputed label is null."""
     head, verdict = found.head, found.verdict
     why = NOT_READ if found.unread else NOT_CHECKED
     told = verdict.to_dict() if verdict else {"detector": found.detector, "reason": why}
@@ -160,7 +160,6 @@ def _label_cell(item: Detection) -> str:
 
 
 def _verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
-    """Return what a detector says, as cells of a table under `VERDICT_COLUMNS`."""
     if verdict is None:
         return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
     turn = "" if verdict.turn is None else str(verdict.turn)
@@ -169,12 +168,11 @@ def _verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
 
 
 def _threshold_cell(verdict: Verdict) -> str:
-    """Return the threshold that a verdict rests on, and where that comes from."""
     return f"{verdict.threshold:.3f} {verdict.threshold_source}"
 
 
 def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
-    """Say so where some detectors stand at calibrated thresholds and others at their defaults."""
+    """Say so where some detectors have calibrated thresholds and others their defaults."""
     from turnwise.cli.output import note
     from turnwise.detectors import ThresholdSource
 

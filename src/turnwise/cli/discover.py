@@ -71,7 +71,7 @@ def discover(
 
 
 def as_json(found: Discovery) -> dict[str, Any]:
-    """Return a discovery in the shape of ``--json``."""
+    """A discovery in the shape of ``--json``."""
     from turnwise.study.discovery import names_of
 
     names = {id(pattern): name for name, pattern in names_of(found).items()}

@@ -162,7 +162,7 @@ def retry(
 
 
 def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, *, jobs: int) -> Summary:
-    """Score what a run lacks, with progress and a clean stop; what was scored before is stored."""
+    """Score what a run lacks, with progress; where it is interrupted or fails, what was scored is kept."""
     from turnwise.evaluation import count_missing
     from turnwise.evaluation import evaluate as score
 
@@ -200,13 +200,9 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, 
 def _tell(
     summaries: Sequence[Summary], structures: Mapping[str, object], *, json: bool, several: bool = False
 ) -> None:
-    """Print what was done, in a line, and where a language model was asked what that cost in another.
+    """Print what was done, and where a language model was asked what that cost.
 
-    Args:
-        summaries: what was done.
-        structures: how each run is set to ask a language model for JSON, by its name.
-        json: whether to print JSON.
-        several: whether the JSON is a list.
+    `structures` says how each run is set to ask a language model for JSON.
     """
     from turnwise.cli.output import print_json
     from turnwise.cli.run_notes import notes, without_secrets

@@ -79,7 +79,7 @@ def explore(
 
 
 def _demo(stack: ExitStack) -> Store:
-    """Return a store of the examples, in a folder that ends with the command.
+    """A store of the examples, in a folder that ends with the command.
 
     The scores of the recorded reader are there at once; the embedded observer goes on while one looks.
     """

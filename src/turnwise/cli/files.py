@@ -27,11 +27,7 @@ ARROW_FILES = (".csv", ".parquet", ".arrow")
 
 
 def read_conversation(file: str) -> Conversation:
-    """Return the conversation of a JSON file in any form that turnwise reads, or of standard input for ``-``.
-
-    Raises:
-        ConversationError: it can't be read.
-    """
+    """The conversation of a JSON file in any form that turnwise reads, or of standard input for ``-``."""
     from turnwise.bounded import read_json
     from turnwise.conversation import from_any
 
@@ -54,13 +50,8 @@ def read_conversation(file: str) -> Conversation:
 def writing(path: str | PathLike[str], *, taken: str | None = None, home: bool = False) -> Iterator[IO[str]]:
     """Open a text file to write: UTF-8, line ends as they are written, half of a surrogate pair as an escape.
 
-    Args:
-        path: the file.
-        taken: what to do where there is such a file already; None to write over it.
-        home: whether a leading ``~`` stands for the home of a user.
-
-    Raises:
-        UsageError: it can't be written, or is there already and must not be written over.
+    `taken` says what to do where there is such a file already; with None it is written over. With `home` a leading
+    ``~`` stands for the home of a user.
     """
     try:
         target = to_path(path, home=home)
@@ -74,32 +65,20 @@ def writing(path: str | PathLike[str], *, taken: str | None = None, home: bool =
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Write a text file over what is there; errors as for `writing`."""
+    """Write a text file over what is there."""
     with writing(path) as file:
         file.write(text)
 
 
 def check_export(path: str, endings: Sequence[str]) -> None:
-    """Check the name of a file that rows go to, before any work is done for it.
-
-    Args:
-        path: the file.
-        endings: those that it may have, such as ``.csv``.
-
-    Raises:
-        UsageError: it has another ending, or there is no such folder.
-    """
+    """Check the ending and folder of a file that rows go to, before any work is done for it."""
     if PurePath(path).suffix.lower() not in endings:
         raise UsageError(f"can't write {path}: the name must end with {', '.join(endings)}")
     check_file(path)
 
 
 def check_file(path: str | PathLike[str]) -> None:
-    """Check that a file can be written, as far as its name says, before any work is done for it.
-
-    Raises:
-        UsageError: it is a folder, or the folder that it would stand in does not exist.
-    """
+    """Check that a file can be written, as far as its name says, before any work is done for it."""
     try:
         target = to_path(path)
         is_folder, missing = target.is_dir(), not target.parent.is_dir()
@@ -115,9 +94,6 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) 
     """Write rows to a CSV file as they come, and return how many there were.
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
-
-    Raises:
-        UsageError: the file can't be written.
     """
     from turnwise.spreadsheets import cell
 
@@ -134,13 +110,7 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) 
 def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> int:
     """Write rows to a CSV, Parquet or JSON file by the ending of its name, and return how many there were.
 
-    Args:
-        path: a name that ends in one of `ROW_FILES`.
-        columns: names of the columns, with their types in DuckDB's words.
-        rows: the values of each row by column.
-
-    Raises:
-        UsageError: the file can't be written.
+    `columns` has DuckDB's types by name.
     """
     made = [{name: row[name] for name in columns} for row in rows]
     ending = PurePath(path).suffix.lower()
@@ -156,11 +126,7 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
 
 
 def write_arrow(path: str, table: pyarrow.Table) -> int:
-    """Write a table of pyarrow to a Parquet or Arrow file, and return how many rows it has.
-
-    Raises:
-        UsageError: the file can't be written.
-    """
+    """Write a table of pyarrow to a Parquet or Arrow file, and return how many rows it has."""
     try:
         if PurePath(path).suffix.lower() == ".parquet":
             import pyarrow.parquet

@@ -80,11 +80,7 @@ def forensics(
 
 
 def print_analysis(analysis: Mapping[str, Any]) -> None:
-    """Print an analysis as a person reads it.
-
-    Args:
-        analysis: what `analyze_conversation_forensics` gave.
-    """
+    """Print an analysis by `analyze_conversation_forensics` as a person reads it."""
     from turnwise.cli.guard_options import wrapped
     from turnwise.cli.output import print_table
     from turnwise.guard.forensics import in_words
@@ -116,7 +112,7 @@ def _graphs(analysis: Mapping[str, Any]) -> Table:
 
 
 def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]], float]) -> list[float | None]:
-    """Return as many values as fit into a line: of neighbours the worst, since that is what one looks for."""
+    """As many values as fit into a line: of neighbours the worst, since that is what one looks for."""
     size = -(-len(values) // _WIDTH)
     parts = [values[at : at + size] for at in range(0, len(values), size)]
     known = [[value for value in part if value is not None] for part in parts]
@@ -140,7 +136,7 @@ def _guardrails(analysis: Mapping[str, Any]) -> Table:
 
 
 def _timeline(analysis: Mapping[str, Any]) -> Table:
-    """Return what was found, and what failed; every check is in --json and on the page."""
+    """What was found, and what failed; every check is in --json and on the page."""
     from turnwise.cli.guard_options import WIDTH
     from turnwise.cli.output import Table
     from turnwise.guard.forensics.page import told_side

@@ -1,4 +1,4 @@
-"""``turnwise guard chat``: a conversation in the terminal, with what the guard makes of it after each message."""
+"""``turnwise guard chat``: a conversation in the terminal, and what the guard makes of each message."""
 
 from __future__ import annotations
 
@@ -55,13 +55,7 @@ def chat(
 
 
 class _Loop:
-    """Does what each line says.
-
-    Args:
-        pipeline: the pipeline.
-        conversation: what is said so far.
-        json: whether checks are printed as JSON.
-    """
+    """Does what each line says."""
 
     def __init__(self, pipeline: GuardrailPipeline, conversation: Conversation, json: bool) -> None:
         self._pipeline = pipeline
@@ -144,7 +138,7 @@ class _Loop:
 
 
 def score_lines(name: str, data: Any) -> list[str]:
-    """Return the bars of what a guardrail scored: F by principle, and the detector's score; none where it did not.
+    """The bars of what a guardrail scored: F by principle, and the detector's score; none where it did not.
 
     >>> for line in score_lines("drift", {"scores": {"reciprocity": {"T": 0.5, "I": 0.25, "F": 0.5}}}):
     ...     print(line)

@@ -129,7 +129,7 @@ def _check_places(state: str | None, audit: list[str] | None) -> None:
 
 
 def _parts(store: StateStore, tenant: str | None) -> list[StateStore]:
-    """Return the part of a tenant; without one the parts of all tenants, and what is nobody's."""
+    """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
     from turnwise.guard.state.payloads import STORED
     from turnwise.guard.state.tenant_store import APART, TenantStore
     from turnwise.sessions import SESSION

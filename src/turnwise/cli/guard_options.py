@@ -33,16 +33,9 @@ WIDTH = 80
 
 
 def read_config(preset: str | None, config: str | None, observer: str | None = None) -> Config:
-    """Return the configuration that options name: a preset or a file, the preset ``basic`` where neither is given.
+    """The configuration of a preset or a file, by default the preset ``basic``.
 
-    Args:
-        preset: name of a preset.
-        config: a YAML file.
-        observer: what scores in place of what the configuration says, for each guardrail that has an observer.
-
-    Raises:
-        UsageError: both are given, or no guardrail has an observer.
-        GuardError: the configuration does not fit.
+    An observer replaces that of each guardrail that has one.
     """
     from turnwise.guard.config import Config, with_observer
 
@@ -53,14 +46,14 @@ def read_config(preset: str | None, config: str | None, observer: str | None = N
 
 
 def open_pipeline(preset: str | None, config: str | None, observer: str | None = None) -> GuardrailPipeline:
-    """Return the pipeline of a configuration, as `read_config` finds it."""
+    """The pipeline of a configuration, as `read_config` finds it."""
     from turnwise.guard import GuardrailPipeline
 
     return GuardrailPipeline(read_config(preset, config, observer))
 
 
 def wrapped(line: str, *, hanging: str = "    ") -> list[str]:
-    """Return a line as lines of at most 80 columns; a word that is longer stays whole.
+    """A line as lines of at most 80 columns; a word that is longer stays whole.
 
     >>> wrapped("  blocked by drift: " + "word " * 14)
     ['  blocked by drift: word word word word word word word word word word word word', '    word word']
@@ -69,12 +62,12 @@ def wrapped(line: str, *, hanging: str = "    ") -> list[str]:
 
 
 def warned(result: PipelineResult) -> bool:
-    """Return whether a text was blocked or warned of."""
+    """Whether a text was blocked or warned of."""
     return result.blocked or bool(result.warnings)
 
 
 def result_lines(result: PipelineResult) -> list[str]:
-    """Return what came of a check, a line each: the verdict, its reasons, warnings and failures."""
+    """What came of a check, a line each: the verdict, its reasons, warnings and failures."""
     verdict = "blocked" if result.blocked else "passed with a warning" if result.warnings else "passed"
     about = f"{result.pipeline_type} of {shown(result.tool)}" if result.tool else str(result.pipeline_type)
     lines = [f"{verdict}  ({about}, {1000 * result.seconds:.2f} ms)"]
@@ -89,11 +82,7 @@ def result_lines(result: PipelineResult) -> list[str]:
 
 
 def read_text(text: str) -> str:
-    """Return a text from the command line; what standard input holds where it is ``-``.
-
-    Raises:
-        UsageError: standard input is not UTF-8.
-    """
+    """A text from the command line; for ``-`` what standard input holds."""
     if text != "-":
         return text
     try:
@@ -103,7 +92,7 @@ def read_text(text: str) -> str:
 
 
 def findings_of(result: PipelineResult) -> list[dict[str, Any]]:
-    """Return what guardrails found, failed at or did not read in a text, as JSON values."""
+    """What guardrails found, failed at or did not read in a text, as JSON values."""
     return [
         {
             "turn": result.turn_number,

@@ -128,7 +128,7 @@ def _row(pipeline: GuardrailPipeline, sequence: Sequence) -> dict[str, Any]:
 
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, Rate]]:
-    """Return by label the share of conversations in which something was blocked, and blocked or warned of."""
+    """By label the share of conversations in which something was blocked, and blocked or warned of."""
     from turnwise.rates import Rate
 
     found = {}
@@ -152,7 +152,6 @@ _DONE = {"block": "blocked", "redact": "redacted", "warn": "warned of", "log": "
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
-    """Return what was found in a conversation, as lines."""
     from turnwise.cli.guard_options import wrapped
 
     clean = "" if row["findings"] else ": nothing found"

@@ -97,7 +97,7 @@ def show(session: Session, state: StateFile, tenant: Tenant = None, json: option
 
 
 def open_store(state: str) -> RedisStateStore | SqliteStateStore:
-    """Return a state store that is there."""
+    """A state store that is there: an SQLite file is not made."""
     from turnwise.guard import open_state_store
     from turnwise.guard.state.settings import store_of
     from turnwise.paths import to_path
@@ -115,7 +115,7 @@ def _of(store: StateStore, tenant: str | None) -> StateStore:
 
 
 def _digest(store: StateStore, session: str, path: str) -> str:
-    """Return the digest of a session that is known, given by name or by digest."""
+    """The digest of a session that is known, given by name or by digest."""
     from turnwise.guard.identity.names import canonical_name
     from turnwise.guard.limits import LIMIT
     from turnwise.guard.request import digest_of, short_id

@@ -30,15 +30,9 @@ _LABELS_SHOWN = 8
 class _File:
     """What came of one file.
 
-    Args:
-        name: the file.
-        imported: sequences that are new in the store.
-        skipped: sequences that were there already.
-        relabelled: of these, the ones that got the label of the file.
-        other_labels: of these, the ones that kept another label than the file has.
-        errors: what could not be read or stored.
-        unknown_labels: how many conversations have each label that could not be mapped.
-        error: why it could not be read at all.
+    `imported` and `skipped` count sequences: new ones, and those that were there already. Of the latter
+    `relabelled` got the label of the file, and `other_labels` kept another one. `error` says why the file could
+    not be read at all.
     """
 
     name: str
@@ -57,11 +51,10 @@ class _File:
 
     @property
     def failed(self) -> bool:
-        """Whether the file was not read to its end, or gave nothing since all of its lines are bad."""
+        """Whether it was not read to its end, or gave nothing since all of its lines are bad."""
         return self.error is not None or self.broken or bool(self.errors and not (self.imported or self.skipped))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as ``--json`` shows it."""
         return {
             "file": self.name,
             "imported": self.imported,
@@ -194,11 +187,7 @@ def import_(
 
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:
-    """Import an export or a store.
-
-    Raises:
-        UsageError: something was given that is for files of conversations.
-    """
+    """Import an export or a store; `of_files` are options that only files of conversations can have."""
     from turnwise.cli.output import print_json
     from turnwise.store import Store
 
@@ -249,7 +238,7 @@ def _print(files: list[_File], store: str, relabel: bool) -> None:
 
 
 def _changed(changes: Sequence[OtherLabel]) -> str:
-    """Return how many labels were changed, and how many of them from which to which."""
+    """How many labels were changed, and how many of them from which to which."""
     kinds = Counter(f"{one.stored} to {one.given}" for one in changes)
     of_kind = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     labels = "1 label" if len(changes) == 1 else f"{len(changes)} labels"

@@ -55,12 +55,7 @@ def datasets(json: options.Json = False) -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, object]], json: bool) -> None:
-    """Print what there is to choose from, as a table or as JSON.
-
-    Args:
-        rows: the same keys in each.
-        json: whether as JSON.
-    """
+    """Print what there is to choose from, as a table or as JSON; all rows have the same keys."""
     from turnwise.cli.output import Table, print_json, print_table
 
     if json:
@@ -80,7 +75,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as JSON has them: paths as text, infinity, a threshold that nothing reaches, as ``inf``."""
+    """Settings as JSON has them: paths as text, and as ``inf`` infinity, a threshold that nothing reaches."""
     return {
         name: str(value) if value == math.inf or isinstance(value, Path) else value
         for name, value in parameters.items()

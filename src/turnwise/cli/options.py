@@ -1,4 +1,4 @@
-"""Options that several commands share, and the objects that their texts name."""
+"""Options that several commands share, and the objects that they name."""
 
 from __future__ import annotations
 
@@ -147,11 +147,7 @@ _OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
 
 
 def read_label(text: str | None) -> conversation.Label | None:
-    """Return the label of that name, or None for None.
-
-    Raises:
-        UnknownNameError: no label has that name.
-    """
+    """The label of that name, or None for None."""
     from turnwise.conversation import Label
 
     if text is None:
@@ -162,11 +158,7 @@ def read_label(text: str | None) -> conversation.Label | None:
 
 
 def read_side(text: str) -> conversation.Side:
-    """Return the side of that name.
-
-    Raises:
-        UnknownNameError: no side has that name.
-    """
+    """The side of that name."""
     from turnwise.conversation import Side
 
     if text not in tuple(Side):
@@ -175,38 +167,19 @@ def read_side(text: str) -> conversation.Side:
 
 
 def read_sides(text: str) -> tuple[conversation.Side, ...]:
-    """Return the sides that a text such as ``prompt,response`` names.
-
-    Raises:
-        UnknownNameError: one of them is no side.
-    """
+    """The sides that a text such as ``prompt,response`` names."""
     return tuple(map(read_side, dict.fromkeys(name.strip() for name in text.split(","))))
 
 
 def read_principles(names: Sequence[str] | None) -> tuple[principles.Principle, ...]:
-    """Return the principles of these names or folders, or those that ship where none is named.
-
-    Raises:
-        UnknownNameError: neither a known name nor a folder.
-        PrincipleError: a folder that can't be read.
-    """
+    """The principles of these names or folders, or those that ship where none is named."""
     from turnwise.principles import builtin_principles, load_principle
 
     return tuple(map(load_principle, names)) if names else builtin_principles()
 
 
 def read_source(store: stores.Store, source: str | None, sequences: Sequence[str] | None) -> list[str] | None:
-    """Return the ids of the sequences that are meant, by source, by name or by both; None for all.
-
-    Args:
-        store: the record.
-        source: name of a data set; None for any.
-        sequences: ids that were named; None or none of them for any.
-
-    Raises:
-        UnknownNameError: the store has no sequence of that source, or of one of the ids.
-        UsageError: none of the sequences that are named is of that source.
-    """
+    """The ids of the sequences that are meant, by source, by name or by both; None for all."""
     named = list(sequences) if sequences else None
     if source is None:
         return named
@@ -223,12 +196,7 @@ def read_source(store: stores.Store, source: str | None, sequences: Sequence[str
 def opened_store(location: str, *, prepared: bool = True) -> Iterator[stores.Store]:
     """Open a store that is read, and say on standard error what is to be known of it.
 
-    Args:
-        location: a record, or the findings of a scan.
-        prepared: whether to make now, with a bar, what questions need of findings.
-
-    Raises:
-        TurnwiseError: it can't be opened.
+    With `prepared` what questions need of the findings of a scan is made now, with a bar.
     """
     from turnwise.cli.output import note, progress
     from turnwise.store import Store
@@ -246,10 +214,8 @@ def opened_store(location: str, *, prepared: bool = True) -> Iterator[stores.Sto
 class CountedLabels(NamedTuple):
     """Whose labels a command counts.
 
-    Args:
-        corrected_by: people whose corrected labels hold; nobody for the imported ones.
-        corrected: conversations whose label is not that of their data set but what these people made of it.
-        disputed: conversations that are in no rate because these people disagree.
+    Nobody in `corrected_by` means the imported ones. `corrected` counts the conversations whose label is not that
+    of their data set but what these people made of it, `disputed` those in no rate because these people disagree.
     """
 
     corrected_by: tuple[str, ...]
@@ -264,16 +230,11 @@ class CountedLabels(NamedTuple):
         )
 
     def as_heading(self) -> str:
-        """Return it as a comment of a YAML file; nothing where imported labels are counted."""
+        """A comment of a YAML file; nothing where imported labels are counted."""
         return f"# {str(self)[0].upper()}{str(self)[1:]}.\n" if self.corrected_by else ""
 
     def tell(self, store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None) -> None:
-        """Say it on standard error; where imported labels are counted, how many of them people corrected.
-
-        Args:
-            store: the record.
-            heads: the sequences that are counted; all by default.
-        """
+        """Say it on standard error; where imported labels are counted, how many of them people corrected."""
         from turnwise.cli.output import note
 
         if self.corrected_by:
@@ -297,41 +258,21 @@ class CountedLabels(NamedTuple):
 
 
 def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:
-    """Refuse the number of a turn that a sequence does not have.
-
-    Args:
-        option: what the user typed it for.
-        turn: the number, at least 1.
-        sequence_id: the sequence.
-        turns: how many turns it has.
-
-    Raises:
-        UsageError: it has fewer.
-    """
+    """Refuse the number of a turn that a sequence does not have."""
     if turn > turns:
         there = "1 turn" if turns == 1 else f"{turns} turns"
         raise UsageError(f"{option} {turn}: {sequence_id} has {there}")
 
 
 def read_run(store: stores.Store, name: str | None) -> str:
-    """Return the name of a run that the store has: the given one, or the only one.
-
-    Raises:
-        UnknownNameError: the store has no run of that name.
-        UsageError: no name is given, and the store has none or several.
-    """
+    """The name of a run that the store has: the given one, or the only one."""
     return store.only_run() if name is None else store.run(name).name
 
 
 class GivenSettings:
-    """What was set on the command line.
+    """What was set on the command line: by ``--observer-setting name=value``, and by options of their own.
 
-    Args:
-        texts: what ``--observer-setting`` was given, each ``name=value``.
-        options: what the options of their own were given, by name of the setting; None for one that was left out.
-
-    Raises:
-        UsageError: a text that is not ``name=value``.
+    An option that was left out is None.
     """
 
     def __init__(self, texts: Iterable[str] | None, **options: object) -> None:
@@ -346,12 +287,7 @@ class GivenSettings:
             self._options[name.strip()] = f"--observer-setting {name.strip()}"
 
     def check(self, specs: Sequence[str]) -> None:
-        """Check that each setting is one of at least one of these observers.
-
-        Raises:
-            UsageError: one is not; the message lists those that there are.
-            UnknownNameError: no observer has that name.
-        """
+        """Check that each setting is one of at least one of these observers."""
         from turnwise.observers import observer_settings
 
         known = {spec: observer_settings(spec) for spec in specs}
@@ -365,15 +301,9 @@ class GivenSettings:
             raise UsageError(f"unknown setting {', '.join(wrong)}: {there_are}")
 
     def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
-        """Return the settings of one observer: as given, else as the run that is continued has them.
+        """The settings of one observer: as given, else as the run that is continued has them.
 
-        Args:
-            spec: specification of the observer; settings that it does not have are left out.
-            run: the run; None for one that is new.
-
-        Raises:
-            UsageError: a value that can't be.
-            UnknownNameError: no observer has that name.
+        Settings that it does not have are left out.
         """
         from turnwise.observers import observer_settings, read_settings
 

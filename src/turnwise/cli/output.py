@@ -70,12 +70,7 @@ def print_error(text: str) -> None:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a value as JSON to standard output; numbers that are not finite are refused.
-
-    Args:
-        value: the value.
-        indent: columns of indentation; None for everything in one line.
-    """
+    """Print a value as JSON, in one line where `indent` is None; numbers that are not finite are refused."""
     text = _visible_json(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -97,7 +92,7 @@ def _escape_json(character: str) -> str:
 
 
 def sparkline(values: Iterable[float | None]) -> str:
-    """Return a small graph of values in [0, 1], a character each; a gap is a dot.
+    """A small graph of values in [0, 1], a character each; a gap is a dot.
 
     >>> sparkline([0.0, 0.5, None, 1.0])
     '▁▅·█'
@@ -108,7 +103,7 @@ def sparkline(values: Iterable[float | None]) -> str:
 
 
 def dollars(amount: float | None) -> str:
-    """Return an amount of US dollars as text, exact enough for a single cheap call.
+    """An amount of US dollars as text, exact enough for a single cheap call.
 
     >>> dollars(12.345), dollars(0.00021), dollars(None)
     ('$12.35', '$0.0002', 'price unknown')
@@ -121,10 +116,7 @@ def dollars(amount: float | None) -> str:
 class Table:
     """Rows of cells under headings, to be printed.
 
-    Args:
-        columns: headings, left to right; a heading may have several lines.
-        numeric: headings of columns that are set flush right.
-        title: what stands above it.
+    Those in `numeric` are set flush right; a heading may have several lines.
     """
 
     def __init__(self, *columns: str, numeric: Sequence[str] = (), title: str | None = None) -> None:
@@ -189,7 +181,7 @@ _OF_NUMBERS = frozenset(f"0123456789.,:;%+-−±[](){{}}e$/={_JOIN}")
 
 
 class _Widths(NamedTuple):
-    """How wide a column is at least, so that no number is divided; without a divided word; without wrapping."""
+    """How wide a column must be: to divide no number, to divide no word, and not to wrap."""
 
     least: int
     words: int
@@ -221,7 +213,7 @@ def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _shared(measured: Sequence[_Widths], width: int) -> list[int]:
-    """Return the width of each column of a block: words are kept whole first, from the left, then lines."""
+    """The width of each column of a block: words are kept whole first, from the left, then lines."""
     shares = [one.least for one in measured]
     room = width - sum(shares) - _GAP * (len(shares) - 1)
     for place, one in enumerate(measured):
@@ -241,7 +233,7 @@ def _cell(cell: str | list[str]) -> str:
 
 
 def _joined(line: str) -> str:
-    """Return a line in which what belongs together has no blanks: a few numbers, a date, an interval."""
+    """A line in which what belongs together has no blanks: a few numbers, a date, an interval."""
     if len(line) <= _FEW_NUMBERS and _OF_NUMBERS.issuperset(line.replace(" ", "")):
         return line.replace(" ", _JOIN)
     first, *others = line.split("[")
@@ -254,12 +246,7 @@ def _joined(line: str) -> str:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Progress]:
-    """Show progress on standard error: a bar in a terminal, else a line at every tenth.
-
-    Args:
-        title: what is going on.
-        total: how many steps there are.
-    """
+    """Show progress on standard error: a bar in a terminal, else a line at every tenth."""
     if _QUIET.get():
         yield lambda steps: None
         return
@@ -292,13 +279,9 @@ _EVERY_S = 10.0
 
 @contextmanager
 def share_done(title: str) -> Iterator[Callable[[float, str], None]]:
-    """Show how much is done on standard error, in words of the caller: a bar in a terminal, else lines at times.
+    """Show how much is done on standard error: a bar in a terminal, else lines at times.
 
-    Args:
-        title: what is going on.
-
-    Yields:
-        What is called with the share that is done, in [0, 1], and what to say beside it.
+    What it gives is called with the share that is done, in [0, 1], and what to say beside it.
     """
     if _QUIET.get():
         yield lambda share, said: None

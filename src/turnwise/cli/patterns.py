@@ -34,11 +34,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def read_library(path: str | None) -> Library:
-    """Return the named patterns that ship, those of installed packages, and those of a user's file.
-
-    Raises:
-        PatternError: the file can't be read.
-    """
+    """The named patterns that ship, those of installed packages, and those of a user's file."""
     from turnwise.patterns import default_library, load_patterns
 
     return default_library() if path is None else load_patterns(path)
@@ -143,7 +139,7 @@ def _print_example(expression: Named, turns: Sequence[TurnScores]) -> None:
 
 
 def _curve(values: Sequence[float | None], low: float) -> list[str]:
-    """Return the lines of a bar chart, from the top; a gap is a dot."""
+    """The lines of a bar chart, from the top; a gap is a dot."""
     lines = []
     for row in reversed(range(_HEIGHT)):
         cells = []

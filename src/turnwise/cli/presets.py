@@ -85,7 +85,6 @@ def guardrails(json: options.Json = False) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a default as JSON may hold it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if value is None or isinstance(value, str | int):

@@ -21,23 +21,14 @@ KEYS = ("store", "run", "observer")
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a project file says.
-
-    Args:
-        path: the file; None where there is none.
-        values: text by key, of those that it has.
-    """
+    """What a project file says, by key; `path` is None where there is no file."""
 
     path: Path | None
     values: Mapping[str, str]
 
 
 def find_project() -> Project:
-    """Return what the nearest project file says. A store in it that is a relative path lies beside the file.
-
-    Raises:
-        UsageError: the file can't be read, or holds what it can't; the message names it and the keys there are.
-    """
+    """What the nearest project file says. A store in it that is a relative path lies beside the file."""
     from turnwise.errors import UsageError
 
     try:
@@ -64,7 +55,7 @@ def find_project() -> Project:
 
 
 def defaults_of(command: Any, values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the defaults that a project file gives the options of a command and of those below it."""
+    """The defaults that a project file gives the options of a command and of those below it."""
     defaults: dict[str, Any] = {
         option.name: [values[option.name]] if getattr(option, "multiple", False) else values[option.name]
         for option in command.params
@@ -76,7 +67,7 @@ def defaults_of(command: Any, values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def given(option: str, context: typer.Context) -> bool:
-    """Return whether an option was given on the command line itself."""
+    """Whether an option was given on the command line itself."""
     return _source(option, context) == "COMMANDLINE"
 
 

@@ -214,7 +214,7 @@ def _draw(store: Store, result: QueryResult, matches: Sequence[QueryMatch], most
 def _strongest(
     store: Store, result: QueryResult, matches: Sequence[QueryMatch], most: int
 ) -> Sequence[QueryMatch]:
-    """Return the matches in which the pattern holds by the greatest margin at some turn, greatest first."""
+    """The matches in which the pattern holds by the greatest margin at some turn, greatest first."""
     from turnwise.patterns import Evaluator
 
     evaluator = Evaluator(result.pattern)
@@ -271,7 +271,7 @@ def _answer_sql(
 
 
 def plain(value: Any) -> Any:
-    """Return a value of DuckDB as JSON has it: what JSON lacks as text, what is not finite as None.
+    """A value of DuckDB as JSON has it: what JSON lacks as text, what is not finite as None.
 
     >>> from datetime import date
     >>> plain({"day": date(2025, 1, 2), "rates": [0.5, float("nan")]})
@@ -287,7 +287,7 @@ def plain(value: Any) -> Any:
 
 
 def _all_series(pattern: Expression) -> list[Expression]:
-    """Return the series that a pattern reads, in their order, a few at most; F where it reads none."""
+    """The series that a pattern reads, in their order, a few at most; F where it reads none."""
     from turnwise.patterns import series
     from turnwise.patterns.tree import Series
 
@@ -296,14 +296,13 @@ def _all_series(pattern: Expression) -> list[Expression]:
 
 
 def _main_series(pattern: Expression) -> Expression:
-    """Return the series that a pattern reads first."""
     return _all_series(pattern)[0]
 
 
 def _over_turns(
     store: Store, run: str, ids: Sequence[str], series: Sequence[Expression]
 ) -> dict[str, dict[str, list[float | None]]]:
-    """Return the values of series turn by turn, None at gaps, by sequence and the text of the series."""
+    """The values of series turn by turn, None at gaps, by sequence and the text of the series."""
     from turnwise.patterns import Evaluator
 
     evaluators = {str(one): Evaluator(one) for one in series}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def without_secrets(reason: FailureReason | None) -> FailureReason | None:
-    """Return a reason whose example shows no key, token or password; it may quote what a model repeats."""
+    """A reason whose example shows no key, token or password; it may quote what a model repeats."""
     if reason is None:
         return None
     from turnwise.guard.guardrails.secrets import Secrets
@@ -27,10 +27,7 @@ def without_secrets(reason: FailureReason | None) -> FailureReason | None:
 def notes(structured: Mapping[str, int], wanted: object, commonest: FailureReason | None) -> Iterator[str]:
     """Yield what is to be told of a run, in a line each.
 
-    Args:
-        structured: how many replies came to requests that asked for JSON so.
-        wanted: how the run is set to ask for JSON.
-        commonest: why most of the scores failed that did; None where none did.
+    `structured` counts replies by how they were asked for as JSON, `wanted` is how the run is set to ask.
     """
     others = {name: count for name, count in structured.items() if name != wanted}
     if wanted is not None and others:

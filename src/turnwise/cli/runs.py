@@ -137,7 +137,7 @@ def _clean(tally: RunTally) -> RunTally:
 
 
 def _figures(run: Run, tally: RunTally) -> dict[str, str]:
-    """Return what a run has come to, by column; what a run without a language model can't have is empty."""
+    """What a run has come to, by column; what a run without a language model can't have is empty."""
     from turnwise.cli.output import dollars
 
     calls = (tally.calls, tally.cached, tally.prompt_tokens, tally.completion_tokens) if tally.calls else ("",) * 4
@@ -155,7 +155,7 @@ def _figures(run: Run, tally: RunTally) -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    """Return the value of a setting; of a digest its beginning."""
+    """The value of a setting; of a digest its beginning."""
     text = str(value)
     is_digest = len(text) == _DIGEST and set(text) <= set("0123456789abcdef")
     return f"{text[:12]}…" if is_digest else text

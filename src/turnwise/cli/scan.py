@@ -247,7 +247,7 @@ def _bytes(size: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Return a time in words.
+    """A time in words.
 
     >>> _time(40), _time(4_000), _time(400_000)
     ('40 s', '1 h 07 min', '4 d 15 h')

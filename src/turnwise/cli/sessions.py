@@ -150,14 +150,14 @@ def _rate(rate: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return settings as JSON values; times become seconds."""
+    """Settings as JSON values; times become seconds."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value.total_seconds() if hasattr(value, "total_seconds") else value
 
 
 def _words(chosen: dict[str, Any], plain: dict[str, Any] | None, prefix: str = "") -> str:
-    """Return settings in a line; beside a plain preset only what differs from it."""
+    """Settings in a line; beside a plain preset only what differs from it."""
     parts = []
     for key, value in chosen.items():
         if isinstance(value, dict):

@@ -86,12 +86,7 @@ def show(
 
 
 def _label_words(head: SequenceHead, labels: Mapping[str, Label]) -> str:
-    """Return the label of a sequence: what people agree on, and what it was imported as where that differs.
-
-    Args:
-        head: the sequence.
-        labels: label by author.
-    """
+    """The label of a sequence: what people agree on, and the imported one where it differs; `labels` by author."""
     given = set(labels.values())
     if given <= {head.label}:
         return str(head.label)
@@ -141,7 +136,7 @@ def _about(one: Evaluation | Failure | Unread) -> dict[str, Any]:
 
 
 def _why(one: Evaluation | Failure) -> dict[str, Any]:
-    """Return all that a score, or a failure to score, rests on, as plain values."""
+    """All that a score, or a failure to score, rests on."""
     from turnwise.notebook import plain
 
     value = plain(one)
@@ -236,18 +231,12 @@ def _field(name: str, text: str | None) -> Iterator[str]:
 
 
 def _cut(text: str, most: int) -> str:
-    """Return a text in one line, its beginning where it is longer than so many characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[:most] + "…"
 
 
 def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
-    """Print T, I and F of every principle, a row a turn, and a small graph of F a principle.
-
-    Args:
-        turns: the scores turn by turn.
-        said: the turns.
-    """
+    """Print T, I and F of every principle, a row for each turn, and a small graph of F for each principle."""
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
     table = Table(
         "turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt, > reply", numeric=("turn",)

@@ -25,26 +25,19 @@ FOR_A_REPORT = ("scipy", "altair", "vl_convert")
 
 
 def require_study(*packages: str) -> None:
-    """Check that the statistics library is there, and what else is needed, before any work is done.
-
-    Args:
-        packages: further packages that are needed.
-
-    Raises:
-        UsageError: one is not installed; the message says the command that does.
-    """
+    """Check that the statistics library and these packages are there, before any work is done."""
     lacking = [package for package in ("scipy", *packages) if not is_installed(package)]
     if lacking:
         raise UsageError(f"a study needs {', '.join(lacking)}: {EXTRA}")
 
 
 def is_installed(*packages: str) -> bool:
-    """Return whether packages can be imported, without importing them."""
+    """Whether packages can be imported, without importing them."""
     return all(find_spec(package) is not None for package in packages)
 
 
 def rescorer() -> Rescore:
-    """Return what scores a conversation again by the observer that made the run, where it computes its scores."""
+    """What scores a conversation again by the observer that made the run, where that computes its scores."""
     from turnwise.conversation import Conversation
     from turnwise.report import score
     from turnwise.scoring import TurnScores
@@ -66,7 +59,7 @@ def rescorer() -> Rescore:
 
 
 def _built_again(spec: str) -> Observer | None:
-    """Return an observer that computes its scores from the texts alone; None for any other."""
+    """An observer that computes its scores from the texts alone; None for any other."""
     from turnwise.errors import TurnwiseError
     from turnwise.observers import Workers, build_observer, describe_observer
 

@@ -45,7 +45,7 @@ _KINDS = {404: "not-found", 405: "method"}
 def create_app(pipeline: GuardrailPipeline, settings: ServeSettings | None = None) -> FastAPI:
     """Return the service as an ASGI application, to which further routers may be added.
 
-    ``app.state.service`` has the `Service` that routes share. The application closes no pipeline.
+    ``app.state.service`` has the `Service` that routes share. The application does not close the pipeline.
 
     Args:
         pipeline: checks the texts.

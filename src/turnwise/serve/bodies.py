@@ -34,7 +34,7 @@ class Participants(Body):
     responder_type: Kind | None = None
 
     def about(self) -> dict[str, Any]:
-        """Return what a conversation is begun with."""
+        """What a conversation is begun with."""
         return self.model_dump(exclude_none=True)
 
 
@@ -78,7 +78,7 @@ class CheckRequest(Body):
 
     @property
     def characters(self) -> int:
-        """How long the text is that is checked, about."""
+        """About how many characters are checked."""
         if self.messages is None:
             return len(self.text or "")
         # In a conversation with a name only what is new in the list is checked.
@@ -152,7 +152,7 @@ class ConversationRequest(Body):
     metadata: dict[str, Any] | None = None
 
     def about(self) -> dict[str, Any]:
-        """Return what the conversation is begun with."""
+        """What the conversation is begun with."""
         about = {} if self.participants is None else self.participants.about()
         rest = {"rate_limit": self.rate_limit, "model_info": self.model_info, "metadata": self.metadata}
         return about | {name: value for name, value in rest.items() if value is not None}

@@ -65,11 +65,9 @@ _LINES_SCHEMA: dict[str, Any] = {
 
 
 class _CheckRoute(APIRoute):
-    """Reads its body at once into what the function takes: half the time of what dependencies would take."""
+    """Reads its body straight into what the function takes, in half the time that dependencies would take."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what serves a request."""
-
         async def handle(request: Request) -> Response:
             try:
                 body = CheckRequest.model_validate_json(await request.body())
@@ -83,7 +81,7 @@ class _CheckRoute(APIRoute):
 
 
 def check_routes(service: Service) -> APIRouter:
-    """Return the routes."""
+    """The routes that check."""
     routes = APIRouter(prefix="/v1", tags=["checks"])
 
     async def check(request: Annotated[CheckRequest, Body()], tenant: Caller) -> Response:
@@ -136,7 +134,7 @@ def check_routes(service: Service) -> APIRouter:
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """Return JSON values, or the result of a check, as a response."""
+    """JSON values, or the result of a check, as a response."""
     return Response(_json(value), status, media_type="application/json")
 
 
@@ -146,7 +144,6 @@ def _json(value: Any) -> str:
 
 
 def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
-    """Return what a body, or a line of one, holds."""
     try:
         return adapter.validate_python(read_json(line.decode("utf-8")))
     except ValidationError as error:
@@ -169,7 +166,7 @@ def _opened(tenant: Tenant, start: StreamStart) -> OutputStream:
 
 
 def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str, Any]:
-    """Say what may be shown of a reply so far; the whole one is checked in its conversation."""
+    """What may be shown of a reply so far; only the whole one is checked in its conversation."""
     if not request.done:
         trial = tenant.pipeline.stream_output()
         shown = trial.feed(request.text)
@@ -188,7 +185,7 @@ def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str
 async def _shown(
     service: Service, tenant: Tenant, stream: OutputStream, lines: _Lines
 ) -> AsyncGenerator[str, None]:
-    """Yield lines with what may be shown of a reply; where its pieces end before it does, it is dropped."""
+    """Yield lines with what may be shown of a reply; one whose pieces end before it does is dropped."""
     why, came = Outcome.DISCONNECTED, 0
     try:
         while not stream.blocked:
@@ -227,11 +224,7 @@ def _line(show: str, result: PipelineResult | None = None) -> str:
 
 
 class _LinesResponse(Response):
-    """Sends lines as they are made, and leaves the request's body to who makes them.
-
-    Args:
-        lines: the lines.
-    """
+    """Sends lines as they are made, and leaves the request's body to whoever makes them."""
 
     media_type = LINES
 
@@ -249,11 +242,7 @@ class _LinesResponse(Response):
 
 
 class _Lines:
-    """The lines of a body, as they come.
-
-    Args:
-        request: the request.
-    """
+    """The lines of a body, as they come."""
 
     def __init__(self, request: Request) -> None:
         self._parts = request.stream()
@@ -261,12 +250,6 @@ class _Lines:
         self._begun = b""
 
     async def next(self) -> bytes:
-        """Return the next line.
-
-        Raises:
-            Problem: the body ended before the reply did.
-            DisconnectedError: the client went away.
-        """
         while not self._waiting:
             try:
                 part = await anext(self._parts)

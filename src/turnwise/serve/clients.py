@@ -1,4 +1,4 @@
-"""Who waits for an answer: the bodies that clients send, bounded each and together, and that one went away."""
+"""The clients that wait for an answer: bounds on their bodies, each and together, and who has gone away."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DisconnectedError(Exception):
 class Clients:
     """The clients of the requests that are under way in a worker.
 
-    Where their bodies would have too many bytes together, the one is dropped that takes most room for the longest
+    Where their bodies have too many bytes together, the one is dropped that has taken most room for the longest
     without going on.
     """
 
@@ -51,7 +51,7 @@ class Clients:
 
     @contextmanager
     def one(self, receive: Receive, tenant: Tenant, *, stream: bool) -> Iterator[Client]:
-        """Have a client until the block is left; of a stream the body comes on while it is served."""
+        """Have a client until the block is left; the body of a stream goes on coming while it is served."""
         client = Client(self, receive, tenant, stream=stream)
         self._all.add(client)
         token = CLIENT.set(client)
@@ -77,7 +77,7 @@ class Clients:
             slowest.end(_closing(no_room))
 
     def end(self, problem: Callable[[Tenant], Problem]) -> None:
-        """Let all requests end with a problem each."""
+        """End all requests, with a problem each."""
         for client in list(self._all):
             client.end(problem(client.tenant))
 
@@ -111,7 +111,7 @@ class Client:
         return not isinstance(self._ended, DisconnectedError)
 
     async def receive(self) -> Message:
-        """Return what came next."""
+        """What came next."""
         came = await self._came.get()
         if isinstance(came, Problem):
             raise came
@@ -119,7 +119,7 @@ class Client:
 
     @contextmanager
     def awaiting(self, job: Job) -> Iterator[None]:
-        """Wait for a call inside of the block: it ends, and its answer fails, where that is in vain."""
+        """Wait for a call inside of the block; where nobody waits any more it is stopped, and its answer fails."""
         self._jobs.add(job)
         try:
             if self._ended is not None:
@@ -129,7 +129,7 @@ class Client:
             self._jobs.discard(job)
 
     def end(self, why: DisconnectedError | Problem) -> None:
-        """Let the request end: what is read of it, and what is awaited."""
+        """End the request: what is read of it, and what is awaited."""
         self._ended = why
         if self.reading is not None and not self.reading.expired():
             self.reading.reschedule(self._loop.time())
@@ -163,7 +163,7 @@ class Client:
             self._came.put_nowait(message)
 
     async def _whole(self, headers: dict[bytes, bytes]) -> bytes | None:
-        """Return the body once it is there; None where the client is gone."""
+        """The body once it is there; None where the client is gone."""
         settings = self._clients.settings
         most, came, marked, more, parts = settings.max_body, 0, 0, True, list[bytes]()
         announced = headers.get(b"content-length", b"0")
@@ -191,7 +191,7 @@ class Client:
             parts.clear()  # an error that was raised here knows this frame
 
     async def _part(self, until: float, late: str) -> Message:
-        """Return what comes next of the body, which has to come by some time of the event loop's."""
+        """What comes next of the body; `until` is a time of the event loop."""
         try:
             async with asyncio.timeout_at(until) as self.reading:
                 message = await self._receive()
@@ -208,6 +208,6 @@ class Client:
 
 
 def _closing(problem: Problem) -> Problem:
-    """Return a problem that ends the connection: what still comes of the body is not read."""
+    """A problem that ends the connection as well: what still comes of the body is not read."""
     problem.headers = {**(problem.headers or {}), "Connection": "close"}
     return problem

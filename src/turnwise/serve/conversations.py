@@ -18,13 +18,8 @@ class HeldConversations:
     """Finds, begins and forgets conversations by their name.
 
     With a state store the store has the say: what another worker wrote is read, and what it forgot is forgotten. A
-    conversation that is held as well keeps the observer's cache warm.
-
-    Args:
-        pipeline: checks them, and has the state store.
-        most: conversations that are held at most; the one least recently used makes room.
-        metrics: told how many are held.
-        tenant: whose they are.
+    conversation that is held as well keeps the observer's cache warm. At most `most` are held; the one least
+    recently used makes room.
     """
 
     def __init__(self, pipeline: GuardrailPipeline, most: int, metrics: Metrics, tenant: str) -> None:
@@ -35,11 +30,7 @@ class HeldConversations:
         self._lock = Lock()
 
     def find(self, conversation_id: str) -> Conversation | None:
-        """Return a conversation; None for one that is not known.
-
-        Raises:
-            StateError: the state store can't be read.
-        """
+        """A conversation; None where it is not known. `StateError` where the state store can't be read."""
         with self._lock:
             held = self._held.get(conversation_id)
         if not self._stored:
@@ -51,23 +42,15 @@ class HeldConversations:
         return self._hold(found, instead=held)
 
     def latest(self, most: int) -> list[Conversation]:
-        """Return the conversations that this worker holds, the one used last first.
-
-        Args:
-            most: how many at most.
-        """
+        """At most `most` conversations that this worker holds, the one used last first."""
         with self._lock:
             return list(islice(reversed(self._held.values()), most))
 
     def of(self, conversation_id: str, about: dict[str, Any]) -> Conversation:
-        """Return a conversation, begun where it is not known.
+        """A conversation, begun where it is not known.
 
         While the state store can't be read, what is held goes on, or a conversation that stands in: its checks end
         as the configuration's ``when_down`` says. It is given up once the store has one of that name.
-
-        Args:
-            conversation_id: its name.
-            about: what it is begun with, as `Conversation` takes it.
         """
         try:
             found = self.find(conversation_id)
@@ -77,16 +60,7 @@ class HeldConversations:
         return found or self._hold(Conversation(conversation_id=conversation_id, **about))
 
     def begin(self, conversation_id: str | None, about: dict[str, Any]) -> Conversation:
-        """Return a conversation that is begun here, for all workers to find.
-
-        Args:
-            conversation_id: its name; None for one that is made up.
-            about: as for `of`.
-
-        Raises:
-            ConversationError: there is one of that name.
-            StateError: the state store can't be read or written.
-        """
+        """Begin a conversation for all workers to find; a name that is taken is a `ConversationError`."""
         if conversation_id is not None and self.find(conversation_id) is not None:
             raise ConversationError(f"conversation {conversation_id!r} is there already")
         begun = Conversation(conversation_id=conversation_id, **about)
@@ -96,17 +70,12 @@ class HeldConversations:
         return begun
 
     def hold_fork(self, conversation: Conversation | None) -> None:
-        """Hold a conversation that a list of messages with an edited history began."""
+        """Hold a conversation that was begun by a list of messages with an edited history."""
         if conversation is not None:
             self._hold(conversation)
 
     def forget(self, conversation_id: str) -> Forgotten | None:
-        """Forget a conversation, and return the receipt; None for one that is not known.
-
-        Raises:
-            StateError: the state store can't be written.
-            GuardError: the audit can't be written.
-        """
+        """Forget a conversation, and return the receipt; None where it is not known."""
         with self._lock:
             held = self._held.get(conversation_id)
         receipt = self._pipeline.forget_conversation(conversation_id)
@@ -133,7 +102,7 @@ class HeldConversations:
         return self._pipeline.state_store is not None and (state is None or state.conversations)
 
     def _hold(self, conversation: Conversation, *, instead: Conversation | None = None) -> Conversation:
-        """Hold a conversation, and return it; where another thread was faster, the one of that thread."""
+        """Hold a conversation, and return it; where another thread was faster, return the one of that thread."""
         name = conversation.conversation_id
         with self._lock:
             held = self._held.get(name)

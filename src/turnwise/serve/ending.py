@@ -1,4 +1,4 @@
-"""uvicorn's server, which says when it serves and ends without a connection that is reset."""
+"""uvicorn's server, which says when it serves, and ends without resetting a connection."""
 
 from __future__ import annotations
 
@@ -29,14 +29,9 @@ _DROP: Final = struct.pack("HBBI", 6, 0, 0, 0)
 
 
 class EndingServer(uvicorn.Server):
-    """A server of one worker.
+    """A server of one worker; `serves` is called once it accepts connections on the socket that workers share.
 
-    Args:
-        config: how it serves.
-        service: what it serves; told to stop when requests under way have had their time, and to reload on SIGHUP.
-        opened: the socket that it listens on, with other workers.
-        grace_seconds: how long requests under way may take once it ends.
-        serves: called once it accepts connections.
+    Once it ends, requests under way have `grace_seconds`, then the service is told to stop. SIGHUP reloads.
     """
 
     def __init__(
@@ -61,7 +56,7 @@ class EndingServer(uvicorn.Server):
         self._serves()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve who connected, accept nobody else, and end."""
+        """Serve those who have connected, accept nobody else, and end."""
         loop = asyncio.get_running_loop()
         if parent_process() is None:
             turn_away(self._opened)  # else the supervisor did, unless the other workers go on
@@ -98,7 +93,7 @@ def turn_away(opened: socket.socket) -> None:
 
 
 def _accepted(opened: socket.socket) -> list[socket.socket]:
-    """Return the connections that no worker has accepted yet, which closing would reset; then close the socket."""
+    """The connections that no worker has accepted yet, which closing would reset; then the socket is closed."""
     found: list[socket.socket] = []
     opened.setblocking(False)
     with opened, suppress(OSError):  # nobody else is there

@@ -1,4 +1,4 @@
-"""What a request passes before a route sees it: key, rate, its body, how many are under way."""
+"""What a request passes before a route sees it: key, rate, its body, and how many are under way."""
 
 from __future__ import annotations
 
@@ -28,12 +28,7 @@ _log = logging.getLogger("turnwise.serve")
 
 
 class Gate:
-    """ASGI middleware that admits requests, and turns what goes wrong into problem details.
-
-    Args:
-        app: the application.
-        service: what the routes share.
-    """
+    """ASGI middleware that admits requests, and turns what goes wrong into problem details."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
@@ -99,7 +94,6 @@ class Gate:
             self._metrics.in_flight.dec()
 
     def _admit(self, headers: dict[bytes, bytes]) -> Tenant:
-        """Return the tenant whose key a request carries."""
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         given = token.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
         tenant = self._service.tenants.of_key(given.decode("latin-1"))
@@ -113,7 +107,7 @@ class Gate:
 
 
 def _is_stream(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Return whether the body of a request is a stream; one that is neither that nor JSON is refused."""
+    """Whether the body of a request is a stream; one that is neither that nor JSON is refused."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
     sized = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     if kind == LINES and scope["path"].endswith("/stream"):
@@ -124,13 +118,13 @@ def _is_stream(scope: Scope, headers: dict[bytes, bytes]) -> bool:
 
 
 def _route(scope: Scope) -> str:
-    """Return the path of the route that served a request, as it was described."""
+    """The path of the route that served a request as it was declared, so without names and ids."""
     route: Any = scope.get("route")
     return str(getattr(route, "path", scope["path"] if scope["path"] in OPEN else "none"))
 
 
 def _place(error: Exception) -> str:
-    """Return where an error came from, without its message, which may hold text."""
+    """Where an error came from, without its message, which may hold text."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""API keys and whose they are: read from file or environment, kept as digests; how often each may ask."""
+"""API keys and whose they are: read from file or environment, kept as digests; and how often each may ask."""
 
 from __future__ import annotations
 
@@ -28,19 +28,11 @@ _YAML: Final = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class TenantSettings:
-    """Whose a key is. The key itself is not kept.
+    """Whose a key is: the settings of a tenant in a file of keys. The key itself is not kept.
 
-    Args:
-        name: letters, digits, ``-`` and ``_``; by default made of a digest of the key.
-        key: the key, of at least 16 visible ASCII characters.
-        key_sha256: the SHA-256 of the key, as hexadecimal digits, in place of it.
-        preset: name of the preset that is its configuration; None for the configuration of the service.
-        config: the YAML file of its configuration; None likewise.
-        mode: how its pipeline runs; see `turnwise.guard.Mode`.
-        operator: whether the key may see metrics, reload, and change the modes of all.
-
-    Raises:
-        GuardError: a value out of range, or two where one is meant; the message never shows a key.
+    `name` is by default made of a digest of the key. The key is given as `key` or as `key_sha256`, in hexadecimal
+    digits. `preset` or `config`, a YAML file, is its configuration; with neither it has that of the service. An
+    `operator` may see metrics, reload, and change the modes of all. Messages of errors never show a key.
     """
 
     name: str = ""
@@ -72,11 +64,7 @@ class TenantSettings:
             object.__setattr__(self, attribute, value)
 
     def read_config(self) -> Config | None:
-        """Return its own configuration as it is now; None where it has that of the service.
-
-        Raises:
-            UsageError: it can't be read, or does not fit.
-        """
+        """Its own configuration as it is now; None where it has that of the service."""
         if self.preset is not None:
             return Config.preset(self.preset)
         return None if self.config is None else Config.read(self.config)
@@ -87,7 +75,7 @@ class ApiKeys:
 
     Args:
         keys: the keys, at least one, each of at least 16 visible ASCII characters. ``name:key`` gives a key its
-            name; else that is made of a digest of the key. Or what `TenantSettings` has beside these.
+            name; otherwise its name is made of a digest of the key. Or `TenantSettings`, which say more.
 
     Raises:
         UsageError: no key, a key that is too short or has other characters, or a name or a key that is given
@@ -166,7 +154,7 @@ def _plain(entry: str) -> TenantSettings:
 
 
 def _tenants(text: str, file: str) -> list[TenantSettings]:
-    """Return the tenants of a YAML file; the configurations that it names are relative to it."""
+    """The tenants of a YAML file; the configurations that it names are relative to it."""
     data, lines = read_yaml(text, file)
     listed = data.get("tenants") if isinstance(data, Mapping) and len(data) == 1 else None
     if not isinstance(listed, list) or not listed:
@@ -189,9 +177,7 @@ def _digest(key: str) -> str:
 class KeyRates:
     """Counts requests by key. Each key has a bucket for ten seconds' worth of requests, which fills evenly.
 
-    Args:
-        per_minute: requests a minute of one key, at least 1; None for no limit.
-        seconds: gives seconds that never go back.
+    There is no limit where `per_minute` is None. `seconds` gives seconds that never go back.
 
     >>> now = [0.0]
     >>> rates = KeyRates(60, lambda: now[0])
@@ -209,11 +195,7 @@ class KeyRates:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, key: str) -> float:
-        """Count a request of a key, and return 0; where it is one too many, the seconds until it would not be.
-
-        Args:
-            key: name of the key; there are as many buckets as names.
-        """
+        """Count a request of a key, by name, and return 0; if it is one too many, the seconds until it is not."""
         if self._rate is None:
             return 0.0
         now = self._seconds()

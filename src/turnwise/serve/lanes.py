@@ -1,4 +1,4 @@
-"""Threads in which checks run: a lane has its own, and a line before them that is bounded in expected seconds."""
+"""Threads in which checks run: a lane has its own, and before them a line that is bounded in expected seconds."""
 
 from __future__ import annotations
 
@@ -65,16 +65,9 @@ class Job:
 class Lane:
     """Runs calls in threads of its own: tenants take turns, and those of one go in the order in which they come.
 
-    It learns how many seconds a character takes, and refuses a call that is expected to wait for too long. The
-    threads begin when they are needed, and keep no process alive.
-
-    Args:
-        name: name of its threads.
-        threads: threads at most.
-        queue_seconds: how long a call may be expected to wait.
-        rate: seconds a character that are expected before anything is known.
-        most: seconds that a call is expected to take at most.
-        several: whether there are several tenants, none of which may fill line and threads.
+    It learns how many seconds a character takes (`rate` before anything is known, at most `most` for a call), and
+    refuses a call that is expected to wait for more than `queue_seconds`. Of several tenants none may fill line
+    and threads. The threads begin when they are needed, and keep no process alive.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ _CALL: Final = StateKind("litellm", 1, _dump, _load)
 
 
 def litellm_routes(service: Service) -> APIRouter:
-    """Return the route.
+    """The route.
 
     LiteLLM tells the messages of a request, and of its reply the texts alone: the place of a request is kept under
     its call id until then, in the state store where there is one.
@@ -112,7 +112,7 @@ def litellm_routes(service: Service) -> APIRouter:
 
 
 def _answer(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
-    """Return what becomes of a request or a reply; one with something that nobody can read is blocked."""
+    """What becomes of a request or a reply; one with something that nobody can read is blocked."""
     try:
         for name, value in (request.model_extra or {}).items():
             if value:
@@ -167,13 +167,13 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
 
 
 def _check_beside(tenant: Tenant, tree: dict[str, Any]) -> None:
-    """Check what is no message; LiteLLM takes nothing of it back."""
+    """Check what is no message; LiteLLM takes back nothing of it."""
     if ask(tenant.pipeline, tenant.others.check(leaves(tree), "check_tool_result")):
         raise UnreadError("tools, or a text that is no message", "nothing can be replaced there", "take it out")
 
 
 def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the texts of messages one by one: content that is text, and parts that hold a ``text``."""
+    """The texts of messages one by one: content that is text, and parts that hold a ``text``."""
     texts: list[str] = []
     for message in messages:
         content = message.get("content")
@@ -229,7 +229,7 @@ def _blocked(result: PipelineResult) -> GuardrailAnswer:
 
 
 def _named(request: GuardrailRequest) -> dict[str, Any]:
-    """Return whose conversation a request is of."""
+    """Whose conversation a request is of, as arguments of `check_messages`."""
     scope, person = _scope(request.request_data)
     named: dict[str, Any] = {"scope": scope}
     if person:

@@ -12,9 +12,8 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 class Metrics:
     """Counts requests and checks of one application.
 
-    Args:
-        folder: folder in which the workers of a service share what they count; None for one worker. It must be the
-            value of ``PROMETHEUS_MULTIPROC_DIR`` before the library is imported.
+    Workers of a service share what they count through `folder`, which must be the value of
+    ``PROMETHEUS_MULTIPROC_DIR`` before the library is imported; it is None for one worker.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -82,7 +81,7 @@ class Metrics:
                     self.not_read.labels(name, tenant).inc()
 
     def text(self) -> bytes:
-        """Return everything in Prometheus' text format, of all workers together."""
+        """All counts of all workers, in Prometheus' text format."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         if self._folder is None:

@@ -1,4 +1,4 @@
-"""The routes of who runs the service: whether it lives and is ready, metrics, presets, reload."""
+"""The routes for those who run the service: whether it lives and is ready, metrics, presets, reload, tenants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def operation_routes(service: Service) -> APIRouter:
-    """Return the routes."""
+    """The routes of operations."""
     routes = APIRouter(tags=["operations"])
 
     @routes.get("/healthz", summary="Whether the process lives")

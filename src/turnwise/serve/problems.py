@@ -25,13 +25,9 @@ _LIKENESS = 0.5
 class Problem(HTTPException):
     """A request that is refused.
 
-    Args:
-        status: the status code, from 400.
-        detail: what was wrong and what to do, in words of our own: nothing of the request.
-        kind: short name of the sort of problem; part of its ``type``.
-        retry_after: seconds after which to try again; None where that would not help.
-        errors: places in the body, each with ``pointer`` and ``detail``.
-        path: of a text that was not checked the way that it goes, ``closed`` or ``open``; None of others.
+    `detail` says what was wrong and what to do in words of our own: nothing of the request. `kind` is part of the
+    ``type``. `retry_after` has seconds, None where trying again would not help. `path` is the way that a text goes
+    which was not checked, ``closed`` or ``open``.
     """
 
     def __init__(
@@ -53,7 +49,7 @@ class Problem(HTTPException):
         self.path = path
 
     def response(self) -> Response:
-        """Return it as a response."""
+        """The problem as a response."""
         body: dict[str, Any] = {
             "type": f"urn:turnwise:problem:{self.kind}",
             "title": HTTPStatus(self.status_code).phrase,
@@ -68,11 +64,9 @@ class Problem(HTTPException):
 
 
 def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> Problem:
-    """Return the problem of a body that does not fit.
+    """The problem of a body that does not fit, from what pydantic found.
 
-    Args:
-        errors: what pydantic found, each with ``loc``, ``msg`` and ``type``.
-        known: names of fields; other names in a place are the request's own, and are left out.
+    Names in a place that are no fields (`known`) are the request's own, and are left out.
     """
     names, told = set(known), []
     for error in errors:

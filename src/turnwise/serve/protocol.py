@@ -80,12 +80,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(header_seconds: float, most: int) -> Any:
-    """Return the protocol of a server.
+    """A protocol with bounds of its own.
 
-    Args:
-        header_seconds: how long the headers of a request may take from the beginning of the connection, or from
-            their first byte, above 0.
-        most: connections that are open; where one more comes, the oldest that owes a request is closed.
+    The headers of a request have `header_seconds` from the beginning of the connection, or from their first byte.
+    Where there are more than `most` connections, the oldest that owes a request is closed.
     """
     fields = {"header_seconds": header_seconds, "most": most, "waiting": OrderedDict()}
     return type("Protocol", (BoundedProtocol,), fields)

@@ -1,4 +1,4 @@
-"""The routes of what is kept: conversations with their analysis, and sessions."""
+"""The routes to what is kept: conversations with their analysis, people, and sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SessionId = Annotated[str, Path(min_length=1, max_length=256, examples=["user_12
 
 
 def record_routes(service: Service) -> APIRouter:
-    """Return the routes."""
+    """The routes of records."""
     routes = APIRouter(prefix="/v1")
 
     @routes.post("/conversations", status_code=201, tags=["conversations"], summary="Begin a conversation")
@@ -86,7 +86,7 @@ def record_routes(service: Service) -> APIRouter:
 
 
 def not_known(what: str) -> Problem:
-    """Return the problem of a name that nothing has."""
+    """The problem of a name that nothing has."""
     return Problem(404, f"there is no {what} of that name", "not-known")
 
 

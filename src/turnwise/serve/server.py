@@ -1,4 +1,4 @@
-"""Processes and sockets: one worker in this process, or several under a supervisor that replaces the dead."""
+"""Processes and sockets: one worker in this process, or several under a supervisor that replaces dead ones."""
 
 from __future__ import annotations
 
@@ -54,13 +54,8 @@ _log = logging.getLogger("turnwise.serve")
 class Listening:
     """What a server listens on, and how it ends.
 
-    Args:
-        host: address or name to listen on.
-        port: port to listen on; 0 for a free one.
-        workers: processes that serve, at least 1.
-        connections: connections of a worker, at least 1.
-        header_seconds: how long the headers of a request may take to arrive, above 0.
-        grace_seconds: how long requests under way may take when the server ends, above 0.
+    Port 0 is a free one; `connections` are those of a worker. The headers of a request have `header_seconds` to
+    arrive, and requests under way `grace_seconds` when the server ends.
     """
 
     host: str = "127.0.0.1"
@@ -72,7 +67,7 @@ class Listening:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine alone.
+    """Whether a host is this machine alone.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -90,15 +85,7 @@ def serve(
 ) -> None:
     """Serve until a signal ends it. SIGTERM and SIGINT let requests end, SIGHUP reads the configuration anew.
 
-    Args:
-        source: where the configuration is read from, now and at a reload.
-        settings: the settings of the service.
-        listening: what it listens on.
-        told: told a line, once it serves.
-
-    Raises:
-        UsageError: it can't listen there, or nobody but this machine may be served without API keys.
-        GuardError: the configuration does not fit.
+    Without API keys only this machine is served, else it is a `UsageError`. `told` is given a line once it serves.
     """
     if settings.keys is None and not is_loopback(listening.host):
         raise UsageError(
@@ -206,12 +193,7 @@ def _end_with(supervisor: BaseProcess, server: EndingServer) -> None:
 class Supervisor:
     """Keeps as many workers as are wanted; they share one socket, so that no connection is lost with one of them.
 
-    Args:
-        source: where workers read the configuration.
-        settings: the settings of the service.
-        listening: what they listen on.
-        opened: the socket.
-        serves: called once a worker accepts connections.
+    `serves` is called once, when the first worker accepts connections.
     """
 
     def __init__(
@@ -316,7 +298,7 @@ def _listen(listening: Listening) -> socket.socket:
 
 
 def _raise_file_limit() -> None:
-    """Let this process open as many connections as the system lets it."""
+    """Let this process have as many connections open as the system allows, up to 65,536."""
     if sys.platform == "win32":
         return
     import resource

@@ -55,9 +55,7 @@ _log = logging.getLogger("turnwise.serve")
 class Service:
     """A pipeline behind HTTP. Everything that may take time runs in threads of its own, off the event loop.
 
-    Args:
-        pipeline: checks the texts, or lends those of the tenants its configuration; closed by the caller.
-        settings: the settings of the service.
+    Tenants without a configuration have that of the pipeline, which whoever made it closes.
     """
 
     def __init__(self, pipeline: GuardrailPipeline, settings: ServeSettings) -> None:
@@ -77,12 +75,10 @@ class Service:
         self._store_state, self._store_asked = "none", -_FRESH
 
     async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
-        """Return what a call returns that runs in the lane for texts of so many characters.
+        """What a call returns that runs in the lane for texts of so many characters.
 
-        It ends early where nobody waits for it any more, its time is up, or the service stops.
-
-        Raises:
-            Problem: what it raises on purpose, told without text of the request; or it could not be done.
+        It ends early where nobody waits for it any more, its time is up, or the service stops. What it raises on
+        purpose becomes a `Problem` without text of the request.
         """
         lane = self._lanes["short" if characters < LONG else "long"]
         seconds, client = self.settings.check_seconds, CLIENT.get()
@@ -119,7 +115,7 @@ class Service:
         return call(*args)
 
     async def apart(self, lane: str, call: Callable[..., Value], *args: Any) -> Value:
-        """Return what a call returns that runs beside all checks, in a lane of its own."""
+        """What a call returns that runs beside all checks, in a lane of its own."""
         job = Job(partial(call, *args))
         self._lanes[lane].enter(job)
         try:
@@ -134,7 +130,7 @@ class Service:
         self._lanes[lane].enter(job, always=True)
 
     def unchecked(self, detail: str, kind: str, retry_after: float, tenant: Tenant | None) -> Problem:
-        """Return the problem of a text that was not checked, with the way that it goes, and count it."""
+        """The problem of a text that was not checked, with the way that it goes; it is counted."""
         self.metrics.unchecked.labels(kind).inc()
         pipeline = self.pipeline if tenant is None else tenant.pipeline
         blocks = any(step.enabled and step.on_error is OnError.BLOCK for step in pipeline.steps)
@@ -146,7 +142,7 @@ class Service:
         self.clients.end(partial(self.unchecked, "the service stops", "stopping", 1))
 
     def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
-        """Check a text of a tenant, in the conversation that it continues, and return the verdict."""
+        """Check a text of a tenant, in the conversation that it continues."""
         pipeline, chat = tenant.pipeline, _conversation(tenant, request)
         side, metadata, session = _spoken(pipeline, request, chat)
         if request.messages is not None:
@@ -195,8 +191,7 @@ class Service:
     def reload(self) -> str:
         """Read the configuration anew and go on with it, from the next check on; return its digest.
 
-        Raises:
-            UsageError: there is nothing to read, or the configuration does not fit; then nothing has changed.
+        Where it does not fit, nothing has changed.
         """
         settings = self.settings
         if settings.read_config is None:
@@ -222,10 +217,9 @@ class Service:
         return sha256(repr((self.pipeline.config, tenants)).encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
     async def ready(self) -> dict[str, Any]:
-        """Return what this worker serves; the state store is asked once a second at most.
+        """What this worker serves; a `Problem` while the state store is down and texts are blocked without it.
 
-        Raises:
-            Problem: the state store does not answer, and texts are blocked without it.
+        The state store is asked once a second at most.
         """
         if self.pipeline.state_store is not None and monotonic() > self._store_asked + _FRESH:
             await self.apart("readyz", self._ask_store)
@@ -263,7 +257,7 @@ class Service:
 def _spoken(
     pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | NoConversation
 ) -> tuple[str, dict[str, Any] | None, str | None]:
-    """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
+    """As what a text is checked, the metadata of its turn, and its session: all three depend on who says it."""
     name, side, session = request.participant, request.side, request.session_id
     known = None if name is None else canonical_name(name)
     if (
@@ -287,7 +281,6 @@ def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | NoCon
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -298,7 +291,7 @@ def _log_failure(answer: asyncio.Future[Any]) -> None:
 
 
 def problem_of(error: TurnwiseError) -> Problem:
-    """Return what is told of an error; its message may quote the request, so it is not part of that."""
+    """What is told of an error; its message may quote the request, so it is not part of that."""
     if isinstance(error, StateError):
         return Problem(503, "the state store can't be used; its log says why", "state", retry_after=1)
     if isinstance(error, ForgottenError):

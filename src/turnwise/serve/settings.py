@@ -1,4 +1,4 @@
-"""What may be set of the service, beside what it listens on."""
+"""What may be set of the service, besides what it listens on."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class ServeSettings:
             room. With a state store it is read again when it goes on, without one it begins anew.
         rate: requests a minute of one API key in one worker, at least 1; None for no limit.
         in_flight: requests that a worker has under way, at least 1; more are refused with 503.
-        threads: threads of a worker in which texts of up to 2,000 characters are checked, at least 1; longer ones
-            have as many as there are cores. More than a few help only where guardrails wait for a service; longer
-            texts have as many then.
-        queue_seconds: how long a text may be expected to wait before its check begins, above 0; more are refused
-            with 503.
-        check_seconds: how long a check may take, waiting included, above 0; it is answered 503 then.
-        body_seconds: how long a body may take to arrive, and a pause in a stream may last, above 0.
-        body_bytes: bytes of the bodies that a worker has at once, at least 1,024; the one that takes most room for
-            the longest without going on is dropped where there would be more.
+        threads: threads of a worker in which texts of fewer than 2,000 characters are checked, at least 1. Longer
+            ones have as many as there are cores, and where guardrails wait for a service at least this many. More
+            than a few help only there.
+        queue_seconds: how long a text may be expected to wait before its check begins, above 0, at most 3,600;
+            more are refused with 503.
+        check_seconds: how long a check may take, waiting included, above 0, at most 3,600; then 503 is the answer.
+        body_seconds: how long a body may take to arrive, and a pause in a stream may last, above 0, at most 3,600.
+        body_bytes: bytes of the bodies that a worker has at once, at least 1,024; where there would be more, the
+            one is dropped that has taken most room for the longest without going on.
         read_config: reads the configuration anew, for a reload on request; None where there is nothing to read.
         read_keys: reads the keys anew likewise; None where they stay.
         reloaded: is told after a reload on request, so that other workers reload as well.

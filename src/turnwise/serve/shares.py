@@ -1,4 +1,4 @@
-"""Room that tenants share, of which none takes all; and a line in which they take turns."""
+"""Room that tenants share without one taking all of it, and a line in which they take turns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ class Shares:
 
     Where there are several, one takes more only while it holds less than three times what is free: alone three
     quarters of the room, beside another that takes what it gets three sevenths. So there is room for whoever
-    comes next, however many of another's requests hang, and nobody counts who does not ask.
+    comes next, however many of another's requests hang, and nobody counts who does not ask. What is admitted last
+    may go beyond `most`, which is above 0.
 
     Source: A. K. Choudhury and E. L. Hahne, Dynamic queue length thresholds for shared-memory packet switches,
     IEEE/ACM Transactions on Networking 6 (1998).
-
-    Args:
-        most: the room, above 0; what is admitted last may go beyond it.
-        several: whether there are several tenants.
 
     >>> shares = Shares(8, lambda: True)
     >>> sum(shares.admit("web", 1) for _ in range(8)), shares.admit("desk", 1)
@@ -61,7 +58,7 @@ class Shares:
 
 
 class FairLine(Generic[Item]):
-    """What waits: the tenants take turns, and what is of one goes in the order in which it came.
+    """What waits: the tenants take turns, and what belongs to one goes in the order in which it came.
 
     >>> line = FairLine[str]()
     >>> for tenant, item in (("web", "w1"), ("web", "w2"), ("web", "w3"), ("desk", "d1")):
@@ -78,7 +75,7 @@ class FairLine(Generic[Item]):
         self._lines.setdefault(tenant, deque()).append(item)
 
     def next(self, may: Callable[[str], bool]) -> Item | None:
-        """Return what is next of the tenants that may go on, and waits no longer; None for nothing."""
+        """Take out what is next of the tenants that may go on; None for nothing."""
         tenant = next(filter(may, self._lines), None)
         if tenant is None:
             return None
@@ -89,11 +86,7 @@ class FairLine(Generic[Item]):
         return item
 
     def remove(self, tenant: str, item: Item) -> None:
-        """Let something wait no longer.
-
-        Raises:
-            ValueError: it does not wait.
-        """
+        """Let something wait no longer; a `ValueError` where it does not wait."""
         line = self._lines.get(tenant, deque())
         line.remove(item)
         if not line:

@@ -19,13 +19,7 @@ DEFAULT_PRESET: Final = "basic"
 class ConfigSource:
     """Where the configuration is read from; a process that is given one reads it by itself.
 
-    Args:
-        preset: name of a preset; None for the preset ``basic``, or where a file is given.
-        file: a YAML file; None for a preset.
-        state: where state is kept, in place of what the configuration says, as `open_state_store` takes it;
-            None for what it says.
-        observer: what scores in place of what the configuration says; None for that.
-        keys: the file of API keys, as `ApiKeys.read` takes it.
+    It is a preset, ``basic`` by default, or a YAML `file`. `state` and `observer` stand in place of what it says.
 
     >>> ConfigSource(preset="basic", state="guard.db").read().state.sqlite
     'guard.db'
@@ -38,12 +32,7 @@ class ConfigSource:
     keys: str | None = None
 
     def read(self) -> Config:
-        """Return the configuration as it is now.
-
-        Raises:
-            UsageError: a preset and a file are given, or a state store that is not known.
-            GuardError: it does not fit.
-        """
+        """The configuration as it is now."""
         if self.preset is not None and self.file is not None:
             raise UsageError("a preset and a file name a configuration each: give one of them")
         config = Config.preset(self.preset or DEFAULT_PRESET) if self.file is None else Config.read(self.file)
@@ -57,15 +46,11 @@ class ConfigSource:
         return config
 
     def read_keys(self) -> ApiKeys | None:
-        """Return the API keys as they are now; None where there are none."""
+        """The API keys as they are now; None where there are none."""
         return ApiKeys.read(self.keys)
 
     def check(self) -> None:
-        """Build the configurations once, without keeping anything of them.
-
-        Raises:
-            GuardError: one can't be built.
-        """
+        """Build the configurations once, and keep nothing of them; `GuardError` where one can't be built."""
         keys = self.read_keys()
         for tenant in () if keys is None else keys.tenants.values():
             own = tenant.read_config()

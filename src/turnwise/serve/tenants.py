@@ -46,14 +46,8 @@ _log = logging.getLogger("turnwise.serve")
 class Tenant:
     """Whoever has a key. What is known of a tenant does not exist for others.
 
-    Args:
-        name: its name.
-        pipeline: checks its texts.
-        conversations: its conversations that this worker holds.
-        settings: what was set of it; None for the tenant of a service without keys.
-        places: what this process alone keeps, where there is no state store.
-        chosen: the mode that an operator chose; None for that of the settings.
-        followed: when the state store was last asked for it.
+    A service without keys has one, without settings. `places` is what this process alone keeps, where there is no
+    state store. `chosen` is the mode that an operator chose; `followed`, when the store was last asked for it.
     """
 
     name: str
@@ -78,14 +72,8 @@ class Tenant:
 class Tenants:
     """All tenants of a service, by their names.
 
-    Args:
-        pipeline: the pipeline of the service: the only one where there are no keys, else the one whose audit and
-            state store they share.
-        settings: the settings of the service.
-        metrics: told how many conversations each holds.
-
-    Raises:
-        UsageError: a configuration of a tenant that does not fit.
+    The pipeline of the service is the only one where there are no keys, else the one whose audit and state store
+    they share.
     """
 
     def __init__(self, pipeline: GuardrailPipeline, settings: ServeSettings, metrics: Metrics) -> None:
@@ -100,23 +88,18 @@ class Tenants:
             self.reload(settings.keys)
 
     def of_key(self, key: str) -> Tenant | None:
-        """Return the tenant that has a key, empty for none; None for one that opens nothing."""
+        """The tenant that has a key, empty for none; None for one that opens nothing."""
         name = ANYBODY if self._keys is None else self._keys.name_of(key)
         return None if name is None else self.by_name.get(name)
 
     def several(self) -> bool:
-        """Return whether there are several tenants."""
+        """Whether there are several tenants."""
         return len(self.by_name) > 1
 
     def reload(self, keys: ApiKeys, config: Config | None = None) -> None:
-        """Go on with other keys, and with the configurations of tenants as they are now.
+        """Go on with other keys, with the configurations of tenants as they are now, and with one of the service.
 
-        Args:
-            keys: the keys.
-            config: the configuration of the service; None for the one that it has.
-
-        Raises:
-            UsageError: a configuration that does not fit; then nothing has changed.
+        Where one does not fit (`UsageError`), nothing has changed.
         """
         configs = {name: settings.read_config() for name, settings in keys.tenants.items()}
         for own in configs.values():
@@ -140,27 +123,19 @@ class Tenants:
         self._close(gone)
 
     def operate(self, tenant: Tenant, *, modes: bool = False) -> None:
-        """Refuse who may not operate the service.
+        """Refuse those who may not operate the service.
 
-        Where a tenant is marked as operator, that is such tenants alone; where none is, everybody may, but change
-        the modes of others.
-
-        Raises:
-            Problem: this one may not.
+        Where tenants are marked as operators, only they may. Where none is, everybody may, but nobody may see or
+        change modes (`modes`).
         """
         marked = [one for one in self.by_name.values() if one.settings is None or one.settings.operator]
         if tenant not in marked and (marked or modes):
             raise Problem(403, "this takes the key of a tenant that is marked as operator", "operator")
 
     def choose(self, name: str, mode: Mode | None) -> Tenant | None:
-        """Let a tenant's pipeline run in a mode, in all workers; return the tenant, None for one not known.
+        """Let a tenant's pipeline run in a mode, in all workers; None is for the mode of its settings.
 
-        Args:
-            name: the tenant.
-            mode: the mode; None for what its settings say.
-
-        Raises:
-            StateError: the state store can't be written.
+        Return the tenant, or None for one that is not known.
         """
         tenant, store = self.by_name.get(name), self._pipeline.state_store
         if tenant is None:
