@@ -6,7 +6,6 @@ beside what is required:
 
 - milliseconds of `check_input` for a message of 40 tokens, at turns 10, 1,000 and 10,000 by the guard itself, at
   turns 10 and 200 by the preset as it is;
-- function calls of one `check_input`, a count;
 - bytes a turn of a conversation of 1,000 turns, beyond its text;
 - bytes that a state store keeps of a conversation of 100 turns, and milliseconds to load one of 10, 100
   and 400 turns with the next check (``--state``);
@@ -25,17 +24,12 @@ import gc
 import json
 import random
 import statistics
-import sys
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from benchmarks.guard_calls import GUARD, calls_of_a_check
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import SqliteStateStore
@@ -406,13 +400,6 @@ def streams(lengths: tuple[int, ...] = (2_500, 20_000)) -> None:
     row(f"a token of {lengths[-1]} against one of {lengths[0]}", f"{grows:.2f}", "<= 1.2", grows <= 1.2)
 
 
-def function_calls() -> None:
-    """Print how many functions a check calls, the observer's own left out."""
-    calls = calls_of_a_check(PRESET)
-    row("function calls of check_input, Python level", str(calls.total), "<= 150", calls.total <= 150)
-    row("the same in the pipeline itself; built-in calls", f"{calls.python[GUARD]}; {calls.built_in}", "")
-
-
 def main() -> None:
     """Measure everything that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -426,7 +413,6 @@ def main() -> None:
         return
     counts = tokens()
     print(f"messages of {min(counts)} to {max(counts)} tokens")
-    function_calls()
     speed(tuple(options.turns))
     memory()
     streams()

@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from observer import FLAG, area, area_row, rate_row, write_card
+from observer import area_row, rate_row, write_card
 from observer_rows import Row, print_rows
-from people_bounds import NUMBERS, POOL, bounds, read_all, rows_of, test_pairs, within
+from people_bounds import POOL, bounds, read_all, test_pairs
 from people_chats import SIDES, Cache, Chat, load
 from scipy.stats import spearmanr
 
@@ -100,10 +100,10 @@ def main() -> None:
     )
     for some in sets.values():
         cache.fill(some)
-    readings, cut = read_all(asked.data), observer.info.operating_points["history"]["any_turn"]
-    held = bounds(sets, readings, cut)
+    cut = observer.info.operating_points["history"]["any_turn"]
+    held = bounds(sets, read_all(asked.data), cut)
     print_rows(held)
-    found = measure(sets, readings, cut)
+    found = measure(sets, cut)
     rows = [row for _, group in sorted(found, key=lambda one: -one[0]) for row in group]
     print_rows(rows)
     if asked.write:
@@ -123,9 +123,7 @@ def write(folder: Path, held: Sequence[Row], rows: Sequence[Row]) -> None:
     write_card()
 
 
-def measure(
-    sets: Mapping[str, Sequence[Chat]], readings: Mapping[str, Mapping[int, float]], cut: float
-) -> Iterator[tuple[float, list[Row]]]:
+def measure(sets: Mapping[str, Sequence[Chat]], cut: float) -> Iterator[tuple[float, list[Row]]]:
     """Yield how wrong it is at the shipped threshold, a share by which sets are ordered, and the rows of a set."""
     for said, name, attack, belongs in PARTS:
         row = flagged(said, (chat for chat in sets[name] if belongs(chat.given.metadata)), attack, cut)
@@ -134,14 +132,6 @@ def measure(
     pool = [chat for name in POOL for chat in sets[name]]
     said = "jailbreaks over several turns that people wrote (MHJ)"
     group = two_kinds(said, sets["mhj"], f"{len(pool):,} ordinary conversations", pool, cut)
-    read = [chat for chat in sets["mhj"] if chat.given.sequence_id in readings]
-    turns = [rows_of(chat, readings) for chat in read]
-    group += [
-        area_row(f"… AUROC of {sum(map(len, turns))} turns of {len(read)}, read by a language model", turns),
-        area_row("… the number of the turn", turns, of=partial(of_column, 2)),
-        area_row("… its words", turns, of=partial(of_column, 3)),
-        area_row("… AUROC among turns at like positions", turns, of=within(2, NUMBERS[:-1])),
-    ]
     yield wrong(group[0], attack=True), group
 
     prompts = {name: list[Chat]() for name in ("benign", "otherwise toxic", "jailbreaks")}
@@ -198,11 +188,6 @@ def two_kinds(said: str, ones: Sequence[Chat], others_are: str, others: Sequence
         ]
         rows.append(area_row(f"… {name}", each))
     return rows
-
-
-def of_column(column: int, rows: NDArray[np.float64]) -> float:
-    """Return the area of one column of `rows_of`."""
-    return area(rows[:, column], rows[:, 1] >= FLAG)
 
 
 def correlation(rows: NDArray[np.float64]) -> float:

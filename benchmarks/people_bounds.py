@@ -183,7 +183,7 @@ def within(column: int, edges: Sequence[int], of: int = 0) -> Callable[[Values],
 def by_position(chats: Sequence[Chat], readings: Readings) -> list[Row]:
     """How turns of people's jailbreaks are ranked, beside the number of the turn."""
     each = [rows_of(chat, readings) for chat in chats if chat.given.sequence_id in readings]
-    what = f"MHJ, AUROC of {sum(map(len, each))} turns"
+    what = f"MHJ, AUROC of {sum(map(len, each))} turns of {len(each)}, read by a language model,"
     return [
         area_row(f"{what} among like positions", each, at_least(0.75), of=within(2, NUMBERS[:-1])),
         area_row("… over all", each),

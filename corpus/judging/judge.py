@@ -266,10 +266,10 @@ def show(batch: Batch) -> None:
     """Print the current round of a batch."""
     current = batch.current
     if current is None:
-        print(f"{batch.name} is read to its end: {len(batch.items)} turns. Thank you.")
+        print(f"This batch is read to its end: {len(batch.items)} turns. Thank you.")
         return
     items = batch.rounds[current]
-    print(f"== {batch.name}, round {current + 1} of {len(batch.rounds)}, {len(items)} turns")
+    print(f"== round {current + 1} of {len(batch.rounds)}, {len(items)} turns")
     if batch.mode != "turn" and all(label.endswith(".1") for label, _ in items):
         print("== new conversations begin; what came before is done with")
     for label, item in items:
@@ -291,14 +291,14 @@ def take_scores(arguments: argparse.Namespace) -> None:
     batch = Batch.load(arguments.work, arguments.batch)
     current = batch.current
     if current is None:
-        raise SystemExit(f"{batch.name} is read to its end")
+        raise SystemExit("this batch is read to its end")
     items = dict(batch.rounds[current])
     mark = mark_of(batch, current)
     first, _, rest = sys.stdin.read().strip().partition("\n")
     if first.strip() != mark:
         raise SystemExit(
             "nothing was taken: the first line must be the mark that stands under this round, such as '# 1a2b'; "
-            f"see it with: next {batch.name}. It keeps scores of one round from being taken for another."
+            "`next` shows it. It keeps scores of one round from being taken for another."
         )
     given, wrong = parse(rest, items)
     wrong += [f"{label}: no score" for label in items if label not in given]

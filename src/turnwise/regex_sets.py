@@ -28,9 +28,9 @@ _SHORT, _PLAIN = 1_000, 1.1
 """Bytes, and bytes for each character, up to which a text has few characters outside ASCII."""
 
 
-def has_many_bytes(text: str) -> bool:
-    """Whether a text is worth an `Alphabet`: long, and with many characters outside ASCII."""
-    return not text.isascii() and len(text.encode("utf-8", "replace")) > _SHORT + _PLAIN * len(text)
+def has_many_bytes(text: str, data: bytes) -> bool:
+    """Whether a text, `data` in UTF-8, is worth an `Alphabet`: long, with many characters outside ASCII."""
+    return len(data) > _SHORT + _PLAIN * len(text)
 
 
 class Alphabet:
@@ -103,9 +103,10 @@ class RegexSet:
 
     def present(self, text: str) -> frozenset[str]:
         """The names of the expressions that match somewhere in a text."""
-        if has_many_bytes(text):
-            text = self._alphabet.squeeze(text)
-        return self.present_in(text.encode("utf-8", "replace"))
+        data = text.encode("utf-8", "replace")
+        if has_many_bytes(text, data):
+            data = self._alphabet.squeeze(text).encode("utf-8", "replace")
+        return self.present_in(data)
 
     def present_in(self, data: bytes) -> frozenset[str]:
         """The names of the expressions that match somewhere in a text in UTF-8."""

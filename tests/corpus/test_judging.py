@@ -120,7 +120,8 @@ def test_a_round_shows_the_next_turn_of_each_conversation_and_no_label(judging: 
             texts = [line.split("> ", 1)[1] for line in rounds[number].splitlines() if line.startswith("<")]
             assert len(texts) == 3
             assert all(text.startswith(word) for text in texts)
-        assert not any(hidden in shown for shown in rounds for hidden in ("attack", "p0-", "p1-", "p2-"))
+        told = [*rounds, judging("next", batch)]
+        assert not any(hidden in shown for shown in told for hidden in ("attack", "p0-", "p1-", "p2-", batch))
 
 
 def test_halves_of_a_pair_go_to_different_readers(judging: Judging) -> None:
@@ -172,6 +173,7 @@ def test_scores_that_were_meant_for_another_round_are_refused(judging: Judging) 
     refused = judging.run("score", one, given=mark(judging("next", other)) + rows)
     assert refused.refused
     assert "the first line must be the mark" in refused.err
+    assert one not in refused.err
     assert "round 2 of" in judging("score", one, given=mark(judging("next", one)) + rows)
 
 

@@ -24,6 +24,7 @@ from turnwise.errors import DetectorError, TurnwiseError
         ("count_flags:flag=2", "flag must be a number"),
         ("length_only:chars=2", "chars must be 0 .* or 1"),
         ("first_turn:limit=-1", "limit must be a number"),
+        ("first_turn:limit=1.01", r"limit must be a number in \[0, 1\], or inf"),
         ("last_turn:threshold=nan", "threshold must be a number"),
         ("learned:weights=3", "weights must name a weight by feature"),
         ("learned:weights={}", "turnwise tune writes a file"),
@@ -95,6 +96,11 @@ def test_the_last_turn_is_judged_alone(make_turns):
     rose = run_detector(build_detector("last_turn"), make_turns(reciprocity=[0.9, 0.1, 0.8, None]))
     assert (fell.fired, fell.turn, fell.score) == (False, None, 0.1)
     assert (rose.fired, rose.turn, rose.score) == (True, 3, 0.8)
+
+
+def test_the_first_turn_at_a_calibrated_threshold_above_every_score_never_fires(make_turns):
+    detector = build_detector("first_turn").with_threshold(math.nextafter(1.0, 2.0))
+    assert not run_detector(detector, make_turns(reciprocity=[1.0])).fired
 
 
 def test_a_steady_high_f_is_no_change_for_page_hinkley(make_turns):

@@ -81,7 +81,9 @@ def test_it_tells_rates_beside_what_understands_nothing_and_goes_on_from_its_cac
     rows = [line.split("  ")[0] for line in first.stdout.splitlines()]
     for said in ("counselling between people (AnnoMI): flagged", "… number of turns", "… length in words"):
         assert said in rows
-    assert any(row.startswith("… AUROC of 12 turns of 6, read by a language model") for row in rows)
+    assert [row for row in rows if row.startswith(("MHJ, AUROC", "… AUROC of"))] == [
+        "MHJ, AUROC of 12 turns of 6, read by a language model, among like positions"
+    ]
     (counselling,) = (line for line in first.stdout.splitlines() if "people (AnnoMI): flagged" in line)
     assert counselling.endswith(" of 8")
     wrong = subprocess.run([*command, "--sample", "3", "--write"], capture_output=True, text=True, check=False)

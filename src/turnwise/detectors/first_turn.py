@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from turnwise.detectors.kit.base import ByPrinciple, number
 from turnwise.scoring import Score, TurnScores
@@ -37,7 +38,11 @@ class FirstTurn(ByPrinciple):
     limit: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, 0.0, never=True))
+        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, 0.0, 1.0, never=True))
+
+    def with_threshold(self, value: float) -> Self:
+        """Return the same detector with another limit; above 1 it never fires."""
+        return replace(self, limit=math.inf if value > 1.0 else value)
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Keep the first F of a principle."""

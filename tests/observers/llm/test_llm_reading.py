@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from turnwise.conversation import Side, Turn
 from turnwise.observers import Context, Observation, Request
-from turnwise.observers.llm import ChatReply, LlmObserver, MemoryJournal, ScriptedClient
+from turnwise.observers.llm import ChatReply, ChatRequest, LlmObserver, MemoryJournal, Message, ScriptedClient
 from turnwise.principles import load_principle
 from turnwise.scoring import Score
 
@@ -169,3 +169,9 @@ def test_what_could_not_be_read_is_kept_all_the_same():
 @pytest.mark.parametrize("before", ["", "<think>", "```", "«"])
 def test_a_long_reply_takes_linear_time(unit, before):
     assert grows_linearly(lambda text: read(before + text), unit)
+
+
+def test_the_client_by_script_tells_requests_apart_that_no_mark_ends():
+    one, other = (ChatRequest("m", (Message("user", text),)) for text in ("one", "other"))
+    complete = ScriptedClient().complete
+    assert complete(one).text == complete(one).text != complete(other).text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,3 +56,16 @@ def test_a_search_for_f1_finds_a_higher_one(make_examples):
         fired[example.attack] += run_detector(for_f1.detector, example.turns).fired
     assert 2 * fired[True] / (60 + fired[True] + fired[False]) > 0.9 * for_f1.after.f1
     assert search("cusum:drift=0.05", train, 0.05, 12, objective="f1") == for_f1
+
+
+def test_without_evidence_there_is_no_threshold_for_f1(make_examples):
+    silent = [replace(one, turns=()) for one in make_examples(attacks=10, benign=20)]
+    with pytest.raises(UsageError, match="needs evidence, and no conversation has any"):
+        tune("cusum", silent, objective="f1")
+    with pytest.raises(UsageError, match="needs evidence, and no conversation has any"):
+        search("cusum", silent, budget=1, objective="f1")
+
+
+def test_a_search_for_f1_passes_over_parameters_that_leave_no_evidence(make_examples):
+    short = [replace(one, turns=one.turns[:2]) for one in make_examples(attacks=20, benign=40)]
+    assert search("slope", short, budget=8, objective="f1").detector.min_turns == 2

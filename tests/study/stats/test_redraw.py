@@ -191,7 +191,8 @@ def test_fitted_arms_have_scores_of_their_own_in_each_split():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"scores": [[np.nan] * 180] * 2}, "not a number"),
+        ({"scores": [[np.nan] * 180] * 2}, "no number"),
+        ({"scores": [[np.inf] * 180] * 2}, "plus infinity"),
         ({"scores": [[1.0] * 179] * 2}, "one value for each arm"),
         ({"parts": [[3] * 75] * 2}, "parts need 0, 1 or 2"),
         ({"followed": [1]}, "2 splits need one followed arm each"),

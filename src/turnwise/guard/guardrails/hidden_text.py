@@ -94,7 +94,7 @@ _COMPATIBLE = CharacterTable(
 def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
     texts = dict.fromkeys((given, *(reading.plain for reading in readings)))
     plain = [given, *([*texts][1:][-1:])]  # in the last reading is undone what is in those before it
-    if has_many_bytes(given):
+    if has_many_bytes(given, given.encode("utf-8", "replace")):
         squeeze = _alphabet(own).squeeze
         plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in plain)]
         texts = dict.fromkeys(map(squeeze, texts))

@@ -112,7 +112,9 @@ def by_text(request: ChatRequest) -> str:
     """A score that depends on every character of the messages except the nonce; the same one each time."""
     text = "\n".join(message.content for message in request.messages)
     mark = _MARK.search(text)
-    digest = hashlib.sha256(text.replace(mark[1], "").encode("utf-8", "replace") if mark else b"").digest()
+    if mark:
+        text = text.replace(mark[1], "")
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
     numbers = {name: round(byte / 255, 3) for name, byte in zip("TIF", digest, strict=False)}
     return json.dumps({"reasoning": "scored by the hash of the text", **numbers})
 

@@ -15,8 +15,9 @@ GUARANTEES = ("expectation", "confidence")
 MIN_FOLDS, MOST_FOLDS = 2, 1_000
 
 MOST_SPLITS = 1_000
-MOST_SEEDS = 100
 """Splits that a study may be redrawn on."""
+
+MOST_SEEDS = 100
 
 MOST_REPLICATES = 100_000
 """Resamples that a bootstrap may take: all of them are held at once, a number for each group."""

@@ -66,7 +66,7 @@ def find_warnings(
         *_without_evidence(results),
         *_corrected(settings, study_data),
         *_splits(settings, not_redrawn, chosen),
-        *_given(settings, judgements),
+        *_given(settings),
         *_trained(settings, study_data),
         *_confounded([one for one in study_data.known if one.sequence_id not in left]),
         *_blind(results, judgements, chosen),
@@ -123,7 +123,7 @@ def _splits(settings: Settings, not_redrawn: str, chosen: int | None) -> Iterato
         )
 
 
-def _given(settings: Settings, judgements: Sequence[Judgement]) -> Iterator[str]:
+def _given(settings: Settings) -> Iterator[str]:
     if settings.thresholds == "given":
         yield (
             "thresholds were given, not calibrated on these conversations: the detectors stand at different rates "

@@ -46,6 +46,8 @@ def threshold_for_f1(scores: Iterable[tuple[bool, float]]) -> float:
     attacks = sum(attack for attack, _ in ordered)
     if not attacks:
         raise UsageError("a threshold for F1 needs attacks, and there are none")
+    if ordered[0][1] == -math.inf:
+        raise UsageError("a threshold for F1 needs evidence, and no conversation has any")
     told = (one for one in ordered if one[1] > -math.inf)
     levels = [(value, [attack for attack, _ in same]) for value, same in groupby(told, key=lambda one: one[1])]
     best, threshold = -1.0, 0.0

@@ -170,8 +170,12 @@ def cross_fitted(
     caught = flagged = 0
     for number, part_scores in enumerate(scored):
         others = [one for place, rest in enumerate(scored) if place != number for one in rest]
-        benign_others = [score for attack, score in others if not attack]
-        limit = threshold_for_f1(others) if objective == "f1" else _limit(benign_others, target_fpr, strict)
+        if objective != "f1":
+            limit = _limit([score for attack, score in others if not attack], target_fpr, strict)
+        elif any(score > -math.inf for _, score in others):
+            limit = threshold_for_f1(others)
+        else:
+            limit = math.inf  # without evidence nothing is flagged: these parameters are no good
         caught += sum(score >= limit for attack, score in part_scores if attack)
         flagged += sum(score >= limit for attack, score in part_scores if not attack)
     benign, attacks = (

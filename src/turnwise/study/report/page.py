@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from turnwise.errors import ChartError, UsageError
-from turnwise.plots.render import Drawings, cleaned
+from turnwise.plots.render import Drawings, cleaned, draw
 from turnwise.study.compare import Study
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.record import record
@@ -199,9 +199,7 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
         UsageError: it can't be written.
     """
     check_folder(folder)
-    from turnwise.plots.render import draw
     from turnwise.study.report.figures import all_figures
-    from turnwise.study.report.page import page
 
     figures, tables = all_figures(study), all_tables(study)
     drawings = draw({one.name: one.spec for one in figures}, for_print=True)

@@ -164,10 +164,10 @@ def redraws(
 ) -> Redraw:
     """Judge a study on many splits, and say how sure its gain is.
 
-    `scores` are the highest of each conversation by each arm, minus infinity without evidence; shape (arms,
-    conversations), or (splits, arms, conversations) where arms were fitted in each split. `parts` are as
-    `draw_parts` gives them. `subsets` say by name which attacks count; the benign conversations are all there in
-    each. The same conversations in another order give the same draws.
+    `scores` are the highest of each conversation by each arm, minus infinity without evidence, never plus infinity
+    or NaN; shape (arms, conversations), or (splits, arms, conversations) where arms were fitted in each split.
+    `parts` are as `draw_parts` gives them. `subsets` say by name which attacks count; the benign conversations are
+    all there in each. The same conversations in another order give the same draws.
 
     In each split the threshold of an arm is the one that `threshold_for` sets on the benign conversations of the
     calibrate part (with a `confidence`, `threshold_with_confidence`), and recall and false-positive rate are those

@@ -76,7 +76,9 @@ class SplitScores:
                 f"there are arms 0 to {values.shape[1] - 1}: no other can be followed or the reference"
             )
         if not (values < np.inf).all():
-            raise UsageError("a score is not a number: leave out what was not evaluated by every arm")
+            raise UsageError(
+                "a score is plus infinity or no number: leave out what was not evaluated by every arm"
+            )
         chosen = {name: np.asarray(mask, dtype=bool) for name, mask in subsets.items()}
         if any(len(mask) != len(labels) for mask in chosen.values()):
             raise UsageError("a subset says for each conversation whether it counts")
