@@ -22,8 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from turnwise._support.locations import Location
 from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest, PartEntry, PartFile, part_file
-from turnwise.locations import Location
 
 PART = 2_000
 PRINCIPLES = ("context_integrity", "reciprocity", "third_party_harm")

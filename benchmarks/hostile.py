@@ -42,6 +42,7 @@ from benchmarks.cli_sweep import MEMORY, Invocation, NoAnswer, Sweep, described,
 from benchmarks.guard import HOSTILE
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise._support.visible import shown
 from turnwise.cli.files import read_conversation
 from turnwise.conversation import Label
 from turnwise.conversation import Sequence as Chat
@@ -58,7 +59,6 @@ from turnwise.principles import builtin_principles
 from turnwise.scoring import Reply, Score
 from turnwise.sessions import SessionState
 from turnwise.store import Store, import_sequences
-from turnwise.visible import shown
 
 MS_PER_KB = 0.5
 """Milliseconds of processor time that the guard may take for each 1,000 characters."""

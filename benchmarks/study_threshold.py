@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from turnwise._support.spreadsheets import write_parquet
 from turnwise.explorer.data.studies import FinishedStudy
-from turnwise.spreadsheets import write_parquet
 from turnwise.study.report.verdicts import COLUMNS
 
 ARMS = ("any_turn", "cusum", "trust_ema", "slope")

@@ -274,7 +274,7 @@ PYTHON = (
         "evaluation",
         "Evaluation",
         "Scores and verdicts, of one conversation and of many.",
-        ("report", "evaluation"),
+        ("front_door", "evaluation"),
     ),
     PythonPage(
         "guard",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 
 
 @given(st.lists(st.integers(), max_size=60), st.integers(1, 20))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.bounded import MAX_JSON_DEPTH, Nesting, ShallowStream, YamlError, read_json, read_yaml
+from turnwise._support.bounded import MAX_JSON_DEPTH, Nesting, ShallowStream, YamlError, read_json, read_yaml
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -9,8 +9,8 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnwise._support.regex_sets import RegexSet
 from turnwise.linear_regex import SPACE, LinearRegex
-from turnwise.regex_sets import RegexSet
 
 TEXTS = st.text(st.sampled_from(["a", "b", "A", "1", " ", "\n", "é", "👩", "\ud800", "\u2003", "-"]), max_size=30)
 

@@ -12,10 +12,17 @@ from growth import grows_linearly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.characters import DIGIT, LETTERS_AND_DIGITS, WHITE_SPACE, CharacterTable, byte_table, kinds_of
+from turnwise._support.characters import (
+    DIGIT,
+    LETTERS_AND_DIGITS,
+    WHITE_SPACE,
+    CharacterTable,
+    byte_table,
+    kinds_of,
+)
+from turnwise._support.regex_sets import RegexFilter, RegexSet, uncounted
 from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
 from turnwise.linear_regex import LinearRegex
-from turnwise.regex_sets import RegexFilter, RegexSet, uncounted
 
 SIGNS = [
     LinearRegex(f"(?m){sign}")

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
     from turnwise.datasets import open_dataset as load
     from turnwise.evaluation import detect, evaluate
+    from turnwise.front_door import Report, check, score
     from turnwise.guard import GuardrailPipeline, PipelineResult
     from turnwise.guard.forensics import analyze_conversation_forensics
-    from turnwise.report import Report, check, score
     from turnwise.scoring import Evaluation, Failure, Score, Trajectory, balance, trust_strength
     from turnwise.store import Store
 
@@ -46,7 +46,7 @@ _LAZY = {
     "turnwise.evaluation": ("detect", "evaluate"),
     "turnwise.guard": ("GuardrailPipeline", "PipelineResult"),
     "turnwise.guard.forensics": ("analyze_conversation_forensics",),
-    "turnwise.report": ("Report", "check", "score"),
+    "turnwise.front_door": ("Report", "check", "score"),
     "turnwise.scoring": ("Evaluation", "Failure", "Score", "Trajectory", "balance", "trust_strength"),
     "turnwise.store": ("Store",),
 }

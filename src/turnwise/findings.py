@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from turnwise._support.locations import Location
 from turnwise.errors import FindingsError
-from turnwise.locations import Location
 
 MEND: Final = "restore a copy, or scan again into another folder"
 """What to do where a file of a part is damaged."""

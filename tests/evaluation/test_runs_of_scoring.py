@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from turnwise._support.revision import code_version
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError, ObserverError, UnknownNameError, UsageError
 from turnwise.evaluation import Summary, evaluate
 from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
-from turnwise.revision import code_version
 from turnwise.scoring import Score
 from turnwise.store import Store
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnwise.demo import demo_observer, run_demo
+from turnwise.cli.demo_run import demo_observer, run_demo
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
 from turnwise.store import Store

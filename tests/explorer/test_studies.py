@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from turnwise._support.spreadsheets import write_parquet
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.studies import FinishedStudy, find_studies
 from turnwise.rates import Rate
-from turnwise.spreadsheets import write_parquet
 from turnwise.study.report.verdicts import COLUMNS
 
 

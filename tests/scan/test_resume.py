@@ -11,9 +11,9 @@ import pytest
 from tests.scan.conftest import SCRIPT
 from tests.scan.test_scan import content
 
+from turnwise._support.locations import Location
 from turnwise.errors import FindingsError, ObserverError
 from turnwise.findings import SCORES, open_findings, part_file
-from turnwise.locations import Location
 from turnwise.scan import InlineEngine, scan
 from turnwise.scan.engines import Work
 from turnwise.scan.parts import Done, Part

@@ -15,12 +15,12 @@ import pytest
 import zstandard
 from tests.scan.conftest import SCRIPT, chats, lines
 
+from turnwise._support.locations import filesystem
 from turnwise.conversation import Side, Turn
 from turnwise.datasets import open_dataset
 from turnwise.detectors import build_detector, run_detector
 from turnwise.errors import DatasetError, LocationError, UsageError
 from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, open_findings
-from turnwise.locations import filesystem
 from turnwise.observers import Context, ObservationFailure, ObserverSession, Request, build_observer
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from turnwise._support.locations import Location
 from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest
-from turnwise.locations import Location
 from turnwise.scan.part_files import DeadLetter, PartFiles
 
 PRINCIPLES = ("context_integrity", "reciprocity")

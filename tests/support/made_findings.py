@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from turnwise._support.locations import Location
 from turnwise.findings import MANIFEST, PLACES, Counts, Findings, Input, Manifest, PartEntry, open_findings
-from turnwise.locations import Location
 from turnwise.observers import OBSERVERS
 from turnwise.scan.part_files import PartFiles
 

@@ -12,8 +12,8 @@ from turnwise.cli import options
 from turnwise.cli.output import say, say_paragraphs
 
 if TYPE_CHECKING:
+    from turnwise.cli.demo_run import Demo, DemoRun
     from turnwise.conversation import Sequence as Chat
-    from turnwise.demo import Demo, DemoRun
     from turnwise.store import Store
 
 _WIDTH = 80
@@ -40,9 +40,9 @@ def demo(
     json: options.Json = False,
 ) -> None:
     """Show a conversation turn, and compare single turns with trajectories on the conversations that ship."""
+    from turnwise.cli.demo_run import OBSERVERS, demo_observer, run_demo
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import EXTRA, FOR_A_REPORT, is_installed
-    from turnwise.demo import OBSERVERS, demo_observer, run_demo
     from turnwise.errors import UsageError
     from turnwise.store import Store
 
@@ -94,7 +94,7 @@ def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
 
 
 def _print(store: str, done: Demo) -> None:
-    from turnwise.demo import LOCAL, READER
+    from turnwise.cli.demo_run import LOCAL, READER
 
     telling = done.telling()
     if telling is not None:
@@ -151,8 +151,8 @@ def _print_verdicts(title: str, chats: Sequence[Chat], runs: Sequence[DemoRun], 
 
 
 def _print_rates(done: Demo) -> None:
+    from turnwise.cli.demo_run import READER
     from turnwise.cli.output import Table, print_table
-    from turnwise.demo import READER
 
     rows = [(_short(run.observer), run.context, run.rates) for run in done.runs]
     rows += [

@@ -217,8 +217,8 @@ def check(
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.show import print_trajectory
     from turnwise.evaluation import DEFAULT_DETECTORS
+    from turnwise.front_door import check as check_conversation
     from turnwise.observers import build_observer, read_settings
-    from turnwise.report import check as check_conversation
 
     report = check_conversation(
         read_conversation(file),

@@ -57,11 +57,11 @@ def explore(
         import nicegui  # noqa: F401 - to say early what is missing
     except ImportError as error:
         raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
+    from turnwise._support.paths import to_path
     from turnwise.explorer.data.named import SERVICE_KEY, Named
     from turnwise.explorer.data.record import Record
     from turnwise.explorer.server import PASSWORD, access_for
     from turnwise.explorer.server import explore as run
-    from turnwise.paths import to_path
 
     access = access_for(host, os.environ.get(PASSWORD))
 
@@ -86,8 +86,8 @@ def _demo(stack: ExitStack) -> Store:
     import tempfile
     import threading
 
+    from turnwise.cli.demo_run import LOCAL, READER, demo_observer, run_demo
     from turnwise.cli.output import note
-    from turnwise.demo import LOCAL, READER, demo_observer, run_demo
     from turnwise.errors import TurnwiseError
     from turnwise.store import Store
 

@@ -11,8 +11,8 @@ from os import PathLike
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any
 
+from turnwise._support.paths import to_path
 from turnwise.errors import ConversationError, UsageError
-from turnwise.paths import to_path
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,7 +28,7 @@ ARROW_FILES = (".csv", ".parquet", ".arrow")
 
 def read_conversation(file: str) -> Conversation:
     """The conversation of a JSON file in any form that turnwise reads, or of standard input for ``-``."""
-    from turnwise.bounded import read_json
+    from turnwise._support.bounded import read_json
     from turnwise.conversation import from_any
 
     where = "standard input" if file == "-" else file
@@ -95,7 +95,7 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) 
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    from turnwise.spreadsheets import cell
+    from turnwise._support.spreadsheets import cell
 
     count = 0
     with writing(path) as file:
@@ -117,7 +117,7 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
     if ending == ".json":
         write_text(path, f"{json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False)}\n")
     elif ending == ".parquet":
-        from turnwise.spreadsheets import write_parquet
+        from turnwise._support.spreadsheets import write_parquet
 
         write_parquet(path, columns, made)
     else:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from turnwise._support.visible import shown
 from turnwise.errors import UsageError
-from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.guard import GuardrailPipeline, PipelineResult

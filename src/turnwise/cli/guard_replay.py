@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from turnwise._support.visible import shown
 from turnwise.cli import options
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.output import say
-from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence

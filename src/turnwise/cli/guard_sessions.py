@@ -98,9 +98,9 @@ def show(session: Session, state: StateFile, tenant: Tenant = None, json: option
 
 def open_store(state: str) -> RedisStateStore | SqliteStateStore:
     """A state store that is there: an SQLite file is not made."""
+    from turnwise._support.paths import to_path
     from turnwise.guard import open_state_store
     from turnwise.guard.state.settings import store_of
-    from turnwise.paths import to_path
 
     kind, place = store_of(state)
     if kind == "sqlite" and not to_path(place, home=True).exists():

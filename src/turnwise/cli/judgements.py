@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from turnwise._support.visible import visible
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, say
 from turnwise.errors import UsageError
-from turnwise.visible import visible
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, Store

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from turnwise.visible import visible, visible_character, visible_lines
+from turnwise._support.visible import visible, visible_character, visible_lines
 
 if TYPE_CHECKING:
     from turnwise.evaluation import Progress

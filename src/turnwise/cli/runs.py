@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from turnwise._support.visible import visible
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, say
 from turnwise.errors import UsageError
-from turnwise.visible import visible
 
 if TYPE_CHECKING:
     from turnwise.store import Run, RunTally

@@ -103,9 +103,9 @@ def presets(json: options.Json = False) -> None:
 
 
 def _read(file: str) -> tuple[SessionRecord, ...]:
-    from turnwise.bounded import read_json
+    from turnwise._support.bounded import read_json
+    from turnwise._support.paths import to_path
     from turnwise.errors import SessionError, TurnwiseError
-    from turnwise.paths import to_path
     from turnwise.sessions.records import read_records
 
     where = "standard input" if file == "-" else file

@@ -137,7 +137,7 @@ def _about(one: Evaluation | Failure | Unread) -> dict[str, Any]:
 
 def _why(one: Evaluation | Failure) -> dict[str, Any]:
     """All that a score, or a failure to score, rests on."""
-    from turnwise.notebook import plain
+    from turnwise._support.notebook import plain
 
     value = plain(one)
     score = value.pop("score", None)

@@ -39,7 +39,7 @@ def is_installed(*packages: str) -> bool:
 def rescorer() -> Rescore:
     """What scores a conversation again by the observer that made the run, where that computes its scores."""
     from turnwise.conversation import Conversation
-    from turnwise.report import score
+    from turnwise.front_door import score
     from turnwise.scoring import TurnScores
     from turnwise.store import Run
 

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import uuid4
 
+from turnwise._support.notebook import data_frame, html_table
+from turnwise._support.visible import shown
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation.json_values import check_keys, json_object, read_utc
 from turnwise.conversation.options import ConversationArguments, ConversationOptions
@@ -16,8 +18,6 @@ from turnwise.conversation.tool_history import ToolHistory
 from turnwise.conversation.turn import OPENAI_KEY, Turn
 from turnwise.conversation.turn_log import Outline, TurnLog
 from turnwise.errors import ConversationError
-from turnwise.notebook import data_frame, html_table
-from turnwise.visible import shown
 
 if TYPE_CHECKING:
     import pandas

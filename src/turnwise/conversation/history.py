@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import RLock
 from typing import Any, Final
 
+from turnwise._support.visible import shown
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation.json_values import as_utc
 from turnwise.conversation.rate_limit import TURNS_PER, WINDOWS, RateLimit, Timeline, read_limits
@@ -21,7 +22,6 @@ from turnwise.conversation.turn import (
 )
 from turnwise.conversation.turn_log import TurnLog, Turns
 from turnwise.errors import ConversationError
-from turnwise.visible import shown
 
 _ZERO: Final = timedelta(0)
 _LONGEST: Final = max(WINDOWS.values())

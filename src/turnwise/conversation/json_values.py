@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from turnwise._support.visible import shown
 from turnwise.errors import ConversationError
-from turnwise.visible import shown
 
 MAX_DEPTH = 100
 """Levels of nesting that metadata may have; deeper values are refused before they exhaust the stack."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from turnwise._support.visible import shown
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.tool_reading import (
     has_calls,
@@ -25,7 +26,6 @@ from turnwise.conversation.tool_reading import (
 from turnwise.conversation.tools import TEXTS, ToolLog, says_anything, sendable, without_text
 from turnwise.conversation.turn import OPENAI_KEY, Side, Turn
 from turnwise.errors import ConversationError
-from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.conversation.conversation import Conversation

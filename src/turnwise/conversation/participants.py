@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from turnwise._support.visible import shown
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError, nearest
-from turnwise.visible import shown
 
 UNKNOWN_NAME = "unknown"
 

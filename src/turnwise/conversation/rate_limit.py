@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from turnwise._support.visible import shown
 from turnwise.clock import Clock, monotonic_now, utc_now
 from turnwise.errors import ConversationError
-from turnwise.visible import shown
 
 WINDOWS: Final[Mapping[str, timedelta]] = {
     "minute": timedelta(minutes=1),

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from turnwise._support.notebook import html_table
 from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError
-from turnwise.notebook import html_table
 
 GROUP_KEYS = ("group", "pair", "goal", "intent")
 """Keys of the metadata that say what a sequence shares with others, the first that is there."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Unpack
 
+from turnwise._support.visible import shown
 from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.messages import LEAD, OPENAI, Entry, Format, Role
 from turnwise.conversation.options import ConversationArguments
 from turnwise.errors import ConversationError
-from turnwise.visible import shown
 
 SPEAKERS: Final[Mapping[str, Role]] = {
     "human": Role.USER,

@@ -138,7 +138,7 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
 
 def _told_call(text: str) -> tuple[str, str]:
     """Name and arguments of a call that is one text, such as ``{"name": ..., "arguments": ...}``."""
-    from turnwise.bounded import read_json
+    from turnwise._support.bounded import read_json
 
     try:
         told = _named(read_json(text), "arguments")

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from turnwise._support.visible import shown
 from turnwise.conversation.json_values import as_utc, check_keys, json_object, read_utc
 from turnwise.conversation.participants import UNKNOWN_NAME, Participants, ParticipantType
 from turnwise.conversation.tools import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.errors import ConversationError
-from turnwise.visible import shown
 
 KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metadata")
 

@@ -15,13 +15,13 @@ from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 
-from turnwise.bounded import ShallowStream, read_json
+from turnwise._support.bounded import ShallowStream, read_json
+from turnwise._support.locations import Location, filesystem, is_url
+from turnwise._support.paths import to_path
+from turnwise._support.sql_text import file_name
 from turnwise.datasets.packed import ZIP_MAGIC, unpacked
 from turnwise.datasets.protocol import RecordError
 from turnwise.errors import DatasetError, LocationError, UsageError
-from turnwise.locations import Location, filesystem, is_url
-from turnwise.paths import to_path
-from turnwise.sql_text import file_name
 
 DAMAGED = (EOFError, OSError, zlib.error)
 """What reading raises half-way through a file that was cut off or damaged."""
@@ -196,7 +196,7 @@ def parse_encoding(name: str | None) -> str | None:
 def parse_json(text: str | bytes) -> Any:
     """Parse one JSON text, with NaN and Infinity as null: pandas writes them where a value is missing.
 
-    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise.bounded` it breaks.
+    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise._support.bounded` it breaks.
 
     >>> parse_json('{"score": NaN}')
     {'score': None}

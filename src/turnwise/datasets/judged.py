@@ -9,10 +9,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.paths import to_path
 from turnwise.conversation import Conversation, Seen, SeenDigest, Sequence, Side
 from turnwise.errors import DatasetError, ScoreError
-from turnwise.paths import to_path
 from turnwise.scoring import Score
 
 MODES: Mapping[str, tuple[Side, Seen]] = {

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from turnwise.bounded import YamlError, read_yaml
+from turnwise._support.bounded import YamlError, read_yaml
+from turnwise._support.paths import to_path
 from turnwise.conversation import Label, Sequence
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.paths import to_path
 
 USUAL_LABELS: Final[Mapping[str, Label]] = {
     **dict.fromkeys(

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any
 
-from turnwise.bounded import is_too_deep
+from turnwise._support.bounded import is_too_deep
 from turnwise.datasets.files import (
     DAMAGED,
     MAX_LINE,

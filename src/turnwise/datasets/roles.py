@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from turnwise._support.visible import shown
 from turnwise.conversation.messages import ROLES, Role
 from turnwise.conversation.sharegpt import SPEAKERS
 from turnwise.datasets.labels import EVERY_OTHER, parse_meanings
 from turnwise.datasets.protocol import RecordError
 from turnwise.errors import UsageError
-from turnwise.visible import shown
 
 USUAL_ROLES: Final[Mapping[str, str]] = {
     **{str(role): str(role) for role in ROLES},

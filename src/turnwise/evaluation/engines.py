@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 from turnwise.errors import ObserverError, TurnwiseError
 from turnwise.evaluation.plan import Task, split
 from turnwise.observers import (

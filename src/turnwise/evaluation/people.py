@@ -17,12 +17,12 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from turnwise._support.paths import to_path
 from turnwise.conversation import Side
 from turnwise.datasets.judged import MODES
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.evaluation.run import Summary, evaluate
 from turnwise.observers import build_observer
-from turnwise.paths import to_path
 from turnwise.principles import Principle, load_principle
 from turnwise.store import Correction, HumanScore, Store
 

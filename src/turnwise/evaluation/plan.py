@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass, field, replace
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.observers import Context, ContextMode, CostEstimator, Request
 from turnwise.principles import Principle

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from turnwise._support.revision import code_version
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
@@ -29,7 +30,6 @@ from turnwise.observers import (
     check_supported,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.revision import code_version
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance, Unread
 from turnwise.store import Run, Store
 

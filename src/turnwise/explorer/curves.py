@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from turnwise._support.visible import visible
 from turnwise.plots.style import COMPONENTS
-from turnwise.visible import visible
 
 if TYPE_CHECKING:
     from nicegui.elements.echart import EChart

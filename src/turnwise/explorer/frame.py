@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from turnwise._support.spreadsheets import cell
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import KEPT, Page, Region, address, views
-from turnwise.spreadsheets import cell
 
 _KEYS: Final = {
     "j, k": "next, previous row, turn or match",

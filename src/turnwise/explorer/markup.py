@@ -7,7 +7,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from turnwise.visible import visible, visible_lines
+from turnwise._support.visible import visible, visible_lines
 
 Child = Markup | str | int | float | None | Iterable["Child"]
 """What an element holds: markup as it is; all else as text, in which what could hide or forge is made visible."""

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from turnwise._support.visible import visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.answers import Answers
-from turnwise.visible import visible_lines
 
 if TYPE_CHECKING:
     from nicegui import Client

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.guard.guardrail import Redaction
 from turnwise.guard.request import encodable
 

@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from turnwise._support.paths import to_path
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.guard.audit.settings import AuditSettings
@@ -21,7 +22,6 @@ from turnwise.guard.limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, read_yaml
-from turnwise.paths import to_path
 
 if TYPE_CHECKING:
     from turnwise.guard.audit.record import AuditSink

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
+from turnwise._support.visible import shown
 from turnwise.errors import GuardError
-from turnwise.visible import shown
 
 _Member = TypeVar("_Member", bound=StrEnum)
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation
 from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits

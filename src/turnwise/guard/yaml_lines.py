@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from turnwise.bounded import YamlError, bounded, load_yaml, yaml_nodes
+from turnwise._support.bounded import YamlError, bounded, load_yaml, yaml_nodes
 from turnwise.errors import GuardError
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets.inspect_messages import openai_messages
 from turnwise.detectors import name_detector
 from turnwise.errors import ConversationError, DatasetError
+from turnwise.front_door import Report, check
 from turnwise.observers import DEFAULT_OBSERVER, build_observer
-from turnwise.report import Report, check
 
 EVALS: Final[Mapping[str, Label]] = {
     "inspect_evals/agentharm": Label.ATTACK,

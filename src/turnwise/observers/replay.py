@@ -10,7 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.paths import to_path
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
@@ -21,7 +22,6 @@ from turnwise.observers.protocol import (
     ObserverInfo,
     Request,
 )
-from turnwise.paths import to_path
 from turnwise.scoring import Score
 
 OPERATING_POINTS = "operating_points.json"

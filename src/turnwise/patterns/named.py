@@ -23,9 +23,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from turnwise.bounded import YamlError, read_yaml
+from turnwise._support.bounded import YamlError, read_yaml
+from turnwise._support.paths import to_path
 from turnwise.errors import PatternError, ScoreError, UnknownNameError
-from turnwise.paths import to_path
 from turnwise.patterns.expression import Expression, lifted
 from turnwise.patterns.parser import is_built_in, parse_in
 from turnwise.patterns.printer import PLAIN_NAME

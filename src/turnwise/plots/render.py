@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import ChartError, UsageError
 from turnwise.plots.canonical import canonical, numbered_anew
-from turnwise.visible import visible, visible_lines
 
 Spec = Mapping[str, Any]
 """A chart as Vega-Lite describes it: JSON values."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from turnwise._support.locations import Location, filesystem
 from turnwise.datasets import DatasetInfo, Loader, LoadOptions, RecordLoader, get_loader
 from turnwise.datasets.opening import check_columns, detect_format
 from turnwise.datasets.records import Head, Layout, read_head
 from turnwise.errors import DatasetError, UsageError
 from turnwise.findings import Input
-from turnwise.locations import Location, filesystem
 
 _ENDINGS = (".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".tsv", ".txt")
 _PACKED = (".gz", ".bz2", ".zst")

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.locations import Location, filesystem
+from turnwise._support.notebook import Shown
+from turnwise._support.sql_text import file_name, quoted
 from turnwise.conversation import Conversation, Label
 from turnwise.conversation import Sequence as Chat
 from turnwise.datasets.loaders.turnwise import to_line
 from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import SEQUENCES, TURNS, Findings
-from turnwise.locations import Location, filesystem
-from turnwise.notebook import Shown
-from turnwise.sql_text import file_name, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from turnwise._support.locations import Location
+from turnwise._support.sql_text import quoted
 from turnwise.errors import LocationError
 from turnwise.findings import (
     COLUMNS,
@@ -23,8 +25,6 @@ from turnwise.findings import (
     part_entry,
     part_file,
 )
-from turnwise.locations import Location
-from turnwise.sql_text import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

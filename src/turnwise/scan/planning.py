@@ -9,6 +9,7 @@ from io import BufferedReader, FileIO
 from typing import NamedTuple
 
 from turnwise import conversation
+from turnwise._support.locations import Location
 from turnwise.datasets import BadRecord, Loader, LoadOptions, RecordLoader
 from turnwise.datasets.files import (
     DAMAGED,
@@ -21,7 +22,6 @@ from turnwise.datasets.files import (
 )
 from turnwise.datasets.records import TOO_LONG, Head, Layout, ParsedRecord, broken_off, read_records
 from turnwise.errors import DatasetError
-from turnwise.locations import Location
 from turnwise.scan.inputs import Reading, is_record_wise
 from turnwise.scan.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records
 from turnwise.scan.reading import unreadable

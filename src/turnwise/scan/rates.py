@@ -9,11 +9,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.paths import to_path
 from turnwise.detectors import load_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.findings import Manifest
-from turnwise.paths import to_path
 from turnwise.rates import Rate
 
 SHIPPED: Final = "detector_rates.json"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase
 from typing import Any
 
+from turnwise._support.locations import Location
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader, get_loader
 from turnwise.datasets.files import parquet_lines, parse_json
 from turnwise.datasets.records import ParsedRecord, read_lines
 from turnwise.errors import DatasetError
-from turnwise.locations import Location
 from turnwise.scan.inputs import Reading
 from turnwise.scan.parts import ByteRange, LineBytes, Part, Records
 

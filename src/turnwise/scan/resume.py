@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from turnwise._support.locations import PARTIAL, Location
 from turnwise.errors import FindingsError
 from turnwise.findings import FAILURES, MANIFEST, SEQUENCES, TURNS, Findings, Manifest, PartEntry
-from turnwise.locations import PARTIAL, Location
 from turnwise.scan.part_files import read_entry
 
 _LOCK = ".scan.lock"

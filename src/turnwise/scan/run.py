@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from turnwise._support.locations import Location
 from turnwise.conversation import Label, Side
 from turnwise.detectors import DetectorSpec
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.findings import MANIFEST, Counts, Findings, Manifest, PartEntry
-from turnwise.locations import Location
 from turnwise.observers import DEFAULT_OBSERVER, Context, Observer
 from turnwise.principles import Principle
 from turnwise.scan.engines import Engine, InlineEngine

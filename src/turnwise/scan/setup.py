@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any
 
+from turnwise._support.locations import Location
+from turnwise._support.revision import versions
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
 from turnwise.datasets import BadRecord, get_loader
@@ -17,7 +19,6 @@ from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_ma
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UsageError
 from turnwise.findings import PLACES, Manifest
-from turnwise.locations import Location
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -29,7 +30,6 @@ from turnwise.observers import (
     describe_observer,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.revision import versions
 from turnwise.scan.inputs import Reading, check_readable, default_part_rows, describe_inputs, find_inputs
 from turnwise.scan.parts import PART_ROWS, Part
 from turnwise.scan.planning import chosen_places, draw, plan_parts

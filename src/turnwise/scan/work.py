@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from turnwise._support.locations import Location
 from turnwise.conversation import Sequence, Side
 from turnwise.datasets import BadRecord
 from turnwise.detectors import Detector
 from turnwise.errors import ConversationError, UsageError
 from turnwise.findings import PLACES, Counts
-from turnwise.locations import Location
 from turnwise.observers import Context, Observer, SharesAllowance, build_observer, describe_observer
 from turnwise.principles import Principle
 from turnwise.scan.engines.allowance import Limits

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from turnwise.visible import visible
+from turnwise._support.visible import visible
 
 _LONGEST = 240
 """Characters of an example at most."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from turnwise._support.notebook import data_frame, html_table
 from turnwise.conversation.turn import Side
 from turnwise.errors import ScoreError
-from turnwise.notebook import data_frame, html_table
 from turnwise.scoring.evaluation import Evaluation, Spread
 from turnwise.scoring.score import Score
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.guard import NO_CONVERSATION, Outcome, OutputStream, PipelineResult
 from turnwise.serve.bodies import Body as FixedBody
 from turnwise.serve.bodies import (

@@ -87,9 +87,7 @@ def turn_away(opened: socket.socket) -> None:
     if sys.platform == "linux":
         program = ctypes.create_string_buffer(_DROP, len(_DROP))
         with suppress(OSError):  # a sandbox without filters
-            opened.setsockopt(
-                socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program))
-            )
+            opened.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program)))
 
 
 def _accepted(opened: socket.socket) -> list[socket.socket]:

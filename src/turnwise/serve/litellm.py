@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
 from turnwise.guard.identity.names import canonical_name

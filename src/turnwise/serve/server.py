@@ -22,8 +22,8 @@ from threading import Thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from turnwise._support.process_memory import keep_no_freed_arrays
 from turnwise.errors import UsageError
-from turnwise.process_memory import keep_no_freed_arrays
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.source import ConfigSource
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from numbers import Integral, Real
 from typing import Any
 
+from turnwise._support.visible import shown
 from turnwise.errors import SessionError, UnknownNameError
-from turnwise.visible import shown
 
 HISTORY = 10
 """Turns that changes of balance, breakers and refusals are kept of."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.visible import shown
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
 from turnwise.sessions.settings import F_HISTORY, HISTORY, in_range, whole
 from turnwise.sessions.state_store import StateKind
-from turnwise.visible import shown
 
 CONVERSATIONS = 2
 """Conversation ids that are kept: the latest."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from turnwise._support.visible import shown
 from turnwise.errors import SessionError, StateError, TurnwiseError
-from turnwise.visible import shown
 
 State = TypeVar("State")
 Result = TypeVar("Result")

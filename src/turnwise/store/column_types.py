@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import BigInteger, DateTime, Dialect, Float, Integer, String, Text, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
-from turnwise.visible import shown
+from turnwise._support.visible import shown
 
 
 class UnreadableValueError(ValueError):

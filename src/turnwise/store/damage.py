@@ -24,10 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DataError, OperationalError
 
+from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError, UsageError
 from turnwise.store import schema
 from turnwise.store.column_types import Checked, UnreadableValueError, UtcTime, read_stored_json, read_time
-from turnwise.visible import shown
 
 NO_UTF8 = "Could not decode to UTF-8"
 """What SQLite's driver says of a text that is none."""

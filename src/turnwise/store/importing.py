@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
+from turnwise._support.notebook import Shown
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.protocol import BadRecord
 from turnwise.errors import DatasetError, OtherLabelError, UsageError
-from turnwise.notebook import Shown
 from turnwise.store.sequences import Added
 from turnwise.store.store import Store
 

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from turnwise._support.notebook import Shown
 from turnwise.errors import StoreError
-from turnwise.notebook import Shown
 from turnwise.scoring import Reply
 from turnwise.store import schema
 from turnwise.store.column_types import UtcTime

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy import Connection, case, false, func, or_, select
 
+from turnwise._support.process_memory import give_back_memory
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
-from turnwise.process_memory import give_back_memory
 from turnwise.store import schema
 from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import check_numbers, check_places, intact, read_all

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Select, Table, insert, select, union
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
+from turnwise._support.notebook import Shown
 from turnwise.conversation import Label, Seen, Side
 from turnwise.datasets.judged import digests
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.notebook import Shown
 from turnwise.scoring import Score
 from turnwise.store import schema
 from turnwise.store.damage import intact

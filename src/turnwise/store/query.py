@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from turnwise._support.notebook import ROWS, html_table
 from turnwise.conversation import Label
 from turnwise.errors import NotScoredError, UnknownNameError, UsageError
-from turnwise.notebook import ROWS, html_table
 from turnwise.patterns import Expression, Library, parse
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.patterns.tree import Length, OtherRun, Series

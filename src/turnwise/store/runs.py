@@ -31,8 +31,8 @@ from sqlalchemy import (
     update,
 )
 
+from turnwise._support.notebook import Shown
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.notebook import Shown
 from turnwise.scoring import NOT_READ, FailureReason, FailureReasons, Provenance
 from turnwise.store import schema
 from turnwise.store.column_types import UtcTime

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, RowMapping, Select, Table, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, Table, func, null, select
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
+from turnwise._support.notebook import data_frame, html_table
 from turnwise.conversation import Label, Side
-from turnwise.notebook import data_frame, html_table
 from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store import schema
 from turnwise.store.damage import check_places, intact

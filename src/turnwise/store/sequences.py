@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, RowMapping, insert, select, update
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
+from turnwise._support.notebook import Shown
 from turnwise.conversation import Conversation, Label, Sequence, Turn, group_of
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.sequence import content_hash
 from turnwise.datasets.labels import UNKNOWN_LABEL
 from turnwise.errors import OtherLabelError, UnknownNameError, UsageError
-from turnwise.notebook import Shown
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import PAGE, Database, renew_edition

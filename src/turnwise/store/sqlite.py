@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
+from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
-from turnwise.sqlite_files import harden, refuse_foreign_objects
 from turnwise.store import schema
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
 from turnwise.store.damage import MEND, NO_UTF8, first_line, no_unicode

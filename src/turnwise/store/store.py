@@ -118,7 +118,7 @@ class Store:
         return f"Store({self.location!r})"
 
     def _repr_html_(self) -> str:
-        from turnwise.notebook import html_table
+        from turnwise._support.notebook import html_table
 
         return html_table(f"Store {self.location}", ("table", "rows"), self.counts().items())
 

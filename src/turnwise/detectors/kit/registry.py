@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from turnwise.bounded import read_yaml
+from turnwise._support.bounded import read_yaml
+from turnwise._support.paths import to_path
 from turnwise.detectors.kit.protocol import Detector, ThresholdSource
 from turnwise.detectors.kit.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
-from turnwise.paths import to_path
 from turnwise.patterns import Library, default_library, load_patterns, parse_expression, self_contained
 from turnwise.plugins import Registry, check_made, is_factory, parameters_of
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from turnwise._support.visible import visible
 from turnwise.explorer.data.named import Named
 from turnwise.patterns import Library, default_library, load_patterns
 from turnwise.store import Store
 from turnwise.store.runs import Run
-from turnwise.visible import visible
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.sql_text import file_name
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.arm_scores import ArmScores
-from turnwise.sql_text import file_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

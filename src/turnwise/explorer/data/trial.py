@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, UsageError
 from turnwise.guard import GuardrailPipeline, PipelineResult

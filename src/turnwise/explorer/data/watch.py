@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.paths import to_path
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard.audit.query import problem_of
 from turnwise.guard.audit.record import CHECK, GAP
-from turnwise.paths import to_path
 
 if TYPE_CHECKING:
     from turnwise.store import Store

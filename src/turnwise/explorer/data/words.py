@@ -15,9 +15,9 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.errors import StoreError, UsageError
 from turnwise.explorer.data.record import Record
-from turnwise.sqlite_files import harden, refuse_foreign_objects
 
 if TYPE_CHECKING:
     import numpy as np

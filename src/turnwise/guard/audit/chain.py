@@ -16,7 +16,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.guard.audit.record import VERSION, time_text
 
 ERASURE, TORN = "erasure", "torn"

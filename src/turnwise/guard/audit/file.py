@@ -16,6 +16,7 @@ try:
 except ImportError:  # Windows: one process a file
     fcntl = None  # type: ignore[assignment]
 
+from turnwise._support.paths import to_path
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import (
@@ -31,7 +32,6 @@ from turnwise.guard.audit.chain import (
     text_of,
 )
 from turnwise.guard.audit.record import VERSION, time_text
-from turnwise.paths import to_path
 
 _CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CLOEXEC

@@ -11,15 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
+from turnwise._support.paths import to_path
+from turnwise._support.spreadsheets import cell
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
 from turnwise.guard.audit.table import audit_at
 from turnwise.guard.fields import Field, GuardMetadataError
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.request import short_id
-from turnwise.paths import to_path
-from turnwise.spreadsheets import cell
 
 _TEXTS: Final = (
     "conversation_id",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from turnwise._support.paths import to_path
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import (
@@ -19,7 +20,6 @@ from turnwise.guard.audit.chain import (
 )
 from turnwise.guard.audit.file import Erased, JsonLinesSink, verify_file
 from turnwise.guard.audit.writer import erase_in
-from turnwise.paths import to_path
 
 _SQLITE: Final = b"SQLite format 3\0"
 

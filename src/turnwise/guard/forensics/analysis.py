@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from turnwise._support.visible import shown
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.guard.forensics.onset import DriftPoint, drift_points, drift_summary
 from turnwise.guard.metadata import SIDES, KeptCheck, did, kept_checks, kept_refusals
 from turnwise.guard.records import Detail, Path
 from turnwise.guard.step import DROPPED
-from turnwise.visible import shown
 
 _COUNTED = {
     "evaluated": "evaluated",

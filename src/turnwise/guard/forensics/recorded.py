@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.conversation.participants import FIELDS
 from turnwise.datasets import BadRecord

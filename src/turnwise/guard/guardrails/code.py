@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, get_args
 
-from turnwise.characters import MARK, OTHER_ALNUM, SIGN, SPACE, byte_table, kinds_of
+from turnwise._support.characters import MARK, OTHER_ALNUM, SIGN, SPACE, byte_table, kinds_of
+from turnwise._support.regex_sets import RegexFilter
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
@@ -16,7 +17,6 @@ from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
 from turnwise.linear_regex import LinearRegex
-from turnwise.regex_sets import RegexFilter
 
 _NAMES = {
     "fenced": "a code block",

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 
-from turnwise.characters import CharacterTable
+from turnwise._support.characters import CharacterTable
+from turnwise._support.regex_sets import Alphabet, has_many_bytes
 from turnwise.guard.guardrail import Check
 from turnwise.guard.guardrails.phrases import PHRASE_FILES
 from turnwise.guard.recognisers.folding import PLAIN, SAME
@@ -15,7 +16,6 @@ from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
 from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
-from turnwise.regex_sets import Alphabet, has_many_bytes
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from turnwise._support.paths import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
 from turnwise.guard.recognisers.readings import readings
 from turnwise.guard.recognisers.word_search import Occurrence, WordSearch
-from turnwise.paths import to_path
 
 _FOUND = 1_000
 """Occurrences that are cut out one by one; where there are more, the rest of the text goes whole."""

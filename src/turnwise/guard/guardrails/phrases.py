@@ -32,11 +32,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from turnwise._support.regex_sets import uncounted
 from turnwise.errors import GuardError
 from turnwise.guard.guardrails.signs import Mix, Signs
 from turnwise.guard.recognisers.mentions import Heads, Mentions
 from turnwise.linear_regex import LinearRegex
-from turnwise.regex_sets import uncounted
 
 _MEMORY = 128 << 20
 """Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
+from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers import (
@@ -24,7 +25,6 @@ from turnwise.guard.recognisers.phones import Phones
 from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
-from turnwise.regex_sets import RegexSet
 
 PiiType = Literal[
     "ssn",

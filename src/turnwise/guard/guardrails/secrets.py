@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
+from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers.assigned_secrets import find_assigned
@@ -14,7 +15,6 @@ from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
-from turnwise.regex_sets import RegexSet
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from turnwise.regex_sets import RegexSet, uncounted
+from turnwise._support.regex_sets import RegexSet, uncounted
 
 _WINDOW = 320
 """Characters within which signs belong together."""

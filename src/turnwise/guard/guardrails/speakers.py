@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation, ParticipantType
 from turnwise.detectors.kit.protocol import State
 from turnwise.guard.guardrail import Finding

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from turnwise.characters import CharacterTable
+from turnwise._support.characters import CharacterTable
+from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
 from turnwise.guard.recognisers.readings import TextReading, readings
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.regex_sets import RegexSet
 
 _HOSTS = 300
 """Different hosts of a text that are judged; a text with more is a finding from there to its end."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.conversation.messages import TEXT_PARTS, Entry, Role
 from turnwise.conversation.tool_reading import read_calls, read_results
 from turnwise.guard.request import short_id

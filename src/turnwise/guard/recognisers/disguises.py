@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, compress, dropwhile, pairwise
 from operator import sub
 
-from turnwise.characters import LETTERS_AND_DIGITS, byte_table, kinds_of
+from turnwise._support.characters import LETTERS_AND_DIGITS, byte_table, kinds_of
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban

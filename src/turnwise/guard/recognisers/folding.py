@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnwise.characters import CharacterTable, Mapped
+from turnwise._support.characters import CharacterTable, Mapped
 
 if TYPE_CHECKING:
     import numpy as np

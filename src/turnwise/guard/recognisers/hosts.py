@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from turnwise.characters import LETTERS_AND_DIGITS, MARK, kinds_of
+from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, kinds_of
 from turnwise.guard.recognisers.folding import Folding, plain_lower_character
 
 _LONGEST = 253

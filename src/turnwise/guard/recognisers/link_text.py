@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator
 from functools import cached_property
 
-from turnwise.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
+from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
 
 _SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
 """Schemes behind which a browser needs no two slashes, and as text the first four none."""

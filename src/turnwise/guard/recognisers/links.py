@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from turnwise.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
+from turnwise._support.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
+from turnwise._support.paths import to_path
 from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
 from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
 from turnwise.linear_regex import LinearRegex
-from turnwise.paths import to_path
 
 SHAPES = {
     "scheme": (

@@ -6,8 +6,8 @@ import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from turnwise._support.regex_sets import RegexSet
 from turnwise.linear_regex import replace_characters
-from turnwise.regex_sets import RegexSet
 
 _SIGNS = {
     "@": "a",

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import compress, repeat
 from operator import add, itemgetter
 
-from turnwise.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
+from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
 from turnwise.guard.recognisers.spans import Stretch, stretches
 from turnwise.linear_regex import LinearRegex
 

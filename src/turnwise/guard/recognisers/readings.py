@@ -9,13 +9,13 @@ from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
+from turnwise._support.regex_sets import RegexSet
 from turnwise.guard.guardrail import Check, Finding, Redaction
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import Edit, Replaced, Span, Stretch, apart, counted
-from turnwise.regex_sets import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.turn import OPENAI_KEY

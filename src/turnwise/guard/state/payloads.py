@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from turnwise.bounded import read_json
+from turnwise._support.bounded import read_json
 from turnwise.conversation import Turn
 from turnwise.conversation.turn_log import Outline
 from turnwise.errors import StateError, TurnwiseError

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from turnwise._support.paths import to_path
+from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StateDownError, StateError
 from turnwise.guard.state.shared_store import SharedStore, State
-from turnwise.paths import to_path
 from turnwise.sessions.state_store import Change, StateKind
-from turnwise.sqlite_files import harden, refuse_foreign_objects
 
 APPLICATION: Final = 0x54575354
 """The application_id of such a file, by which another database is told from it."""

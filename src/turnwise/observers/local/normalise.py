@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from turnwise.characters import DIGIT, LETTERS_AND_DIGITS, OTHER_ALNUM, byte_table, kinds_of
+from turnwise._support.characters import DIGIT, LETTERS_AND_DIGITS, OTHER_ALNUM, byte_table, kinds_of
 from turnwise.linear_regex import LinearRegex, replace_characters
 
 HEAD = 12_000

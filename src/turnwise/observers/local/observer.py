@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from turnwise._support.process_memory import give_back_memory
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.local.protocol import BOUND
@@ -21,7 +22,6 @@ from turnwise.observers.protocol import (
     Request,
     Workers,
 )
-from turnwise.process_memory import give_back_memory
 from turnwise.scoring import Score
 
 if TYPE_CHECKING:

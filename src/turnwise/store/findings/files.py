@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from turnwise._support.locations import filesystem
+from turnwise._support.sql_text import file_name, quoted
 from turnwise.errors import FindingsError, LocationError, StoreCorruptError, StoreError, UsageError
 from turnwise.findings import (
     COLUMNS,
@@ -24,8 +26,6 @@ from turnwise.findings import (
     PartEntry,
     part_file,
 )
-from turnwise.locations import filesystem
-from turnwise.sql_text import file_name, quoted
 from turnwise.store.damage import first_line
 from turnwise.store.findings.places import opened
 

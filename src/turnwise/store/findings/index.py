@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from turnwise._support.sql_text import quoted
+from turnwise._support.visible import shown
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
 from turnwise.findings import COLUMNS, MEND, SCORES, SEQUENCES, TURNS, PartEntry
-from turnwise.sql_text import quoted
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.places import for_the_user
-from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from turnwise._support.sql_text import file_name, quoted
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.findings import SCORES, SEQUENCES, TURNS
 from turnwise.patterns.sql import Columns
-from turnwise.sql_text import file_name, quoted
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.index import NAME, Index

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from typing import Final
 
+from turnwise._support.locations import Location, is_url
+from turnwise._support.paths import to_path
 from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import MANIFEST, SCORES, Findings, open_findings
-from turnwise.locations import Location, is_url
-from turnwise.paths import to_path
 
 _FOLDERS: Final = frozenset(
     (

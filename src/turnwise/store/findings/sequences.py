@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 from turnwise.conversation import Conversation, Label, Sequence, Turn, group_of
 from turnwise.errors import UnknownNameError
 from turnwise.findings import SEQUENCES, TURNS

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
+from turnwise._support.notebook import Shown
+from turnwise._support.paths import to_path
 from turnwise._version import __version__
 from turnwise.errors import StoreError, UnknownNameError, UsageError
-from turnwise.notebook import Shown
-from turnwise.paths import to_path
 from turnwise.store.database import Database
 from turnwise.store.transfer.folder import SCHEMA_VERSION, FileEntry, Manifest, digest
 from turnwise.store.transfer.formats import FORMATS

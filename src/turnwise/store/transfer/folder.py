@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from turnwise._support.paths import to_path
 from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError
-from turnwise.paths import to_path
 from turnwise.store import schema
 
 MANIFEST = "manifest.json"

@@ -9,9 +9,10 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
+from turnwise._support.paths import to_path
+from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
-from turnwise.paths import to_path
 from turnwise.store import schema
 from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
@@ -20,7 +21,6 @@ from turnwise.store.transfer.formats import FORMATS
 from turnwise.store.transfer.merging import Merge, Merged
 from turnwise.store.transfer.snapshot import read_snapshot
 from turnwise.store.transfer.tables import TABLES, Record, Row, value_reader
-from turnwise.visible import shown
 
 
 def import_record(database: Database, runs: Runs, location: str | Path) -> Merged:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from turnwise.bounded import is_too_deep
+from turnwise._support.bounded import is_too_deep
 from turnwise.errors import StoreError
 from turnwise.store.transfer.snapshot import Snapshot
 from turnwise.store.transfer.tables import TABLES, Kind, Progress, kind_of, time_text

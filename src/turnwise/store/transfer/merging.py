@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
+from turnwise._support.notebook import Shown
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
-from turnwise.notebook import Shown
 from turnwise.store import schema
 from turnwise.store.damage import check_places
 from turnwise.store.sequences import check_content

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Table
 
-from turnwise.batches import batched
-from turnwise.bounded import is_too_deep
+from turnwise._support.batches import batched
+from turnwise._support.bounded import is_too_deep
+from turnwise._support.sql_text import file_name, quoted
 from turnwise.errors import StoreError
-from turnwise.sql_text import file_name, quoted
 from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.transfer.snapshot import Snapshot
 from turnwise.store.transfer.tables import TABLES, Kind, Progress, Row, kind_of, time_text

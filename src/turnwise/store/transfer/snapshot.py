@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, exists, func, select, tuple_
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
 from turnwise.store.damage import check_places, read_all

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from sqlalchemy import JSON, Boolean, Column, Float, Integer, Table
 
+from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError
 from turnwise.store import schema
 from turnwise.store.column_types import Checked, Share, UtcTime, Whole
-from turnwise.visible import shown
 
 TABLES: tuple[Table, ...] = (
     schema.sequences,

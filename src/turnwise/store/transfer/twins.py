@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, select
 
-from turnwise.batches import batched
+from turnwise._support.batches import batched
 from turnwise.store.database import PAGE
 from turnwise.store.transfer.tables import Row
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from turnwise._support.revision import versions
 from turnwise.detectors import to_mapping
-from turnwise.revision import versions
 from turnwise.study.compare.data import StudyData
 from turnwise.study.compare.settings import Settings, make_folds
 from turnwise.study.fitting.objective import Objective

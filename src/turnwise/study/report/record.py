@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from turnwise._support.revision import versions
 from turnwise.rates import Rate
-from turnwise.revision import versions
 from turnwise.study.compare import BetweenRuns, Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
 from turnwise.study.compare.comparisons import CellGain

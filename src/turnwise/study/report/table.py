@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from turnwise._support.spreadsheets import cell
 from turnwise.rates import Rate
-from turnwise.spreadsheets import cell
 from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.redraw import Difference
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from turnwise.spreadsheets import write_parquet
+from turnwise._support.spreadsheets import write_parquet
 from turnwise.study.compare import Fold, Study
 from turnwise.study.compare.settings import PARTS
 from turnwise.study.stats.verdicts import judge_all

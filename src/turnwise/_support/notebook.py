@@ -9,8 +9,8 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from turnwise._support.visible import visible_lines
 from turnwise.errors import UsageError
-from turnwise.visible import visible_lines
 
 if TYPE_CHECKING:
     import pandas

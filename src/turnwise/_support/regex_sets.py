@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnwise.characters import codes_of, kinds_of, text_of
+from turnwise._support.characters import codes_of, kinds_of, text_of
 from turnwise.linear_regex import MEMORY, LinearRegex
 
 if TYPE_CHECKING:

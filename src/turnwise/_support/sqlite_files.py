@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import chain
 
+from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError, TurnwiseError
-from turnwise.visible import shown
 
 _SHOWN = 5
 """Foreign objects that a message names at most."""

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from turnwise._support.paths import to_path
 from turnwise.errors import LocationError, TurnwiseError
-from turnwise.paths import to_path
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "adl": "az"}
 """The extra of turnwise that brings the client of a protocol."""

@@ -126,10 +126,10 @@ def read_yaml(text: str) -> Any:
 
     >>> read_yaml("cusum: {limit: 0.5}")
     {'cusum': {'limit': 0.5}}
-    >>> read_yaml("day: 2025-02-30")
+    >>> read_yaml("day: 2025-02-30")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
-    turnwise.bounded.YamlError: line 1: '2025-02-30' is not a valid timestamp: day is out of range for month
+    YamlError: line 1: '2025-02-30' is not a valid timestamp: day is out of range for month
     """
     import yaml
 

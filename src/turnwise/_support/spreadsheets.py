@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from turnwise._support.sql_text import quoted
 from turnwise.errors import UsageError
-from turnwise.sql_text import quoted
 
 _FORMULA: Final = frozenset("=+-@")
 """What begins a formula, in any width, behind blanks and what does not show. Source: OWASP, "CSV Injection"."""
