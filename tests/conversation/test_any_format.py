@@ -37,7 +37,8 @@ def test_names_and_metadata_are_kept_but_not_the_label() -> None:
     assert (chat.conversation_id, chat.metadata) == ("x", {"source": "s", "goal": "g"})
     request = from_any({"id": "y", "model": "m", "label": "benign", "messages": MESSAGES})
     assert (request.conversation_id, request.metadata) == ("y", {"id": "y", "model": "m"})
-    assert from_any({"id": "z", "conversations": ["a"]}).conversation_id == "z"
+    item = from_any({"id": "z", "label": "attack", "conversations": ["a"]})
+    assert (item.conversation_id, item.metadata["sharegpt"]["item"]) == ("z", {"id": "z"})
     saved = Conversation.human_ai("u", "m", rate_limit={"turns_per_day": 2}).to_dict()
     assert from_any(saved).to_dict() == saved
 

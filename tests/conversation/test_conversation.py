@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from turnwise.conversation import Conversation, ParticipantType, Turn
+from turnwise.conversation.turn_log import Outline
 from turnwise.errors import ConversationError, TurnwiseError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -319,3 +320,38 @@ def test_turns_that_were_given_out_stay_whole_when_the_last_one_is_taken_back() 
     assert (len(chat.turns), chat.turns[-1].prompt) == (1, "one")
     assert chat.add_prompt("three").number == 2
     assert [turn.prompt for turn in before] == ["one", "two"]
+
+
+def test_only_the_last_turn_is_taken_back() -> None:
+    chat = Conversation.from_turns([("one", "1"), ("two", None)])
+    for number in (1, 3):
+        with pytest.raises(ConversationError, match=f"turn {number} can't be taken back: there are 2 turns"):
+            chat.take_back(number)
+    with pytest.raises(ConversationError, match="turn 0 can't be taken back"):
+        Conversation().take_back(0)
+
+
+def test_the_time_of_a_turn_that_is_taken_back_does_not_count() -> None:
+    chat = Conversation(clock=lambda: NOON)
+    chat.add_exchange("one", "1", response_timestamp=NOON + timedelta(seconds=5))
+    for apart in (-60, 60):
+        chat.take_back(chat.add_prompt("two", timestamp=NOON + timedelta(seconds=apart)).number)
+        assert (chat.get_duration(), chat.last_activity) == (5.0, NOON + timedelta(seconds=5))
+
+
+def test_turns_that_were_not_read_stay_unread_when_the_last_one_is_taken_back() -> None:
+    read: list[int] = []
+
+    def load(numbers: range) -> list[Turn]:
+        read.extend(numbers)
+        return [Turn(number, str(number), "", NOON) for number in numbers]
+
+    chat = Conversation()
+    stored = Outline(200, 200, (), NOON, NOON + timedelta(hours=1))
+    chat.take_over(stored, {200: Turn(200, "200", "", NOON)}, load)
+    chat.take_back(chat.add_prompt("201", timestamp=NOON + timedelta(days=1)).number)
+    assert (chat.get_turn_count(), chat.get_duration(), read) == (200, 3600.0, [])
+    chat.add_prompt("201", timestamp=NOON + timedelta(hours=2))
+    chat.take_over(stored._replace(turns=201), {201: Turn(201, "new")}, load, own_after=200)
+    assert (chat.turns[-1].prompt, chat.turns[-1].number, read) == ("201", 202, [])
+    assert [turn.prompt for turn in chat] == [*map(str, range(1, 201)), "new", "201"]

@@ -1,10 +1,20 @@
 """The table of sequences: what its filters, its order and its pages give."""
 
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import pytest
 
-from turnwise.errors import PatternError, UnknownNameError, UsageError
-from turnwise.evaluation import detect
-from turnwise.explorer.data.sequences import Filter
+from turnwise.conversation import Conversation, Label, Sequence
+from turnwise.detectors import DETECTORS, ByPrinciple, detector
+from turnwise.errors import DetectorError, PatternError, UnknownNameError, UsageError
+from turnwise.evaluation import detect, evaluate
+from turnwise.explorer.data.answers import Answers
+from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.sequences import Filter, Found
+from turnwise.principles import load_principle
+from turnwise.store import Store
 
 RUN = "reader-history"
 
@@ -63,6 +73,12 @@ def test_pages_go_on_where_the_one_before_ended(answers):
     assert {page.total for page in pages} == {38}
 
 
+def test_it_is_said_where_a_file_leaves_rows_out(answers):
+    assert len(answers.sequences.every(Filter(run=RUN))) == 38
+    assert answers.sequences.find(Filter(run=RUN)).left_out == ""
+    assert Found((), 100_001, 250_000).left_out == "CSV saves the first 100,000"
+
+
 def test_any_pattern_flags_and_so_does_any_detector(answers, demo_store):
     result = demo_store.query("slope(F) > 0.1", RUN)
     found = answers.sequences.find(Filter(run=RUN, rule="slope(F) > 0.1", flagged="yes", size=1_000))
@@ -76,6 +92,77 @@ def test_any_pattern_flags_and_so_does_any_detector(answers, demo_store):
     verdicts = {one.head.sequence_id: one.verdict for one in detect(demo_store, RUN, [cusum])}
     fired = {name: verdict.turn for name, verdict in verdicts.items() if verdict and verdict.fired}
     assert {row.sequence_id: row.flag for row in found.rows} == fired
+
+
+@pytest.fixture
+def growing(tmp_path):
+    """A store, and what adds a scored conversation to its run."""
+    with Store(tmp_path / "work.db", create=True) as store:
+
+        def add(name):
+            chat = Conversation.from_turns([("Hi", "Hello")], conversation_id=name)
+            store.add_sequences([Sequence(name, Label.ATTACK, "made", chat)])
+            evaluate(store, "r", "scripted:0.9", principles=[load_principle("reciprocity")])
+
+        add("chat-1")
+        yield store, add
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Register a detector by the name of ``asking``; what is set in the list is called as it begins."""
+    monkeypatch.setattr(DETECTORS, "_parts", dict(DETECTORS._parts))
+    jobs: list[Callable[[], object]] = []
+
+    @detector("asking")
+    @dataclass(frozen=True)
+    class Asking(ByPrinciple):
+        name = "asking"
+        label = "F"
+        limit: float = 0.5
+
+        def start(self):
+            jobs[-1]()
+            return super().start()
+
+        def follow(self, memory, scores, score):
+            return None, score.F
+
+    return jobs
+
+
+def test_a_detector_is_at_work_on_a_run_once_though_the_run_grows(growing, asked):
+    store, add = growing
+    go_on, begun = threading.Event(), []
+    asked.append(lambda: (begun.append(1), go_on.wait()))
+    with Answers(Record(store)) as answers:
+        wanted = Filter(run="r", rule="asking", flagged="yes")
+        assert not answers.sequences.find(wanted).complete
+        add("chat-2")
+        assert not answers.sequences.find(wanted).complete
+        assert len(begun) <= 1
+        go_on.set()
+        while not (found := answers.sequences.find(wanted)).complete or found.total < 2:
+            pass
+        assert [row.sequence_id for row in found.rows] == ["chat-1", "chat-2"]
+
+
+def test_the_error_of_a_detector_is_told_once(growing, asked):
+    store, _ = growing
+
+    def fail():
+        raise DetectorError("the disk is full")
+
+    asked.append(fail)
+    with Answers(Record(store)) as answers:
+        wanted = Filter(run="r", rule="asking", flagged="yes")
+        with pytest.raises(DetectorError, match="the disk is full"):
+            while True:
+                answers.sequences.find(wanted)
+        asked.append(lambda: None)
+        while not (found := answers.sequences.find(wanted)).complete:
+            pass
+        assert found.total == 1
 
 
 def test_it_finds_words_in_the_texts(answers, demo_store):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import duckdb
 import pytest
 from tests.scan.conftest import SCRIPT, chats, lines
 
-from turnwise.errors import DatasetError
+from turnwise.conversation import Label, Sequence
+from turnwise.datasets import DATASETS, Head, RecordLoader, SequenceBuilder, dataset_loader
+from turnwise.errors import DatasetError, LocationError
 from turnwise.findings import FAILURES, SEQUENCES
 from turnwise.scan import ScanResult, scan
 
@@ -53,6 +57,32 @@ def test_rows_that_can_not_be_read_are_named_by_file_and_line(tmp_path: Path) ->
     assert result.counts.conversations + len(told) == 10  # the blank line is no record
     reasons = {row: reason for _, row, reason in told}
     assert "not UTF-8" in reasons[6] and "not JSON" in reasons[7] and "surrogate" in reasons[9]
+
+
+def test_a_loader_that_raises_is_told_by_kind_and_place_and_not_by_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DATASETS, "_parts", dict(DATASETS._parts))
+
+    @dataset_loader("numbers")
+    class Numbers(RecordLoader):
+        info = replace(DATASETS.get("messages").info, name="numbers")
+
+        def sniff(self, head: Head) -> bool:
+            return False
+
+        def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
+            if record["said"] == "ours":
+                raise LocationError("the list of numbers is not there")
+            metadata = {"number": float(record["said"])}
+            return builder.turns([("Hi", None)], default=Label.UNLABELLED, metadata=metadata)
+
+    path = tmp_path / "logs.jsonl"
+    path.write_bytes(lines([{"said": said} for said in ("1", "my secret", "ours", "nan")]))
+    foreign, ours, kept = letters(scan(path, tmp_path / "found", observer=SCRIPT, format="numbers"))
+    assert re.fullmatch(r"the loader numbers can't read it: ValueError at test_broken_input\.py:\d+", foreign[2])
+    assert ours[2] == "the loader numbers can't read it: the list of numbers is not there"
+    assert kept[2] == "its metadata can't be kept as JSON: ValueError"
 
 
 def test_a_file_that_can_not_be_read_is_row_0_and_the_others_complete(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def from_any(data: object) -> Conversation:
     Args:
         data: a list of OpenAI messages, or an object with such a list as ``messages``; a ShareGPT item, or its
             bare list; what `Conversation.to_dict` gave; or a line of a turnwise data set. A label beside
-            messages or turns is left out: a conversation does not know its own label.
+            messages, entries or turns is left out: a conversation does not know its own label.
 
     Raises:
         ConversationError: none of these forms, or one that can't be read.
@@ -36,11 +36,11 @@ def from_any(data: object) -> Conversation:
     if isinstance(data, list):
         return _from_list(data)
     if isinstance(data, Mapping):
+        unlabelled = {key: value for key, value in data.items() if key != "label"}
         if "messages" in data:
-            rest = {key: value for key, value in data.items() if key not in ("messages", "label")}
-            return from_messages(data["messages"], conversation_id=_id(data), metadata=rest)
+            return from_messages(unlabelled.pop("messages"), conversation_id=_id(data), metadata=unlabelled)
         if "conversations" in data:
-            return from_sharegpt(data)
+            return from_sharegpt(unlabelled)
         if "turns" in data:
             return _from_turns(data)
         keys = ", ".join(map(str, data)) or "none"

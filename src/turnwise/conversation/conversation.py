@@ -487,7 +487,7 @@ class Conversation(ToolHistory):
             counts_after: number after which prompts count against the rate limit.
         """
         with self._lock:
-            own = [self._log.retract(number) for number in range(len(self._log), own_after, -1)]
+            own = self._log.retract(own_after)
             if len(self._log):
                 for number in sorted(changed):
                     self._tools.pop(number, None)
@@ -495,7 +495,7 @@ class Conversation(ToolHistory):
                 self._log.settle(outline)
             else:
                 self._log = TurnLog.resumed(outline, changed, load)
-            for turn in reversed(own):
+            for turn in own:
                 turn.number = len(self._log) + 1
                 self._log.append(turn)
             self._counts_after = max(self._counts_after, min(counts_after, outline.turns))
@@ -508,7 +508,9 @@ class Conversation(ToolHistory):
             ConversationError: it is not the last turn.
         """
         with self._lock:
-            self._log.retract(number)
+            if not 0 < number == len(self._log):
+                raise ConversationError(f"turn {number} can't be taken back: there are {len(self._log)} turns")
+            self._log.retract(number - 1)
             self._recount()
 
     def to_frame(self) -> pandas.DataFrame:

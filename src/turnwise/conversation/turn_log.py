@@ -92,6 +92,11 @@ class StoredTurns(list[Turn]):
             self._read(range(len(self)))
         return super().__iter__()
 
+    def copy(self) -> StoredTurns:
+        """Another list of the same turns, for which nothing is read."""
+        known = {number: turn for number, turn in enumerate(super().__iter__(), start=1) if turn is not None}
+        return StoredTurns(len(self), known, self._load)
+
     def is_known(self, number: int) -> bool:
         """Whether the turn with a number was read already."""
         return super().__getitem__(number - 1) is not None
@@ -130,7 +135,7 @@ class TurnLog:
     ('hi', 1)
     """
 
-    __slots__ = ("_complete", "_earliest", "_latest", "_open", "_turns")
+    __slots__ = ("_complete", "_earliest", "_latest", "_open", "_outlined", "_turns")
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self._turns: list[Turn] = []
@@ -140,6 +145,8 @@ class TurnLog:
         self._complete = 0
         self._earliest: datetime | None = None
         self._latest: datetime | None = None
+        # The two as the last outline told them: they may be those of turns that were not read.
+        self._outlined: tuple[datetime | None, datetime | None] = None, None
         for turn in turns:
             self.append(turn)
 
@@ -169,6 +176,7 @@ class TurnLog:
         numbers = (number for first, last in outline.waiting for number in range(first, last + 1))
         self._open = OrderedDict.fromkeys(numbers)
         self._complete, self._earliest, self._latest = outline.complete, outline.earliest, outline.latest
+        self._outlined = outline.earliest, outline.latest
 
     def refresh(self, turn: Turn) -> None:
         """Take over a turn that was added or changed elsewhere; the object stays. `settle` has to follow."""
@@ -180,15 +188,22 @@ class TurnLog:
             kept.timestamp, kept.response_timestamp = turn.timestamp, turn.response_timestamp
             kept.metadata = turn.metadata
 
-    def retract(self, number: int) -> Turn:
-        """Take the last turn away again, and return it; the earliest and latest time stamps stay."""
-        if number != len(self._turns):
-            raise ConversationError(f"turn {number} can't be taken back: there are {len(self._turns)} turns")
-        # Another list, since a snapshot that somebody holds keeps the turns that it had.
-        *self._turns, turn = self._turns
-        self._open.pop(number, None)
-        self._complete -= turn.complete
-        return turn
+    def retract(self, after: int) -> list[Turn]:
+        """Take the turns after a number away again, and return them."""
+        gone = self._turns[after:]
+        if gone:
+            # Another list, since a snapshot that somebody holds keeps the turns that it had.
+            self._turns = self._turns.copy()
+            del self._turns[after:]
+            self._earliest, self._latest = self._outlined
+            for turn in list.__iter__(self._turns):
+                if turn is not None:  # else it was not read
+                    self._stretch(turn.timestamp)
+                    self._stretch(turn.response_timestamp)
+            for turn in gone:
+                self._open.pop(turn.number, None)
+                self._complete -= turn.complete
+        return gone
 
     def __len__(self) -> int:
         return len(self._turns)

@@ -46,13 +46,13 @@ def _objects(pdf: bytes) -> dict[int, bytes]:
         begin = match.end()
         end = pdf.find(_END, begin)
         stream = pdf.find(_STREAM, begin)
-        if end < 0:
-            return {}
         if 0 <= stream < end:
             length = _LENGTH.search(pdf, begin, stream)
             if length is None:
                 return {}
             end = pdf.find(_END, stream + len(_STREAM) + int(length[1]))
+        if end < 0:
+            return {}
         content = pdf[begin:end]
         head = _head(content)
         ordered = _NAMED_REFERENCES.sub(lambda run: b"".join(sorted(run[0].splitlines(keepends=True))), head)

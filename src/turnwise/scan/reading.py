@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from turnwise._support.locations import Location
@@ -11,7 +13,7 @@ from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader, get_loader
 from turnwise.datasets.files import parquet_lines, parse_json
 from turnwise.datasets.records import ParsedRecord, read_lines
-from turnwise.errors import DatasetError
+from turnwise.errors import DatasetError, TurnwiseError
 from turnwise.scan.inputs import Reading
 from turnwise.scan.parts import ByteRange, LineBytes, Part, Records
 
@@ -50,9 +52,11 @@ def _build(loader: Any, record: ParsedRecord, path: str, options: LoadOptions) -
     try:
         return next(loader.numbered((record,), path, options))[1]
     except Exception as error:  # noqa: BLE001 - a loader may be foreign code, and the record may be anything
-        return BadRecord(
-            record.number, f"the loader {loader.info.name} can't read it: {type(error).__name__}: {error}"
-        )
+        reason = str(error)
+        if not isinstance(error, TurnwiseError):  # its words may be those of the record
+            *_, (frame, line) = walk_tb(error.__traceback__)
+            reason = f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"
+        return BadRecord(record.number, f"the loader {loader.info.name} can't read it: {reason}")
 
 
 def _records(part: Part, path: str) -> Iterator[tuple[int, ParsedRecord | BadRecord]]:

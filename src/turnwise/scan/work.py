@@ -172,7 +172,8 @@ class _Taken:
             metadata = json.dumps(item.metadata, ensure_ascii=False, allow_nan=False)
             metadata.encode()
         except (ConversationError, TypeError, ValueError, RecursionError) as error:
-            reason = f"its metadata can't be kept: {type(error).__name__}: {error}"
+            why = error if isinstance(error, ConversationError) else type(error).__name__
+            reason = f"its metadata can't be kept as JSON: {why}"
             self.letters.append(DeadLetter(self.file, row, reason, item.sequence_id))
             return
         self.places.append(place)

@@ -394,6 +394,8 @@ def test_a_pdf_of_another_form_is_left_as_it_is():
     assert canonical(b"%PDF-1.4 nothing that we know") == b"%PDF-1.4 nothing that we know"
     cut = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Type /Catalog\n>>\ntrailer\n<<\n  /Root 1 0 R\n>>"
     assert canonical(cut) == cut
+    past_the_end = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Length 99\n>>\nstream\n\nendobj\ntrailer\n<<\n  /Root 1 0 R\n>>"
+    assert canonical(past_the_end) == past_the_end
 
 
 def test_offsets_of_a_pdf_point_at_its_objects(report):

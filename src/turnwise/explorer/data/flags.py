@@ -54,33 +54,35 @@ class Flagging:
     def __init__(self, record: Record) -> None:
         self._record = record
         self._kept: OrderedDict[_Key, Flags] = OrderedDict()
-        self._running: dict[_Key, _Judging] = {}
+        self._running: dict[tuple[str, str], _Judging] = {}
         self._lock = threading.Lock()
 
     def flags(self, run: str, rule: str, when: str = "ever") -> Flags:
         """What a rule flags in a run; of a detector that is still at work, what it has found so far.
 
+        A detector goes over a run once at a time: where the record grew meanwhile, it begins anew after its end.
         A pattern has to hold at some turn ("ever") or at the last evaluated one ("final"). The error for what is
         neither pattern nor detector is about the pattern, and points at the place.
         """
-        key = run, rule, when, self._record.newest_evaluation()
+        newest = self._record.newest_evaluation()
+        key = run, rule, when, newest
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-            judging = self._running.get(key)
-        if judging is None:
-            if not is_detector(rule):
-                result = self._record.store.query(rule, run, when=when, patterns=self._record.library())
-                return self._keep(key, Flags(*result.first_turns()))
-            with self._lock:
-                judging = self._running.setdefault(key, _Judging(self._record, run, rule))
+        if not is_detector(rule):
+            result = self._record.store.query(rule, run, when=when, patterns=self._record.library())
+            return self._keep(key, Flags(*result.first_turns()))
+        with self._lock:
+            self._running = {
+                name: one for name, one in self._running.items() if one.newest == newest or not one.ended
+            }
+            judging = self._running.pop((run, rule), None) or _Judging(self._record, run, rule, newest)
+            ended = judging.ended
+            if not ended:
+                self._running[run, rule] = judging
         found = judging.found()
-        if found.complete:
-            with self._lock:
-                self._running.pop(key, None)
-            return self._keep(key, found)
-        return found
+        return self._keep((run, rule, when, judging.newest), found) if ended else found
 
     def _keep(self, key: _Key, found: Flags) -> Flags:
         with self._lock:
@@ -115,13 +117,14 @@ def is_detector(rule: str) -> bool:
 
 
 class _Judging:
-    """A detector at work on all trajectories of a run."""
+    """A detector at work on all trajectories of a run; `newest` is the last score when it began."""
 
-    def __init__(self, record: Record, run: str, rule: str) -> None:
+    def __init__(self, record: Record, run: str, rule: str, newest: int) -> None:
         self._record, self._run, self._rule = record, run, rule
+        self.newest = newest
         self._turns: dict[str, int] = {}
         self._done = 0
-        self._ended = False
+        self.ended = False
         self._error: TurnwiseError | None = None
         self._of = record.scored_sequences(run)
         self._thread = threading.Thread(target=self._judge, name=f"turnwise {rule}", daemon=True)
@@ -132,7 +135,7 @@ class _Judging:
         """What was found so far."""
         if self._error is not None:
             raise self._error
-        ended, done, turns = self._ended, self._done, dict(self._turns)
+        ended, done, turns = self.ended, self._done, dict(self._turns)
         sequences, first = self._record.numbered(turns)
         return Flags(sequences, first, self._of if ended else min(done, self._of - 1), self._of)
 
@@ -145,4 +148,4 @@ class _Judging:
         except TurnwiseError as error:
             self._error = error
         finally:
-            self._ended = True
+            self.ended = True

@@ -24,6 +24,9 @@ SORTS: Final[Mapping[str, str]] = {
 SIZES: Final = (25, 50, 100)
 """Rows of a page that may be chosen."""
 
+SAVED: Final = 100_000
+"""Rows that a file of them has at most."""
+
 _SERIES = 200
 """Turns of a small graph at most."""
 
@@ -138,6 +141,11 @@ class Found:
         """Whether rule and words have seen every sequence, so that asking again gives the same."""
         return all(done >= of for done, of in (self.judged, self.indexed or (1, 1)))
 
+    @property
+    def left_out(self) -> str:
+        """What is said where a file of all pages leaves rows out; empty where it has all."""
+        return f"CSV saves the first {SAVED:,}" if self.total > SAVED else ""
+
 
 class Sequences:
     """Answers with pages of sequences."""
@@ -173,11 +181,11 @@ class Sequences:
         judged = (1, 1) if flags is None else (flags.done, flags.of)
         return Found(rows, total, of, rule, judged, indexed)
 
-    def every(self, wanted: Filter, most: int = 100_000) -> list[Row]:
-        """The rows of all pages, without their series; reading stops once there are `most`, with no sign of it."""
+    def every(self, wanted: Filter) -> list[Row]:
+        """The rows of all pages, of which `Found.left_out` tells those that are left out."""
         rows: list[Row] = []
         page = 1
-        while len(rows) < most:
+        while len(rows) < SAVED:
             found = self.find(replace(wanted, page=page, size=1_000)).rows
             rows += found
             if len(found) < 1_000:

@@ -250,7 +250,8 @@ def _matches(found: Found, chosen: str | None, wanted: Filter) -> Markup:
                 disabled=wanted.page >= last, aria_label="next page"),
         class_="pager", role="navigation", aria_label="Pages",
     )  # fmt: skip
-    return joined(table(head, rows, "Matches"), pages)
+    left_out = element("p", found.left_out, class_="quiet") if found.left_out else None
+    return joined(table(head, rows, "Matches"), pages, left_out)
 
 
 def _drawing(chat: Chat, values: list[question.Curve]) -> dict[str, Any]:

@@ -167,6 +167,8 @@ def _status(wanted: Filter, found: Found) -> Markup:
     for what, (done, of) in (("judged", found.judged), ("in the index of words", found.indexed or (1, 1))):
         if done < of:
             said += f"; {done:,} of {of:,} {what} so far"
+    if found.left_out:
+        said += f"; {found.left_out}"
     return element("p", said, class_="quiet", role="status")
 
 
