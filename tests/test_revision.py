@@ -12,7 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from turnwise import __version__, revision
+from turnwise import __version__
+from turnwise._support import revision
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 
