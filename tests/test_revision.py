@@ -21,7 +21,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """Return a copy of the module, laid out as in a checkout."""
-    package = tmp_path / "checkout" / "src" / "turnwise"
+    package = tmp_path / "checkout" / "src" / "turnwise" / "_support"
     package.mkdir(parents=True)
     return Path(shutil.copy(revision.__file__, package))
 

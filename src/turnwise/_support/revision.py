@@ -15,7 +15,7 @@ from turnwise._version import __version__
 @functools.cache
 def code_version() -> str:
     """The version, such as ``"0.2.0"``, or from a git checkout ``"0.2.0+g1a2b3c4d5e6f.dirty"``."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     if not (package.parent.parent / ".git").exists():
         return __version__
     revision = _git(package, "rev-parse", "--short=12", "HEAD")
