@@ -65,7 +65,7 @@ def test_outside_a_checkout_it_is_the_version(copied: Path, version_of: Callable
 def test_in_a_checkout_it_names_the_revision_and_whether_it_was_changed(
     copied: Path, version_of: Callable[[Path], str]
 ) -> None:
-    checkout = copied.parents[2]
+    checkout = copied.parents[3]
     git(checkout, "init", "--quiet")
     assert version_of(copied) == __version__  # nothing is committed yet
     git(checkout, "add", "src")
@@ -84,6 +84,6 @@ def test_in_a_checkout_it_names_the_revision_and_whether_it_was_changed(
 def test_without_git_it_is_the_version(
     copied: Path, version_of: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (copied.parents[2] / ".git").mkdir()
+    (copied.parents[3] / ".git").mkdir()
     monkeypatch.setenv("PATH", "")
     assert version_of(copied) == __version__
