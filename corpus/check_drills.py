@@ -121,10 +121,12 @@ def test_texts(data: Path | None) -> Iterable[str]:
             if split[pair.name] != "train":
                 for half in (pair.attack, pair.benign):
                     yield from prompts(half.sequence)
-    for path in sorted((data or CORPUS / "none").glob("dev/*.jsonl")):
+    if data is None:
+        return
+    for path in sorted(data.glob("dev/*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield from (turn["content"] for turn in json.loads(line)["turns"])
-    for path in sorted((data or CORPUS / "none").glob("single/dev/*.jsonl")):
+    for path in sorted(data.glob("single/dev/*.jsonl")):
         yield from (json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines())
 
 

@@ -16,7 +16,7 @@ from turnwise.observers.local.window import Window
 ALONE = 0.5
 """Share of the turns that were judged alone, in an epoch."""
 
-HARDEST = re.compile(r"^(operation|good|prompt|reply|order|self_reminder|giskard)-|-rated$")
+HARDEST = re.compile(r"^(operation|good|prompt|reply|order|self_reminder_jailbreaks|giskard_injections)-|-rated$")
 """Ids of conversations that every epoch sees."""
 
 BEHIND = 0.08

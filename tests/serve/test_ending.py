@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from turnwise.serve.ending import turn_away
+from turnwise.serve.server import turn_away
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is done")

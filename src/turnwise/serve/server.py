@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import ipaddress
 import logging
 import os
 import signal
 import socket
+import struct
 import sys
 import tempfile
 import time
@@ -46,6 +48,12 @@ _ORPHAN_SECONDS = 1.5
 
 _PAUSE = 1.0
 """Seconds before a worker that died at once is begun again."""
+
+_ATTACH_FILTER: Final = 26
+"""Linux's SO_ATTACH_FILTER, which Python gives no name."""
+
+_DROP: Final = struct.pack("HBBI", 6, 0, 0, 0)
+"""A packet filter of one instruction: keep nothing."""
 
 _log = logging.getLogger("turnwise.serve")
 
@@ -161,6 +169,8 @@ def work(
             opened,
             listening.grace_seconds,
             serves,
+            # A supervisor turns away for all its workers, since one alone may end and be replaced.
+            partial(turn_away, opened) if supervisor is None else lambda: None,
         )
         for ending in (signal.SIGTERM, signal.SIGINT):
             # The server raises a signal that ended it once more when all is done: that is no reason to die of it.
@@ -261,8 +271,6 @@ class Supervisor:
             file.unlink(missing_ok=True)
 
     def _end_all(self, grace_seconds: float) -> None:
-        from turnwise.serve.ending import turn_away
-
         turn_away(self._given[3])
         self._given[3].close()  # the last worker that listens accepts who has connected by then
         for worker in self._workers:
@@ -295,6 +303,21 @@ def _listen(listening: Listening) -> socket.socket:
         opened.close()
         raise UsageError(f"{listening.host}:{listening.port} can't be listened on: {error}") from error
     return opened
+
+
+def turn_away(opened: socket.socket) -> None:
+    """Let nobody connect any more, with whatever process listens on the socket.
+
+    Who comes between the last accept and the closing would be reset. So Linux drops what arrives: the client tries
+    again a second later, and is refused. Elsewhere nothing is done.
+
+    Args:
+        opened: listens.
+    """
+    if sys.platform == "linux":
+        program = ctypes.create_string_buffer(_DROP, len(_DROP))
+        with contextlib.suppress(OSError):  # a sandbox without filters
+            opened.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program)))
 
 
 def _raise_file_limit() -> None:
