@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ from observer_rows import at_least, at_most, print_rows
 from turnwise.datasets.judged import read_judgements
 from turnwise.observers.local.identify import Languages
 from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.weights import METRICS_FILE, load_weights, shipped
+from turnwise.observers.local.weights import TOKENIZER_FILE, load_weights, save_weights, shipped
 
 LANGUAGES = ("en", "zh", "it", "es", "fr", "de", "pt", "ru", "ar", "bn", "jv", "ko", "sw", "th", "vi")
 NATURAL = {"crosswoz_zh": "zh", "wildchat_ru": "ru"}
@@ -50,10 +49,9 @@ def main() -> None:
     tasks = [*harmful_requests(asked.data), *of_people(asked.data, told), *translated()]
     tasks = [task for task in tasks if task[2].turns]
     with tempfile.TemporaryDirectory() as folder:
-        every = shutil.copytree(asked.weights, Path(folder) / "weights")
-        metrics = json.loads((every / METRICS_FILE).read_text(encoding="utf-8"))
-        (every / METRICS_FILE).write_text(json.dumps(metrics | {"languages": list(LANGUAGES)}), encoding="utf-8")
-        found = score([job for _, _, job in tasks], str(every))
+        tokenizer = (asked.weights / TOKENIZER_FILE).read_text(encoding="utf-8")
+        save_weights(Path(folder), weights.model, tokenizer, {**weights.metrics, "languages": list(LANGUAGES)})
+        found = score([job for _, _, job in tasks], folder)
     read = read_judgements(CORPUS / "judged" / "history.jsonl")
     flagged = {(one.sequence_id, one.turn) for one in read if one.peak_f >= FLAG}
     cut = float(weights.metrics["operating_points"]["history"]["any_turn"]["threshold"])

@@ -57,7 +57,7 @@ Written from the `metrics.json` and `people.jsonl` of the shipped weights by `be
 ## What they are
 
 `local` is the first layers of a small language model, SmolLM2-135M-Instruct, with layers tuned and heads of
-our own. It reads the conversation word by word, prompts and replies, as far back as its window of 896 tokens
+our own. It reads the conversation word by word, prompts and replies, as far back as its window of 1,536 tokens
 reaches, and gives T, I and F of `reciprocity`, `context_integrity` and `third_party_harm` for each prompt and
 each reply. `local-small` is for screening and for tiny machines: token vectors, phrases of three tokens and a
 recurrent state. Both learned from what careful readers said of single turns
@@ -70,9 +70,9 @@ language model reading blind, of the kind that also wrote part of the data. Desi
 - **I**: fitted to half the readers' own I and half the distance of F from theirs, so it rises where the
   observer tends to be wrong; raised further where a text hid words or where the vocabulary does not fit it,
   as in most languages but English.
-- A prompt keeps 128 tokens in the window and a reply 48; a longer text is read whole in pieces, up to 1,920
-  tokens, and the piece with the highest F counts. What of a longer one was left out stands in the reasoning
-  of its scores.
+- A text of up to 2,000 tokens is read as one; each 256 tokens of it have a score and the highest F counts. For
+  later turns a prompt keeps 384 tokens, its beginning and its end, and a reply 128. What was left out of a longer
+  text stands in the reasoning of its scores. `local-small` reads 1,920 tokens.
 
 ## Intended use
 
@@ -88,7 +88,7 @@ _LIMITS = """## Known limits
   has no score and is told as not read ([0024](decisions/0024-languages.md)); figures on other languages above are
   of what it made of them before. Words of two languages in turn, and ciphers, may get past that.
 - It loses the thread: the later the turn, the worse it ranks, and among turns of people's jailbreaks the number of
-  the turn ranks as well. It sees the latest 896 tokens; what was agreed long before is gone, as it is for
+  the turn ranks as well. It sees the latest 1,536 tokens; what was agreed long before is gone, as it is for
   `local-small`, whose state fades.
 - It does not know the world: whether a person is public, a game real, a law in force. People who speak of drink,
   violence or shame in good faith are flagged, and so are short prompts that sound like harm (XSTest above).
