@@ -86,7 +86,11 @@ def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | N
     except OSError as error:
         raise DatasetError(f"can't read {path}: {error.strerror}") from error
     parts = _filled(_from_pipe(pipe, path, wait_seconds))
-    return _content(BufferedReader(PartsReader(parts, pipe)), path, encoding)
+    try:
+        return _content(BufferedReader(PartsReader(parts, pipe)), path, encoding)
+    except BaseException:
+        pipe.close()
+        raise
 
 
 def is_stream(path: str) -> bool:
