@@ -42,7 +42,10 @@ Label: TypeAlias = Annotated[
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only sequences of this data set.")]
 Format: TypeAlias = Annotated[
-    str | None, typer.Option(help="Format of the file, if it is not detected; see turnwise datasets.")
+    str | None,
+    typer.Option(
+        help="Format of the file, if it is not detected: see turnwise datasets; or a YAML file of your own."
+    ),
 ]
 Columns: TypeAlias = Annotated[
     str | None, typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid.")

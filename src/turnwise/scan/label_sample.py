@@ -15,7 +15,7 @@ from turnwise._support.notebook import Shown
 from turnwise._support.sql_text import file_name, quoted
 from turnwise.conversation import Conversation, Label
 from turnwise.conversation import Sequence as Chat
-from turnwise.datasets.loaders.turnwise import to_line
+from turnwise.datasets import to_line
 from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import SEQUENCES, TURNS, Findings
 

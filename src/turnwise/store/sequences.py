@@ -14,7 +14,7 @@ from turnwise._support.notebook import Shown
 from turnwise.conversation import Conversation, Label, Sequence, Turn, group_of
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.sequence import content_hash
-from turnwise.datasets.labels import UNKNOWN_LABEL
+from turnwise.datasets.words import UNKNOWN_LABEL
 from turnwise.errors import OtherLabelError, UnknownNameError, UsageError
 from turnwise.store import schema
 from turnwise.store.damage import intact

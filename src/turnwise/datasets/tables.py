@@ -1,4 +1,4 @@
-"""Long tables: one message in each row, with the id of its conversation."""
+"""Tables: one message in each row with the id of its conversation, and MHJ, one message in each column."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, kind
-from turnwise.datasets.labels import UnknownLabelError, read_label
+from turnwise.datasets.fields import as_object, kind, parse_json, pick
+from turnwise.datasets.layout import Head
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds, find_column
-from turnwise.datasets.records import Head, ParsedRecord
-from turnwise.datasets.roles import unknown_role, usual_role
-from turnwise.errors import ConversationError
+from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.words import UnknownLabelError, read_label, unknown_role, usual_role
 
 _NEEDED: Final = ("id", "role", "text")
 _COLUMNS: Final = (*_NEEDED, "turn", "label")
@@ -102,10 +101,7 @@ class Turns(RecordLoader):
                 last.bad = last.bad or BadRecord(record.number, f"{error}; the conversation {key!r} is left out")
         for name, rows in chats.items():
             builder = SequenceBuilder(source, rows.first, path, options)
-            try:
-                yield rows.bad or ids.check(rows.first, self.build((name, rows), builder))
-            except (RecordError, ConversationError) as error:
-                yield BadRecord(rows.first, str(error))
+            yield rows.bad or ids.check(rows.first, self.try_build((name, rows), builder))
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of the rows of a conversation."""
@@ -186,3 +182,37 @@ def _leave_out(rows: _Rows | None, line: int) -> None:
         rows.bad = rows.bad or BadRecord(
             rows.first, f"left out: row {line} beside it could not be read, and may be one of its turns"
         )
+
+
+def read_mhj(record: Any, builder: SequenceBuilder) -> Sequence:
+    """Return the sequence of a row of MHJ; a question has several, which are one group."""
+    row = as_object(record)
+    facts = pick(row, "tactic", "question_id", "time_spent", "submission_message", origin="Source")
+    metadata = {name: value for name, value in facts.items() if value != ""}
+    if "question_id" in metadata:
+        metadata["group"] = ":".join(str(metadata[name]) for name in ("origin", "question_id") if name in metadata)
+    return builder.chat(_mhj_messages(row), default=Label.ATTACK, metadata=metadata)
+
+
+def _mhj_messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if "message_0" not in row:
+        raise RecordError("column 'message_0' is missing: messages stand in message_0, message_1 ...")
+    numbers = [name.removeprefix("message_") for name in row if name.startswith("message_")]
+    columns = [f"message_{number}" for number in sorted(filter(str.isdecimal, numbers), key=int)]
+    messages = [_mhj_message(column, row[column]) for column in columns if row[column]]
+    if not messages:
+        raise RecordError("the conversation is empty: every message column is")
+    return messages
+
+
+def _mhj_message(column: str, cell: object) -> dict[str, Any]:
+    try:
+        message = parse_json(cell) if isinstance(cell, str) else cell
+    except RecordError as error:
+        raise RecordError(f"column {column!r}: {error}") from None
+    if not isinstance(message, dict):
+        raise RecordError(f"column {column!r} is {kind(message)}, not an object with body and role")
+    body = message.get("body")
+    if not isinstance(body, str):
+        raise RecordError(f"column {column!r}: body is {kind(body)}, not text")
+    return {"role": message.get("role"), "content": body}

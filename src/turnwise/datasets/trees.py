@@ -1,4 +1,4 @@
-"""OpenAssistant: trees of messages; every path from the root to a leaf is a conversation."""
+"""Trees of messages, as of OpenAssistant: every path from the root to a leaf is a conversation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.fields import as_object, field, optional_text, pick
+from turnwise.datasets.layout import Head
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds
-from turnwise.datasets.records import Head, ParsedRecord
-from turnwise.errors import ConversationError
+from turnwise.datasets.records import ParsedRecord
 
 Message = Mapping[str, Any]
 Path = tuple[Message, ...]
@@ -66,17 +66,12 @@ class OpenAssistant(RecordLoader):
             except RecordError as error:
                 yield BadRecord(record.number, str(error))
                 continue
+            builder = SequenceBuilder(source, record.number, path, options)
             for messages in paths:
-                yield self._conversation(messages, SequenceBuilder(source, record.number, path, options), ids)
+                yield ids.check(record.number, self.try_build(messages, builder))
         for number, messages in forest.paths():
-            yield self._conversation(messages, SequenceBuilder(source, number, path, options), ids)
+            yield ids.check(number, self.try_build(messages, SequenceBuilder(source, number, path, options)))
         yield from forest.unreached()
-
-    def _conversation(self, messages: Path, builder: SequenceBuilder, ids: UniqueIds) -> Sequence | BadRecord:
-        try:
-            return ids.check(builder.number, self.build(messages, builder))
-        except (RecordError, ConversationError) as error:
-            return BadRecord(builder.number, str(error))
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a path, named after its last message."""
@@ -99,7 +94,6 @@ class _Forest:
         self._reached: set[str] = set()
 
     def add(self, line: int, message: Message) -> None:
-        """Add a message; RecordError where it is none, or its id was there before."""
         name = field(message, "message_id", str)
         if name in self._lines:
             raise RecordError(f"the id {name!r} is already that of line {self._lines[name]}")
@@ -111,14 +105,12 @@ class _Forest:
         self._children.setdefault(parent, []).append(slim)
 
     def paths(self) -> Iterator[tuple[int, Path]]:
-        """Yield every path from a root to a leaf with the line of the leaf."""
         for root in self._children.get(None, []):
             for path in _walk(root, lambda message: self._children.get(message["message_id"], [])):
                 self._reached.update(message["message_id"] for message in path)
                 yield self._lines[path[-1]["message_id"]], path
 
     def unreached(self) -> Iterator[BadRecord]:
-        """Yield the messages that no root leads to."""
         for name, line in self._lines.items():
             if name not in self._reached:
                 yield BadRecord(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,14 @@ from zipfile import BadZipFile, ZipFile
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE
-from turnwise.datasets.inspect_messages import openai_messages
+from turnwise.datasets.layout import Head, Layout
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import SequenceBuilder, UniqueIds
-from turnwise.datasets.records import Head, Layout
 from turnwise.errors import ConversationError, DatasetError
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.model import ChatMessage
 
 ENDING = ".eval"
 _FIELDS = {"version", "status", "eval"}
@@ -60,16 +60,11 @@ class InspectLogs:
             raise DatasetError(f"{path} has no file that ends with {ENDING}")
         ids, number = UniqueIds(), 0
         for file in files:
-            for sample in _samples(file):
+            for log, sample in _samples(file):
                 number += 1
-                log, read = sample
+                builder = SequenceBuilder(options.source or log.eval.task, number, str(file), options)
                 try:
-                    yield ids.check(
-                        number,
-                        _sequence(
-                            log, read, SequenceBuilder(options.source or log.eval.task, number, str(file), options)
-                        ),
-                    )
+                    yield ids.check(number, _sequence(log, sample, builder))
                 except (RecordError, ConversationError) as error:
                     yield BadRecord(number, str(error))
 
@@ -137,3 +132,30 @@ def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
     """Metadata as JSON values: what JSON lacks becomes text; NaN and Infinity become null."""
     plain: dict[str, Any] = json.loads(json.dumps(metadata, default=str), parse_constant=lambda _: None)
     return plain
+
+
+def openai_messages(messages: str | Iterable[ChatMessage]) -> list[dict[str, Any]]:
+    """Convert messages of inspect_ai, or one text of the user; images, audio and reasoning are left out.
+
+    >>> openai_messages("Hi")
+    [{'role': 'user', 'content': 'Hi'}]
+    """
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    return [_message(message) for message in messages]
+
+
+def _message(message: ChatMessage) -> dict[str, Any]:
+    made: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.role == "assistant" and message.tool_calls:
+        made["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function, "arguments": json.dumps(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    if message.role == "tool" and message.tool_call_id is not None:
+        made["tool_call_id"] = message.tool_call_id
+    return made

@@ -1,38 +1,29 @@
-"""Labels in the words of others: what they mean here, and the options that say so on the command line."""
+"""Labels and roles in the words of others: what they mean here, and the options that say so."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from turnwise._support.bounded import YamlError, read_yaml
 from turnwise._support.paths import to_path
+from turnwise._support.visible import shown
 from turnwise.conversation import Label, Sequence
+from turnwise.conversation.messages import ROLES, Role
+from turnwise.conversation.sharegpt import SPEAKERS
+from turnwise.datasets.protocol import RecordError
 from turnwise.errors import UnknownNameError, UsageError
 
+_ATTACK: Final = (
+    "attack, adversarial, harmful, injection, jailbreak, malicious, manipulation, prompt injection, unsafe, true, "
+    "yes, 1"
+)
+_BENIGN: Final = "benign, clean, fine, harmless, legitimate, normal, ok, safe, false, no, 0"
+
 USUAL_LABELS: Final[Mapping[str, Label]] = {
-    **dict.fromkeys(
-        (
-            "attack",
-            "adversarial",
-            "harmful",
-            "injection",
-            "jailbreak",
-            "malicious",
-            "manipulation",
-            "prompt injection",
-            "unsafe",
-            "true",
-            "yes",
-            "1",
-        ),
-        Label.ATTACK,
-    ),
-    **dict.fromkeys(
-        ("benign", "clean", "fine", "harmless", "legitimate", "normal", "ok", "safe", "false", "no", "0"),
-        Label.BENIGN,
-    ),
+    **dict.fromkeys(_ATTACK.split(", "), Label.ATTACK),
+    **dict.fromkeys(_BENIGN.split(", "), Label.BENIGN),
     **dict.fromkeys(("unlabelled", "unlabeled", "unknown"), Label.UNLABELLED),
 }
 """Labels that data sets use, as `label_word` writes them, and what they are here."""
@@ -40,8 +31,18 @@ USUAL_LABELS: Final[Mapping[str, Label]] = {
 NO_LABELS: Final = frozenset({"", "null", "none", "nan", "n/a"})
 """What stands in a label column where there is no label."""
 
+USUAL_ROLES: Final[Mapping[str, str]] = {
+    **{str(role): str(role) for role in ROLES},
+    **{name: str(role) for name, role in SPEAKERS.items()},
+    "prompter": "user",
+    "ai": "assistant",
+}
+"""Roles that tables use, in small letters, and what they are here."""
+
+_ROLES: Final = tuple(Role)
+
 EVERY_OTHER: Final = "*"
-"""In a label map: all labels that it does not name."""
+"""In a map of labels or roles: all that it does not name."""
 
 UNKNOWN_LABEL: Final = "unknown_label"
 """Key of the metadata of a sequence that keeps a label that could not be mapped."""
@@ -90,6 +91,53 @@ def unknown_label(sequence: Sequence) -> str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def read_role(value: str, role_map: Mapping[str, str]) -> str:
+    """Translate a role of a file by the map; one that the map lacks stays as it is.
+
+    >>> read_role("Agent", {"agent": "assistant"}), read_role("Agent", {})
+    ('assistant', 'Agent')
+    """
+    return role_map.get(value.strip().lower()) or role_map.get(EVERY_OTHER) or value
+
+
+def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
+    """What the role in the cell of a table means; None where it is not known.
+
+    >>> usual_role("Bot ", {}), usual_role("agent", {})
+    ('assistant', None)
+    """
+    return USUAL_ROLES.get(read_role(str(value), role_map).strip().lower())
+
+
+def unknown_role(role: object, known: Collection[str] = USUAL_ROLES, what: str = "role") -> str:
+    """Say that a role is not known, and what to do; ``what`` is the file's own word for a role."""
+    hint = f"; say what it means with --role-map {role}=user" if isinstance(role, str) and role.strip() else ""
+    return f"unknown {what} {shown(role)}; known: {', '.join(known)}{hint}"
+
+
+def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Collection[str] = ()) -> list[Any]:
+    """Translate the roles of messages; what is no message stays as it is.
+
+    In ShareGPT entries ``from`` names the role; ``speakers`` are the names it may have, in small letters. A
+    RecordError for an unknown role counts messages from 1.
+
+    >>> with_roles([{"role": "Agent", "content": "Hi"}], {"agent": "assistant"})
+    [{'role': 'assistant', 'content': 'Hi'}]
+    """
+    found: list[Any] = []
+    for number, message in enumerate(messages, start=1):
+        key = "from" if speakers and isinstance(message, dict) and "from" in message else "role"
+        if not isinstance(message, dict) or not isinstance(message.get(key), str):
+            found.append(message)
+            continue
+        role = read_role(message[key], role_map)
+        what, known = ("speaker", speakers) if key == "from" else ("role", _ROLES)
+        if (role.lower() if key == "from" else role) not in known:
+            raise RecordError(f"message {number}: {unknown_role(role, known, what)}")
+        found.append(message if role == message[key] else {**message, key: role})
+    return found
+
+
 def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
     """Return what labels of a file mean, by `label_word`; ``*`` stands for every other label.
 
@@ -99,10 +147,26 @@ def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
     {'rude': <Label.ATTACK: 'attack'>, '*': <Label.BENIGN: 'benign'>}
     """
     found: dict[str, Label] = {}
-    for theirs, ours in parse_meanings("label map", given, "malicious=attack").items():
+    for theirs, ours in _meanings("label map", given, "malicious=attack").items():
         if ours not in tuple(Label):
             raise UsageError(f"label map: {theirs!r} can't map to {ours!r}; use {', '.join(Label)}")
         found[label_word(theirs)] = Label(ours)
+    return found
+
+
+def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
+    """Return what roles of a file mean, by the role in small letters; ``*`` stands for every other role.
+
+    Takes ``"agent=assistant,customer=user"``, a YAML or JSON file of ``agent: assistant``, or a mapping.
+
+    >>> parse_role_map("Agent=assistant, *=user")
+    {'agent': 'assistant', '*': 'user'}
+    """
+    found: dict[str, str] = {}
+    for theirs, ours in _meanings("role map", given, "agent=assistant").items():
+        if ours not in _ROLES:
+            raise UsageError(f"role map: {theirs!r} can't map to {ours!r}; use {', '.join(Role)}")
+        found[str(theirs).strip().lower()] = str(ours)
     return found
 
 
@@ -112,7 +176,7 @@ def parse_columns(given: str | Mapping[str, str] | None) -> dict[str, str]:
     >>> parse_columns("messages=chat, id=uid")
     {'messages': 'chat', 'id': 'uid'}
     """
-    return {} if given is None else parse_pairs("columns", given, "messages=chat")
+    return {} if given is None else _pairs("columns", given, "messages=chat")
 
 
 def parse_label(given: str | None) -> Label | None:
@@ -122,8 +186,7 @@ def parse_label(given: str | None) -> Label | None:
     return None if given is None else Label(given)
 
 
-def parse_pairs(what: str, given: str | Mapping[str, str], example: str) -> dict[str, str]:
-    """Return pairs given as a mapping or with commas between; ``what`` and ``example`` go into messages."""
+def _pairs(what: str, given: str | Mapping[str, str], example: str) -> dict[str, str]:
     if isinstance(given, Mapping):
         return dict(given)
     found: dict[str, str] = {}
@@ -137,12 +200,12 @@ def parse_pairs(what: str, given: str | Mapping[str, str], example: str) -> dict
     return found
 
 
-def parse_meanings(what: str, given: str | Mapping[Any, str] | None, example: str) -> Mapping[Any, str]:
-    """Return what words of a file mean: pairs as for `parse_pairs`, or those in a YAML or JSON file."""
+def _meanings(what: str, given: str | Mapping[Any, str] | None, example: str) -> Mapping[Any, str]:
+    """What words of a file mean, given as pairs or as a file of them; `what` and `example` are for messages."""
     if given is None:
         return {}
     if isinstance(given, Mapping) or "=" in given:
-        return parse_pairs(what, given, example)
+        return _pairs(what, given, example)
     try:
         value = read_yaml(to_path(given).read_text(encoding="utf-8-sig"))
     except OSError as error:

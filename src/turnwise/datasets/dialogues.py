@@ -1,4 +1,4 @@
-"""MuTual: dialogues of English listening tests."""
+"""Dialogues as one text, in which the speakers are named as they take turns: HH-RLHF and MuTual."""
 
 from __future__ import annotations
 
@@ -8,15 +8,48 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, field, pick
-from turnwise.datasets.files import parse_json
+from turnwise.datasets.fields import as_object, field, parse_json, pick
+from turnwise.datasets.layout import Head
 from turnwise.datasets.protocol import SEE_SOURCE, BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
-from turnwise.datasets.records import Head, ParsedRecord
+from turnwise.datasets.records import ParsedRecord
 from turnwise.errors import DatasetError
 from turnwise.linear_regex import SPACE, LinearRegex
 
-_SPEAKER = LinearRegex(rf"(?:^|[{SPACE}])([mf]) :")
+_HUMAN, _ASSISTANT = _SPEAKERS = ("\n\nHuman:", "\n\nAssistant:")
+_MAN_OR_WOMAN = LinearRegex(rf"(?:^|[{SPACE}])([mf]) :")
+
+
+def is_hhrlhf(head: Head) -> bool:
+    """Whether the chosen text of the first record begins with a speaker."""
+    chosen = head.records[0]["chosen"]
+    return isinstance(chosen, str) and chosen.startswith(_SPEAKERS)
+
+
+def read_hhrlhf(record: Any, builder: SequenceBuilder) -> Sequence:
+    """Return the sequence of one side of a pair: the chosen one, or that in the column ``text``."""
+    line = as_object(record)
+    side = builder.options.columns.get("text", "chosen")
+    kept = pick(line, "rating", "task_description", "tags", "min_harmlessness_score_transcript")
+    return builder.chat(
+        split_speakers(field(line, side, str)), default=Label.UNLABELLED, metadata={"side": side, **kept}
+    )
+
+
+def split_speakers(text: str) -> list[dict[str, Any]]:
+    r"""Return a text in which ``Human:`` and ``Assistant:`` speak by turns as messages.
+
+    >>> [message["content"] for message in split_speakers("\n\nHuman: Hi\n\nAssistant: Hello")]
+    ['Hi', 'Hello']
+    """
+    said = []
+    for part in (text if text.startswith("\n\n") else f"\n\n{text.lstrip()}").split(_HUMAN):
+        words, *replies = part.split(_ASSISTANT)
+        said += [("user", words), *(("assistant", reply) for reply in replies)]
+    (_, before), *spoken = said
+    if not spoken or before.strip():
+        raise RecordError("the text does not begin with 'Human:' or 'Assistant:'")
+    return [{"role": role, "content": words.strip()} for role, words in spoken]
 
 
 class MuTual(RecordLoader):
@@ -38,18 +71,16 @@ class MuTual(RecordLoader):
     def sniff(self, head: Head) -> bool:
         """Return whether files hold an article in which a man or a woman speaks first."""
         article = head.records[0]["article"] if {"article", "options", "answers"} <= head.fields else None
-        return isinstance(article, str) and bool(_SPEAKER.match(article.lstrip()))
+        return isinstance(article, str) and bool(_MAN_OR_WOMAN.match(article.lstrip()))
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
         """Yield the dialogue of a file, or those of all files of a folder in the order of their numbers."""
-        if Path(path).is_dir():
-            files = sorted((file for file in Path(path).iterdir() if file.suffix == ".txt"), key=_natural)
-            if not files:
-                raise DatasetError(
-                    f"{path} holds no .txt file: name the folder of dialogues, such as data/mutual/dev"
-                )
-            return self.load_records(_read(files), path, options)
-        return super().load(path, options)
+        if not Path(path).is_dir():
+            return super().load(path, options)
+        files = sorted((file for file in Path(path).iterdir() if file.suffix == ".txt"), key=_natural)
+        if not files:
+            raise DatasetError(f"{path} holds no .txt file: name the folder of dialogues, such as data/mutual/dev")
+        return self.load_records(_of_files(files), path, options)
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a dialogue."""
@@ -63,7 +94,7 @@ class MuTual(RecordLoader):
         )
 
 
-def _read(files: list[Path]) -> Iterator[ParsedRecord | BadRecord]:
+def _of_files(files: list[Path]) -> Iterator[ParsedRecord | BadRecord]:
     for number, file in enumerate(files, start=1):
         try:
             yield ParsedRecord(number, parse_json(file.read_bytes()))
@@ -78,7 +109,7 @@ def _natural(file: Path) -> list[tuple[bool, int, str]]:
 
 
 def _speak(article: str) -> list[dict[str, Any]]:
-    before, *parts = _SPEAKER.split(article.strip())
+    before, *parts = _MAN_OR_WOMAN.split(article.strip())
     if not parts or before.strip():
         raise RecordError("the article does not begin with 'm :' or 'f :'")
     first = parts[0]
