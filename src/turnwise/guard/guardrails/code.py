@@ -15,7 +15,7 @@ from turnwise.guard.recognisers import command_signs, compiled_signs, script_sig
 from turnwise.guard.recognisers.code_types import CodeType
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
-from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.guard.recognisers.text import Span, apart
 from turnwise.linear_regex import LinearRegex
 
 _NAMES = {

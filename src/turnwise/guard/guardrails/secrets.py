@@ -12,9 +12,9 @@ from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers.assigned_secrets import find_assigned
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
-from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
+from turnwise.guard.recognisers.readings import values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.text import Span, TextReading
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,11 @@ class Secrets(Guardrail):
         return values_found(check, values, NAMES, (self._placeholder(value.span.kind) for value in values))
 
     def _find(self, reading: TextReading) -> Iterator[Span]:
-        plain = reading.plain
-        shapes = self._shapes.present(plain)
+        shapes = self._shapes.present(reading.plain)
         for kind in self.types if shapes else ():
-            if kind not in shapes:
-                continue
-            if kind == "generic":
-                yield from find_assigned(plain, self.min_entropy)
-            else:
-                yield from find_keys(plain, kind)
+            if kind in shapes:
+                is_known = kind != "generic"
+                yield from find_keys(reading, kind) if is_known else find_assigned(reading, self.min_entropy)
 
     def _placeholder(self, kind: str) -> str:
         if self.placeholders == "plain" or kind == "generic":

@@ -7,7 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator
 
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.text import Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
 _KEY = (
@@ -118,11 +118,12 @@ _NO_PAIR = LinearRegex(
 _MAIL = LinearRegex(r"[^@\s]+@[^@\s]+\.[a-z]{2,}$")
 
 
-def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
+def find_assigned(text: TextReading, least_bits: float) -> Iterator[Span]:
     """Values given to a name such as ``api_key`` or ``password`` that look like no word.
 
     A key needs at least `least_bits` of entropy a character.
     """
+    plain = text.plain
     for count, ((_, end), *_) in enumerate(_NAMED_KEY.spans(plain)):
         if count == _READ:
             yield from _by_form(plain, end, _FORM_KEY, _KEY_LENGTH)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
-from turnwise.guard.recognisers.numbers import Digits
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.text import Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
@@ -91,13 +90,13 @@ _LATEST = 2015
 """Year of the latest birth that a date without a label tells."""
 
 
-def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
+def find_birth_dates(text: TextReading) -> Iterator[Span]:
     """Dates behind words of birth, or right behind a person's name.
 
     A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
     """
-    starts = digits.starts
-    if "birth_date" not in shapes or not starts:
+    lower, starts = text.plain, text.digit_starts
+    if "birth_date" not in text.shapes or not starts:
         return
     behind = count = 0
     for _, *groups in _LABEL.spans(lower):
@@ -111,15 +110,15 @@ def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[S
         count += 1
         label = lower[start:end]
         if count > _READ:
-            first, last = digits.groups[index]
+            first, last = text.digits[index]
             if label not in _BORN and first - end <= _NEAR:
                 yield Span(first, last, "birth_date", 0.5)
             continue
         somebody = label not in _BORN or _tells_of_somebody(lower, start)
-        text = lower[end : end + _AHEAD]
-        date = _date(_BEHIND, text) or (_date(_OF_NAME, text) if label in _ON_FORMS else None)
+        ahead = lower[end : end + _AHEAD]
+        date = _date(_BEHIND, ahead) or (_date(_OF_NAME, ahead) if label in _ON_FORMS else None)
         if date is not None and (
-            somebody or (_in_brackets(lower, start) and not _MONTH.search(text[slice(*date)]))
+            somebody or (_in_brackets(lower, start) and not _MONTH.search(ahead[slice(*date)]))
         ):
             behind = end + date[1]
             yield Span(end + date[0], behind, "birth_date", 0.8)

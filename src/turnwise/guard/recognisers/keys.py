@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from turnwise.guard.recognisers import assigned_secrets
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.text import Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
 KeyType = Literal[
@@ -263,9 +263,9 @@ _LONGEST_PRIVATE_KEY = 20_000
 _PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
 
 
-def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
+def find_keys(text: TextReading, kind: KeyType) -> Iterator[Span]:
     """The keys of a kind, which is any but ``generic``, in a text whose case was kept."""
-    form = _FORMS[kind]
+    plain, form = text.plain, _FORMS[kind]
     if kind == "private_key":
         yield from _private_keys(plain, form)
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from turnwise.guard.recognisers.numbers import digits_of
+from turnwise.guard.recognisers.text import digits_of
 from turnwise.linear_regex import LinearRegex
 
 _TOKEN = LinearRegex(r"[a-z0-9]+(?:[-./_][a-z0-9]+){0,8}")
@@ -17,28 +17,7 @@ _GROUPS = 20
 _LETTERS = 4
 """Letters, at most, that stand before a number as a group of their own."""
 
-_WORDS = frozenset(
-    (
-        "is",
-        "on",
-        "at",
-        "in",
-        "to",
-        "by",
-        "of",
-        "or",
-        "if",
-        "as",
-        "an",
-        "and",
-        "the",
-        "for",
-        "was",
-        "has",
-        "had",
-        "not",
-    )
-)
+_WORDS = frozenset("is on at in to by of or if as an and the for was has had not".split())  # noqa: SIM905
 """Short words that are none."""
 
 _NO_NUMBER = LinearRegex(
@@ -49,8 +28,7 @@ _NO_NUMBER = LinearRegex(
 
 _UNIT = LinearRegex(
     r"[ -]?(?:%|[€£$¥]|(?:usd|eur|gbp|dollars?|euros?|pounds?|users|people|followers|points|miles|km|kg|"
-    r"characters|"
-    r"digits|letters|times|years?|months?|days|hours|minutes|employees|students|patients|members|accounts|cars|"
+    r"characters|digits|letters|times|years?|months?|days|hours|minutes|employees|students|patients|members|accounts|cars|"
     r"am|pm|per cent|percent)\b)"
 )
 """What makes an amount of a number that it stands behind."""

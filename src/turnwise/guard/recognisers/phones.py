@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords, digit_groups
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.numbers import JUDGED, NearWords
+from turnwise.guard.recognisers.text import Group, Span, TextReading, digit_groups
 from turnwise.linear_regex import LinearRegex
 
 if TYPE_CHECKING:
@@ -111,8 +111,9 @@ class Phones:
                 if self._library.is_possible_number(number):
                     yield self._library.format_number(number, self._library.PhoneNumberFormat.E164)
 
-    def find(self, lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
+    def find(self, text: TextReading) -> Iterator[Span]:
         """Telephone numbers in a text in plain form and lower case."""
+        lower, shapes = text.plain, text.shapes
         reads = [0]
         if "phone abroad" in shapes:
             for match in _ABROAD.finditer(lower):
@@ -127,7 +128,7 @@ class Phones:
         if "phone named" in shapes:
             yield from _named(lower)
         if self._others and "phone national" in shapes:
-            for count, (start, end) in enumerate(_national(lower, digits.groups)):
+            for count, (start, end) in enumerate(_national(lower, text.digits)):
                 yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
