@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from turnwise.guard.recognisers.number_values import NumberValue
 from turnwise.guard.recognisers.numbers import OTHER_NUMBERS
-from turnwise.guard.recognisers.tables import filled, read_table
+from turnwise.guard.recognisers.tables import filled, marked, read_table
 from turnwise.guard.recognisers.text import Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
@@ -120,7 +120,7 @@ class NamedKind(NamedTuple):
 def named_kinds() -> Mapping[str, NamedKind]:
     """The kinds of numbers that words name."""
     data = read_table(_FILE)
-    parts = {f"{{{name}}}": part for name, part in data["words"].items()}
+    parts = marked(data["words"])
 
     def any_of(patterns: Sequence[str]) -> str:
         return filled("|".join(patterns), parts)

@@ -34,7 +34,7 @@ from typing import Any
 from turnwise._support.regex_sets import RegexSet, uncounted
 from turnwise.errors import GuardError
 from turnwise.guard.recognisers.mentions import Heads, Mentions
-from turnwise.guard.recognisers.tables import filled, read_table
+from turnwise.guard.recognisers.tables import filled, marked, read_table
 from turnwise.linear_regex import LinearRegex
 
 _MEMORY = 128 << 20
@@ -287,7 +287,7 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
         lists.update(own)
         if data.get("masked", True):
             known += [word for words in own.values() for word in words]
-        choices = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lists.items()}
+        choices = marked({name: f"(?:{'|'.join(words)})" for name, words in lists.items()})
         phrases += _phrases(data.get("phrases", ()), choices, types)
         scripts += _phrases(data.get("scripts", ()), choices, types)
         for name, patterns in data.get("signs", {}).items():

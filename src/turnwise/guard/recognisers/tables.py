@@ -18,6 +18,11 @@ def read_table(file: str) -> Mapping[str, Any]:
     return data
 
 
+def marked(parts: Mapping[str, str]) -> Mapping[str, str]:
+    """Parts of patterns by the marks that stand for them: their names in braces."""
+    return {f"{{{name}}}": part for name, part in parts.items()}
+
+
 def filled(pattern: str, parts: Mapping[str, str]) -> str:
     """A pattern with parts put in for their marks; a part may hold marks of others that come before it.
 
