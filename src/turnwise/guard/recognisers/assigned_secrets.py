@@ -1,4 +1,4 @@
-"""Keys and passwords that only their name gives away; the names and patterns stand in ``assigned_secrets.yaml``."""
+"""Keys and passwords that only their name gives away; the names stand in ``assigned_secrets.yaml``."""
 
 from __future__ import annotations
 

@@ -9,8 +9,16 @@ from typing import NamedTuple
 
 from turnwise._support.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
 from turnwise._support.paths import to_path
-from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
-from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
+from turnwise.guard.recognisers.hosts import (
+    EDGES,
+    FILL,
+    INSIDE_LINK,
+    LONGEST_HOST,
+    Host,
+    LinkText,
+    read_authority,
+    read_host,
+)
 from turnwise.guard.recognisers.text import TextReading
 from turnwise.linear_regex import LinearRegex
 

@@ -12,59 +12,128 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from turnwise.guard.recognisers.number_values import NumberValue
 from turnwise.guard.recognisers.numbers import OTHER_NUMBERS
 from turnwise.guard.recognisers.tables import filled, marked, read_table
-from turnwise.guard.recognisers.text import Span, TextReading
+from turnwise.guard.recognisers.text import Span, TextReading, digits_of
 from turnwise.linear_regex import LinearRegex
 
-_FILE = "number_names.yaml"
+# How numbers are written
 
-_LINKS = """
-no nr num nos number numbers is are was be id the my our your his her their its it s of code card us uk eu for on
-file record with at you we i have here which that this reads says as follows follow should now just sorry still and
-current new old correct full registered issued printed shown listed patient ist lautet nummer die der meine es est
-el la le mi mon ma il mio meu minha o numero del de di da du van bij
-""".split()  # noqa: SIM905 - a list of words reads best as words
-_LINK = rf"(?:[^\pL\pN_]{{1,3}}|é|è|número|numéro|是|为|は|(?:{'|'.join(_LINKS)})\b){{0,16}}"
-_LINKED = LinearRegex(rf"{_LINK}\b[a-z0-9]")
-"""What may stand between a name and its number, and the beginning of the number."""
+_TOKEN = LinearRegex(r"[a-z0-9]+(?:[-./_][a-z0-9]+){0,8}")
+_NEXT = LinearRegex(r" ((?:[a-z] )?[a-z0-9]+(?:[-./][a-z0-9]+){0,3})")
+_GROUPS = 20
+"""Groups of a number that spaces part, at most."""
 
-_GAP = LinearRegex(
-    r"([^0-9.?!;\n]{0,48}?)(?:\b(?:is|was|are|ist|lautet|es|est)\b|[:#=]| è | é )[^\pL\pN_\n]{0,3}\b[a-z0-9]"
+_LETTERS = 4
+"""Letters, at most, that stand before a number as a group of their own."""
+
+_SHORT_WORDS = frozenset("is on at in to by of or if as an and the for was has had not".split())  # noqa: SIM905
+"""Short words that are none."""
+
+_NO_NUMBER = LinearRegex(
+    r"(?:[a-z]+ )?(?:(?:[0-2]?[0-9]|3[01])[./-](?:[0-2]?[0-9]|3[01])[./-](?:19|20)?[0-9]{2}"
+    r"|(?:19|20)[0-9]{2}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]+\.[0-9]{1,2}|(?:19|20)[0-9]{2}/[0-9]+(?:/[a-z]+)?|(?:19|20)[0-9]{2})$"
 )
-"""The same where other words stand between, such as whose the number is."""
+"""Dates, years and prices."""
 
-_BEFORE = LinearRegex(
-    r"([a-z0-9]+(?:[ ./-][a-z0-9]+){0,6}?)"
-    r"(?: (?:is|was|ist|es|est|would be|should be|as)|,| ?[-=(]+| ?- (?:that's|this is|thats))"
-    r"(?: (?:also|actually|just|still|really|my|our|your|his|her|their|the|a|an|old|new|current|main|is|that's|"
-    r"meine|mein|mi|mon|ma|su|il|mio|minha|meu|patient's|customer's|employee's))*[ (]*$"
+_UNIT = LinearRegex(
+    r"[ -]?(?:%|[€£$¥]|(?:usd|eur|gbp|dollars?|euros?|pounds?|users|people|followers|points|miles|km|kg|"
+    r"characters|digits|letters|times|years?|months?|days|hours|minutes|employees|students|patients|members|accounts|cars|"
+    r"am|pm|per cent|percent)\b)"
 )
-"""A number that stands before its name, in what stands before that."""
+"""What makes an amount of a number that it stands behind."""
 
-_TOLD = LinearRegex(r"(?:is|was|ist|es|est|be|my|our|your|his|her|their|the|\() ?$")
-"""What such a number is told to be a name's by: more than a comma or a hyphen."""
 
-_NO_NAME = frozenset(
-    f"{OTHER_NUMBERS}|example|sample|dummy|placeholder|fake|fictional|template|mock|software|session|request|gift|"
-    "library|loyalty|email|e-mail|username|twitter|instagram|github|steam|game|page|line|room|hotel|flight|seat|"
-    "bus|train".split("|")
-)
-"""Words right before a name that make it another's, or nobody's."""
+class NumberValue(NamedTuple):
+    """How a kind of number is written: letters and digits in one or several groups.
 
-_OTHER_NAMES = LinearRegex(
-    rf"\b(?:{OTHER_NUMBERS}|phone|telephone|call|ext|extension|fax|zip|postcode|date|year|balance|amount|limit|"
-    r"total|fee|cost|price|premium|minimum|maximum|deadline|pin|code|length|format|example|e\.g|such|like|sample|"
-    r"dummy|population|distance|score|between|if|when|whether|unless|because)\b"
-)
-"""Words between a name and a number that make it another's."""
+    `fewest` counts digits, and is 0 where the number has one of the forms only; `shortest` and `longest` count
+    letters and digits. The forms are RE2, for whole numbers, and are taken whatever the rest says; `checked`
+    numbers need the right check digit of a United States routing number.
 
-_READ = 32
-"""Names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone."""
+    >>> [NumberValue(6).read(text) for text in ("0048 2913 88, thanks", "12/03/2024", "123456 km")]
+    [12, 0, 0]
+    """
 
-_NEAR_AHEAD, _NEAR_BEFORE = 128, 56
-"""Characters behind and before a name in which its number is looked for."""
+    fewest: int
+    shortest: int = 0
+    longest: int = 20
+    forms: tuple[str, ...] = ()
+    digits_only: bool = False
+    checked: bool = False
+
+    def read(self, text: str) -> int:
+        """How long the number at the beginning of a text is, in plain form and lower case; 0 if there is none."""
+        for form in self.forms:
+            found = _compiled(form).match(text)
+            if found is not None and any(map(str.isdigit, found[1])):
+                return len(found[1])
+        if not self.fewest:
+            return 0
+        best = 0
+        for end in _ends(text, self.longest):
+            if self._is_number(text[:end]):
+                best = end
+        return 0 if best and _UNIT.match(text[best:]) else best
+
+    def _is_number(self, text: str) -> bool:
+        signs = sum(map(str.isalnum, text))
+        digits = digits_of(text)
+        if len(digits) < self.fewest or not self.shortest <= signs <= self.longest:
+            return False
+        if self.digits_only and len(digits) < signs:
+            return False
+        if self.checked and not is_routing_number(digits):
+            return False
+        return len(set(digits)) > 1 and _NO_NUMBER.match(text) is None
+
+
+def _ends(text: str, longest: int) -> Iterator[int]:
+    """Where a number may end: behind its first group, and behind those that go on with digits."""
+    first = _TOKEN.match(text)
+    if first is None:
+        return
+    end, group = first.end, first[0]
+    yield end
+    for _ in range(_GROUPS):
+        following = _NEXT.match(text[end : end + longest + 2])
+        if following is None:
+            return
+        after = following[1]
+        if not any(map(str.isdigit, after)):
+            return
+        if any(map(str.isdigit, group)):
+            short = len(group) <= _LETTERS + 2 and len(after) <= _LETTERS + 4
+            if not short and not (after.isdigit() and len(after) > 2):
+                return
+        elif len(group) > _LETTERS or group in _SHORT_WORDS:
+            return
+        end, group = end + following.end, after
+        yield end
+
+
+_WEIGHTS = (3, 7, 1) * 3
+
+
+def is_routing_number(digits: str) -> bool:
+    """Whether digits are a United States routing number.
+
+    American Bankers Association, check digit with the weights 3, 7, 1.
+
+    >>> is_routing_number("021000021"), is_routing_number("021000022")
+    (True, False)
+    """
+    if len(digits) != len(_WEIGHTS):
+        return False
+    return sum(weight * int(digit) for weight, digit in zip(_WEIGHTS, digits, strict=True)) % 10 == 0
+
+
+@cache
+def _compiled(form: str) -> LinearRegex:
+    return LinearRegex(rf"({form})(?:$|[^\pL\pN.,]|[.,](?:$|[^0-9]))")
+
+
+# What they are called
 
 
 @dataclass(frozen=True)
@@ -119,7 +188,7 @@ class NamedKind(NamedTuple):
 @cache
 def named_kinds() -> Mapping[str, NamedKind]:
     """The kinds of numbers that words name."""
-    data = read_table(_FILE)
+    data = read_table("number_names.yaml")
     parts = marked(data["words"])
 
     def any_of(patterns: Sequence[str]) -> str:
@@ -134,6 +203,55 @@ def named_kinds() -> Mapping[str, NamedKind]:
         kind: NamedKind(any_of(row["hints"]), [name_of(each) for each in row["names"]])
         for kind, row in data["kinds"].items()
     }
+
+
+# Where they stand beside their names
+
+_LINKS = """
+no nr num nos number numbers is are was be id the my our your his her their its it s of code card us uk eu for on
+file record with at you we i have here which that this reads says as follows follow should now just sorry still and
+current new old correct full registered issued printed shown listed patient ist lautet nummer die der meine es est
+el la le mi mon ma il mio meu minha o numero del de di da du van bij
+""".split()  # noqa: SIM905 - a list of words reads best as words
+_LINK = rf"(?:[^\pL\pN_]{{1,3}}|é|è|número|numéro|是|为|は|(?:{'|'.join(_LINKS)})\b){{0,16}}"
+_LINKED = LinearRegex(rf"{_LINK}\b[a-z0-9]")
+"""What may stand between a name and its number, and the beginning of the number."""
+
+_GAP = LinearRegex(
+    r"([^0-9.?!;\n]{0,48}?)(?:\b(?:is|was|are|ist|lautet|es|est)\b|[:#=]| è | é )[^\pL\pN_\n]{0,3}\b[a-z0-9]"
+)
+"""The same where other words stand between, such as whose the number is."""
+
+_BEFORE = LinearRegex(
+    r"([a-z0-9]+(?:[ ./-][a-z0-9]+){0,6}?)"
+    r"(?: (?:is|was|ist|es|est|would be|should be|as)|,| ?[-=(]+| ?- (?:that's|this is|thats))"
+    r"(?: (?:also|actually|just|still|really|my|our|your|his|her|their|the|a|an|old|new|current|main|is|that's|"
+    r"meine|mein|mi|mon|ma|su|il|mio|minha|meu|patient's|customer's|employee's))*[ (]*$"
+)
+"""A number that stands before its name, in what stands before that."""
+
+_TOLD = LinearRegex(r"(?:is|was|ist|es|est|be|my|our|your|his|her|their|the|\() ?$")
+"""What such a number is told to be a name's by: more than a comma or a hyphen."""
+
+_NO_NAME = frozenset(
+    f"{OTHER_NUMBERS}|example|sample|dummy|placeholder|fake|fictional|template|mock|software|session|request|gift|"
+    "library|loyalty|email|e-mail|username|twitter|instagram|github|steam|game|page|line|room|hotel|flight|seat|"
+    "bus|train".split("|")
+)
+"""Words right before a name that make it another's, or nobody's."""
+
+_OTHER_NAMES = LinearRegex(
+    rf"\b(?:{OTHER_NUMBERS}|phone|telephone|call|ext|extension|fax|zip|postcode|date|year|balance|amount|limit|"
+    r"total|fee|cost|price|premium|minimum|maximum|deadline|pin|code|length|format|example|e\.g|such|like|sample|"
+    r"dummy|population|distance|score|between|if|when|whether|unless|because)\b"
+)
+"""Words between a name and a number that make it another's."""
+
+_READ = 32
+"""Names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone."""
+
+_NEAR_AHEAD, _NEAR_BEFORE = 128, 56
+"""Characters behind and before a name in which its number is looked for."""
 
 
 class _Number(NamedTuple):
