@@ -220,7 +220,7 @@ def _shapes_of(types: Sequence[PiiType]) -> Sequence[RegexSet]:
         "ssn named": of_digits.pop("ssn named"),
         **emails.SHAPES,
         **{kind: (named.hints,) for kind, named in named_kinds().items()},
-        **birth_dates.SHAPES,
+        "birth_date": birth_dates.PATTERNS.hints,
     }
     groups = (
         {name: shape for name, shape in shapes.items() if name.partition(" ")[0] in types}

@@ -10,7 +10,8 @@ from typing import ClassVar, Literal, get_args
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.recognisers.assigned_secrets import assigned_hints, find_assigned
+from turnwise.guard.recognisers import assigned_secrets
+from turnwise.guard.recognisers.assigned_secrets import find_assigned
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import find_keys, key_forms
 from turnwise.guard.recognisers.readings import values_found, values_in
@@ -96,7 +97,10 @@ class Secrets(Guardrail):
         if self.placeholders not in ("typed", "plain"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
-        hints = {**{kind: form.hints for kind, form in key_forms().items()}, "generic": assigned_hints()}
+        hints = {
+            **{kind: form.hints for kind, form in key_forms().items()},
+            "generic": assigned_secrets.PATTERNS.hints,
+        }
         object.__setattr__(self, "_shapes", RegexSet({kind: hints[kind] for kind in self.types}, ignore_case=True))
 
     @property

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator
 
-from turnwise.guard.recognisers.tables import filled, marked, read_table
+from turnwise.guard.recognisers.tables import PatternTable
 from turnwise.guard.recognisers.text import Span, TextReading
-from turnwise.linear_regex import LinearRegex
 
 _READ = 64
 """Names of a kind in a text whose values are read; behind those beyond them a value counts by its form alone."""
@@ -35,20 +33,7 @@ _ARTICLES = ("the ", " a ", "this ", "that ", "another ", "no ", "mountain ", "b
 """What stands before a "pass" that is no password."""
 
 
-@cache
-def _words() -> Mapping[str, str]:
-    return marked({name: "|".join(each) for name, each in read_table("assigned_secrets.yaml")["words"].items()})
-
-
-@cache
-def assigned_hints() -> Sequence[str]:
-    """What a text has, at least, in which there may be one; RE2, ignoring case."""
-    return [filled(hint, _words()) for hint in read_table("assigned_secrets.yaml")["hints"]]
-
-
-@cache
-def _regex(name: str) -> LinearRegex:
-    return LinearRegex(filled(read_table("assigned_secrets.yaml")["patterns"][name], _words()))
+PATTERNS = PatternTable("assigned_secrets.yaml")
 
 
 def find_assigned(text: TextReading, least_bits: float) -> Iterator[Span]:
@@ -64,9 +49,9 @@ def find_assigned(text: TextReading, least_bits: float) -> Iterator[Span]:
             if _is_mixed(value) and bits_per_character(value) >= least_bits:
                 yield _span(start, value, 0.7)
     for start, value in _values(plain, "pair"):
-        if _is_mixed(value) and not _regex("mail").match(value) and not _regex("no_pair").search(value):
+        if _is_mixed(value) and not PATTERNS["mail"].match(value) and not PATTERNS["no_pair"].search(value):
             yield _span(start, value, 0.6)
-    for _, (start, end) in _regex("pin").spans(plain):
+    for _, (start, end) in PATTERNS["pin"].spans(plain):
         yield Span(start, end, "generic", 0.6)
     for start, value in _values(plain, "login"):
         if len(value) >= _PASSWORD_LENGTH and _is_mixed(value) and (value.lower() != value or not value.isalnum()):
@@ -79,13 +64,13 @@ def _span(start: int, value: str, confidence: float) -> Span:
 
 def _values(plain: str, name: str) -> Iterator[tuple[int, str]]:
     """Where values stand that a pattern finds in its last group that took part, and what they are."""
-    for _, *groups in _regex(name).spans(plain):
+    for _, *groups in PATTERNS[name].spans(plain):
         start, end = max(groups)
         yield start, plain[start:end].rstrip(_SENTENCE_END)
 
 
 def _named_keys(plain: str, least_bits: float) -> Iterator[Span]:
-    for count, ((_, end), *_) in enumerate(_regex("named_key").spans(plain)):
+    for count, ((_, end), *_) in enumerate(PATTERNS["named_key"].spans(plain)):
         if count == _READ:
             yield from _by_form(plain, end, "key_by_form", _KEY_LENGTH)
             return
@@ -95,13 +80,12 @@ def _named_keys(plain: str, least_bits: float) -> Iterator[Span]:
 
 
 def _named_passwords(plain: str) -> Iterator[Span]:
-    for count, ((_, end), name, link) in enumerate(_regex("named_password").spans(plain)):
+    for count, ((_, end), name, link) in enumerate(PATTERNS["named_password"].spans(plain)):
         if count == _READ:
             yield from _by_form(plain, end, "password_by_form", _PASSWORD_LENGTH)
             return
-        is_other_pass = plain[slice(*name)].lower() == "pass" and plain[
-            max(0, name[0] - 9) : name[0]
-        ].lower().endswith(_ARTICLES)
+        before = plain[max(0, name[0] - 9) : name[0]].lower()
+        is_other_pass = plain[slice(*name)].lower() == "pass" and before.endswith(_ARTICLES)
         start, value, is_quoted = _given(plain, end)
         if not is_other_pass and _is_password(value, spaces=is_quoted):
             is_sure = len(value) >= _PASSWORD_LENGTH or plain[slice(*link)] in ("=", ":")
@@ -110,7 +94,7 @@ def _named_passwords(plain: str) -> Iterator[Span]:
 
 def _by_form(plain: str, at: int, pattern: str, shortest: int) -> Iterator[Span]:
     """Values right behind names, from `at` on, that are long enough and have digits and letters."""
-    for ((first, last),) in _regex(pattern).spans(plain[at:]):
+    for ((first, last),) in PATTERNS[pattern].spans(plain[at:]):
         value = plain[at + first : at + last]
         for mark in _BEFORE_VALUE:
             value = value.rpartition(mark)[2]
@@ -126,7 +110,7 @@ def _given(plain: str, at: int) -> tuple[int, str, bool]:
         end = line.find(quote)
         if end >= _SHORTEST:
             return at + 1, line[:end].rstrip(_SENTENCE_END), True
-    found = _regex("value").match(plain[at : at + _LONGEST])
+    found = PATTERNS["value"].match(plain[at : at + _LONGEST])
     if found is None or len(found[1]) < _SHORTEST:
         return at, "", False
     return at + found.end - len(found[1]), found[1].rstrip(_SENTENCE_END), False
@@ -134,7 +118,9 @@ def _given(plain: str, at: int) -> tuple[int, str, bool]:
 
 def _is_mixed(value: str) -> bool:
     """Whether a value has letters and digits and is no placeholder."""
-    return not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)) and not _regex("no_secret").search(value)
+    if _DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value):
+        return False
+    return not PATTERNS["no_secret"].search(value)
 
 
 def _is_password(value: str, *, spaces: bool) -> bool:
@@ -142,12 +128,12 @@ def _is_password(value: str, *, spaces: bool) -> bool:
     if " " in value and not spaces:
         return False
     if _is_mixed(value):
-        return not _regex("mail").match(value) and (" " not in value or "-" in value or value.count(" ") > 1)
+        return not PATTERNS["mail"].match(value) and (" " not in value or "-" in value or value.count(" ") > 1)
     if value.isdigit():
         return len(value) >= _FEWEST_DIGITS and len(set(value)) > 1
-    if _LETTERS.isdisjoint(value) or not value[:1].isalpha() or _regex("no_secret").search(value):
+    if _LETTERS.isdisjoint(value) or not value[:1].isalpha() or PATTERNS["no_secret"].search(value):
         return False
-    return not _SIGNS.isdisjoint(value[:-1]) and "=" not in value and not _regex("call").match(value)
+    return not _SIGNS.isdisjoint(value[:-1]) and "=" not in value and not PATTERNS["call"].match(value)
 
 
 def bits_per_character(text: str) -> float:
