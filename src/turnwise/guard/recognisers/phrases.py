@@ -304,7 +304,7 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
 
 
 def _phrases(
-    entries: Iterable[Mapping[str, Any]], choices: Mapping[str, str], types: frozenset[str] | None
+    entries: Iterable[Mapping[str, Any]], choices: dict[str, str], types: frozenset[str] | None
 ) -> Iterator[Phrase]:
     for entry in entries:
         kind = entry.get("type", "")
@@ -313,7 +313,7 @@ def _phrases(
             yield Phrase(entry["name"], float(entry["weight"]), patterns, kind)
 
 
-def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
+def _mentions(data: Mapping[str, Any], choices: dict[str, str]) -> Mentions:
     heads = tuple(
         Heads(
             tuple(filled(head, choices) for head in group["heads"]),
