@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
@@ -141,7 +140,7 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     if decoded.plain != text:
         found.append(decoded)
     if loose.plain != decoded.plain:
-        found.append(replace(loose, loose=True))
+        found.append(TextReading(loose.plain, True, loose.steps))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ import string
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, chain
 from operator import add, itemgetter, sub
@@ -168,7 +168,7 @@ class Replaced:
         return index if index >= 0 and at - begins[index] < lengths[index] else None
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: one is made at every check, and that would take three times as long
 class TextReading:
     """A text that recognisers look through, with the way back to the offsets of the original.
 
@@ -206,7 +206,7 @@ class TextReading:
 
     def with_shapes(self, shapes: frozenset[str]) -> TextReading:
         """The reading with the names of the shapes that it has."""
-        return replace(self, shapes=shapes)
+        return TextReading(self.plain, self.loose, self.steps, shapes)
 
     @cached_property
     def digits(self) -> Sequence[Group]:
