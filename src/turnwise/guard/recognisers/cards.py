@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from turnwise.guard.recognisers.numbers import AFTER, BEFORE, BETWEEN, JUDGED, NearWords, is_between
+from turnwise.guard.recognisers.numbers import AFTER, BEFORE, BETWEEN, JUDGED, NearWords
 from turnwise.guard.recognisers.text import Group, Span, TextReading, digit_groups, digits_of
 from turnwise.linear_regex import LinearRegex
 
+_BETWEEN = BETWEEN.pattern
+
 SHAPES = {
     "card": (
-        rf"(?:^|[^0-9])[0-9]{{4}}{BETWEEN}[0-9]{{4}}{BETWEEN}[0-9]{{4}}{BETWEEN}[0-9]",
-        rf"(?:^|[^0-9])[0-9]{{4}}{BETWEEN}[0-9]{{6}}{BETWEEN}[0-9]{{4}}",
+        rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]",
+        rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{6}}{_BETWEEN}[0-9]{{4}}",
         r"(?:^|[^0-9])[0-9]{13,19}(?:[^0-9]|$)",
     ),
     "card pulled apart": (
-        rf"(?:^|[^0-9])(?:[0-9]{BETWEEN}){{12}}[0-9]",
-        rf"(?:^|[^0-9])(?:[0-9]{{2}}{BETWEEN}){{6}}[0-9]",
-        rf"(?:^|[^0-9])(?:[0-9]{{3}}{BETWEEN}){{4}}[0-9]",
-        rf"(?:^|[^0-9])(?:[0-9]{{5}}{BETWEEN}){{2}}[0-9]{{3}}",
+        rf"(?:^|[^0-9])(?:[0-9]{_BETWEEN}){{12}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{2}}{_BETWEEN}){{6}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{3}}{_BETWEEN}){{4}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{5}}{_BETWEEN}){{2}}[0-9]{{3}}",
     ),
 }
 """What a text has, at least, in which there may be one."""
@@ -27,7 +29,7 @@ SHAPES = {
 _FEWEST, _MOST = 13, 19
 """Digits of a card's number."""
 
-_RUN = LinearRegex(rf"[0-9](?:{BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
+_RUN = LinearRegex(rf"[0-9](?:{_BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
 _LONGEST_RUN = _MOST * 9
 """Characters of a number that is pulled apart, at most: each digit with a spoken separator."""
 
@@ -169,7 +171,7 @@ def _last(lower: str, groups: Sequence[Group], lengths: Sequence[int], at: int) 
 def _same_gaps(lower: str, groups: Sequence[Group]) -> int:
     """How many of some groups follow the first with the same separator before each."""
     gap = lower[groups[0][1] : groups[1][0]]
-    if not is_between(gap):
+    if not BETWEEN.matches(gap):
         return 0
     same = 1
     while same + 1 < len(groups) and lower[groups[same][1] : groups[same + 1][0]] == gap:

@@ -11,25 +11,37 @@ from turnwise.linear_regex import replace_characters
 SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
 """Words that stand between two groups of digits."""
 
-_MARKS = "-._·/ "
 _LONGEST = 3
 """Marks between two groups, at most."""
 
-BETWEEN = rf"(?:[{_MARKS}]{{1,{_LONGEST}}}| ?(?:{'|'.join(SPOKEN)}) ?)"
-"""Between two groups of digits, in a text in plain form and lower case; RE2."""
 
+class Separators:
+    """What people write between two groups of digits: some marks, or a word, in plain form and lower case.
 
-@lru_cache(maxsize=1024)
-def is_between(gap: str) -> bool:
-    """Whether a text is what `BETWEEN` matches as a whole.
-
-    >>> is_between(" dash "), is_between("/"), is_between("and"), is_between("")
-    (True, True, False, False)
+    >>> [BETWEEN.matches(gap) for gap in (" dash ", "/", "and", "")]
+    [True, True, False, False]
     """
-    if 0 < len(gap) <= _LONGEST and not gap.strip(_MARKS):
-        return True
-    return gap.removeprefix(" ").removesuffix(" ") in SPOKEN
 
+    def __init__(self, marks: str, words: Sequence[str]) -> None:
+        self._marks, self._words = marks, words
+        self.pattern = rf"(?:[{marks}]{{1,{_LONGEST}}}| ?(?:{'|'.join(words)}) ?)"
+        self.matches = lru_cache(maxsize=1024)(self._matches)
+
+    def _matches(self, gap: str) -> bool:
+        """Whether a text is what `pattern` (RE2) matches as a whole."""
+        if 0 < len(gap) <= _LONGEST and not gap.strip(self._marks):
+            return True
+        return gap.removeprefix(" ").removesuffix(" ") in self._words
+
+    def with_hyphens(self, text: str) -> str:
+        """A text with a hyphen for each of the words."""
+        for word in self._words:
+            text = text.replace(word, "-")
+        return text
+
+
+BETWEEN = Separators("-._·/ ", SPOKEN)
+"""What stands in numbers other than those of phones."""
 
 BEFORE = 48
 """Characters before a number in which its words are looked for."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from turnwise.guard.recognisers.numbers import BETWEEN, JUDGED, NearWords, is_between
+from turnwise.guard.recognisers.numbers import BETWEEN, JUDGED, NearWords
 from turnwise.guard.recognisers.text import Group, Span, TextReading, digits_of
 from turnwise.linear_regex import LinearRegex
 
+_BETWEEN = BETWEEN.pattern
+
 SHAPES = {
-    "ssn": (rf"[0-9]{{3}}{BETWEEN}[0-9]{{2}}{BETWEEN}[0-9]{{4}}",),
+    "ssn": (rf"[0-9]{{3}}{_BETWEEN}[0-9]{{2}}{_BETWEEN}[0-9]{{4}}",),
     "ssn named": (r"ssn|social|soc sec|\bitin\b|\btin\b|tax",),
 }
 """What a text has, at least, in which there may be one."""
@@ -66,8 +68,8 @@ def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
             continue
         first, second, third = three = groups[at : at + 3]
         if (
-            is_between(lower[first[1] : second[0]])
-            and is_between(lower[second[1] : third[0]])
+            BETWEEN.matches(lower[first[1] : second[0]])
+            and BETWEEN.matches(lower[second[1] : third[0]])
             and not lower.startswith("%", third[1])
             and not _joined(lower, groups, at - 1, at)
             and not _joined(lower, groups, at + 2, at + 3)
