@@ -12,7 +12,7 @@ A file holds lists of words, and phrases made with them::
           - '\\b{drop}\\s+(all\\s+)?previous\\s+instructions'
     scripts: []                             # the same, for texts that have characters outside ASCII
     signs: {demand: ['\\bunless\\b']}         # what says nothing by itself
-    together:                               # what signs say that are near each other; see signs.py
+    together:                               # what signs say that are near each other; see `Mix`
       - {name: a threat, type: threats, weight: 0.9, signs: [demand menace -friendly]}
     mentions: []                            # words behind which a phrase is only spoken of
     quotes: true                            # whether what is quoted is only spoken of
@@ -28,32 +28,17 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from functools import cache, cached_property
 from typing import Any
 
-from turnwise._support.regex_sets import uncounted
+from turnwise._support.regex_sets import RegexSet, uncounted
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.signs import Mix, Signs
 from turnwise.guard.recognisers.mentions import Heads, Mentions
+from turnwise.guard.recognisers.tables import filled, marked, read_table
 from turnwise.linear_regex import LinearRegex
 
 _MEMORY = 128 << 20
 """Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
-
-INJECTION_FILES = ("injection_phrases.yaml",)
-LANGUAGE_FILES = ("injection_languages.yaml",)
-TOXICITY_FILES = (
-    "slurs.yaml",
-    "toxic_language.yaml",
-    "threat_language.yaml",
-    "threat_signs.yaml",
-    "toxic_languages.yaml",
-    "more_languages.yaml",
-    "insult_forms.yaml",
-)
-PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *TOXICITY_FILES)
-"""All that ship."""
 
 _AT_ONCE = 64
 """Patterns that one automaton looks for. Its states are as many as mixes of half-read patterns: a few small ones
@@ -182,6 +167,104 @@ def _set_of(patterns: Sequence[tuple[Phrase, str]], loosen: Callable[[str], str]
     return known, several._set.Match
 
 
+# Signs that say something together: none of them counts by itself
+
+_WINDOW = 320
+"""Characters within which signs belong together."""
+
+_STEP = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Signs that have to be near each other, and signs that must not be.
+
+    `first` is the rarest of those `wanted`, without which nobody looks for the rest.
+    """
+
+    first: str
+    wanted: frozenset[str]
+    unless: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, line: str) -> Mix:
+        """Read a line: names of signs, the rarest first, with a minus those that must not be there.
+
+        >>> sorted(Mix.read("knows menace -friendly").wanted)
+        ['knows', 'menace']
+        """
+        names = line.split()
+        unless = frozenset(name[1:] for name in names if name.startswith("-"))
+        wanted = [name for name in names if not name.startswith("-")]
+        return cls(wanted[0], frozenset(wanted), unless)
+
+    def holds(self, seen: frozenset[str]) -> bool:
+        """Whether the signs that were seen make up this mix."""
+        return self.wanted <= seen and self.unless.isdisjoint(seen)
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Says which mixes of signs are in a text, in time linear in its length.
+
+    The patterns are the spellings of each sign (RE2, case ignored); the mixes go by the name of what they come to.
+    """
+
+    patterns: Mapping[str, Sequence[str]]
+    mixes: Mapping[str, Sequence[Mix]]
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Patterns of which a text has one where it has any mix; without counts, so that they cost little."""
+        names = dict.fromkeys(mix.first for mixes in self.mixes.values() for mix in mixes)
+        return tuple(uncounted(pattern) for name in names for pattern in self.patterns[name])
+
+    @cached_property
+    def _set(self) -> RegexSet:
+        return RegexSet(self.patterns, ignore_case=True)
+
+    def found(self, text: str) -> set[str]:
+        """The names of what the mixes in a text come to."""
+        found: set[str] = set()
+        for window in windows(text):
+            seen = self._set.present(window)
+            found.update(name for name, mixes in self.mixes.items() if any(mix.holds(seen) for mix in mixes))
+        return found
+
+
+def windows(text: str) -> Iterator[str]:
+    """Overlapping pieces of a text that begin at words; a short text is one.
+
+    >>> [len(window) for window in windows("one two three four " * 20)]
+    [320, 214]
+    """
+    start = 0
+    while True:
+        end = start + _WINDOW
+        yield text[start:end]
+        if end >= len(text):
+            return
+        space = text.find(" ", start + _STEP, end)
+        start = space + 1 if space >= 0 else start + _STEP
+
+
+# Files
+
+INJECTION_FILES = ("injection_phrases.yaml",)
+LANGUAGE_FILES = ("injection_languages.yaml",)
+TOXICITY_FILES = (
+    "slurs.yaml",
+    "toxic_language.yaml",
+    "threat_language.yaml",
+    "threat_signs.yaml",
+    "toxic_languages.yaml",
+    "more_languages.yaml",
+    "insult_forms.yaml",
+)
+PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *TOXICITY_FILES)
+"""All that ship."""
+
+
 @cache
 def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) -> Phrases:
     """The phrases of files of this package, read once; they may be made with the words of the files before.
@@ -197,18 +280,18 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
     together: list[Phrase] = []
     mixes: dict[str, list[Mix]] = {}
     for file in files:
-        data = _read(file)
+        data = read_table(file)
         own = {name: [str(word) for word in words] for name, words in data.get("words", {}).items()}
         for name in data.get("rot13", ()):
             own[name] = [codecs.decode(word, "rot13") for word in own[name]]
         lists.update(own)
         if data.get("masked", True):
             known += [word for words in own.values() for word in words]
-        choices = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lists.items()}
+        choices = marked({name: f"(?:{'|'.join(words)})" for name, words in lists.items()})
         phrases += _phrases(data.get("phrases", ()), choices, types)
         scripts += _phrases(data.get("scripts", ()), choices, types)
         for name, patterns in data.get("signs", {}).items():
-            signs[name] = tuple(_filled(pattern, choices) for pattern in patterns)
+            signs[name] = tuple(filled(pattern, choices) for pattern in patterns)
         for entry in data.get("together", ()):
             if types is None or entry["type"] in types:
                 together.append(Phrase(entry["name"], float(entry["weight"]), (), entry["type"]))
@@ -220,29 +303,20 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
     return Phrases(phrases, words, scripts=scripts, mentions=mentions, signs=made, together=together)
 
 
-@cache
-def _read(file: str) -> Mapping[str, Any]:
-    import yaml
-
-    text = resources.files("turnwise.guard.guardrails").joinpath(file).read_text(encoding="utf-8")
-    data: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return data
-
-
 def _phrases(
-    entries: Iterable[Mapping[str, Any]], choices: Mapping[str, str], types: frozenset[str] | None
+    entries: Iterable[Mapping[str, Any]], choices: dict[str, str], types: frozenset[str] | None
 ) -> Iterator[Phrase]:
     for entry in entries:
         kind = entry.get("type", "")
         if types is None or kind in types:
-            patterns = tuple(_filled(pattern, choices) for pattern in entry["patterns"])
+            patterns = tuple(filled(pattern, choices) for pattern in entry["patterns"])
             yield Phrase(entry["name"], float(entry["weight"]), patterns, kind)
 
 
-def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
+def _mentions(data: Mapping[str, Any], choices: dict[str, str]) -> Mentions:
     heads = tuple(
         Heads(
-            tuple(_filled(head, choices) for head in group["heads"]),
+            tuple(filled(head, choices) for head in group["heads"]),
             group["reach"],
             group.get("reported", False),
         )
@@ -265,10 +339,3 @@ def _plain(words: Iterable[str]) -> Iterator[str]:
         for form in both:
             if form.isascii() and form.isalpha() and len(form) >= _SHORTEST:
                 yield form.lower()
-
-
-def _filled(pattern: str, choices: Mapping[str, str]) -> str:
-    """A pattern with the choices put in; a choice may hold others that were named before it."""
-    for mark, choice in reversed(list(choices.items())):
-        pattern = pattern.replace(mark, choice)
-    return pattern

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from turnwise.guard.recognisers.numbers import (
-    AFTER,
-    BEFORE,
-    BETWEEN,
-    JUDGED,
-    Digits,
-    Group,
-    NearWords,
-    digit_groups,
-    digits_of,
-    is_between,
-)
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.numbers import AFTER, BEFORE, BETWEEN, JUDGED, NearWords
+from turnwise.guard.recognisers.text import Group, Span, TextReading, digit_groups, digits_of
 from turnwise.linear_regex import LinearRegex
+
+_BETWEEN = BETWEEN.pattern
 
 SHAPES = {
     "card": (
-        rf"(?:^|[^0-9])[0-9]{{4}}{BETWEEN}[0-9]{{4}}{BETWEEN}[0-9]{{4}}{BETWEEN}[0-9]",
-        rf"(?:^|[^0-9])[0-9]{{4}}{BETWEEN}[0-9]{{6}}{BETWEEN}[0-9]{{4}}",
+        rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]",
+        rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{6}}{_BETWEEN}[0-9]{{4}}",
         r"(?:^|[^0-9])[0-9]{13,19}(?:[^0-9]|$)",
     ),
     "card pulled apart": (
-        rf"(?:^|[^0-9])(?:[0-9]{BETWEEN}){{12}}[0-9]",
-        rf"(?:^|[^0-9])(?:[0-9]{{2}}{BETWEEN}){{6}}[0-9]",
-        rf"(?:^|[^0-9])(?:[0-9]{{3}}{BETWEEN}){{4}}[0-9]",
-        rf"(?:^|[^0-9])(?:[0-9]{{5}}{BETWEEN}){{2}}[0-9]{{3}}",
+        rf"(?:^|[^0-9])(?:[0-9]{_BETWEEN}){{12}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{2}}{_BETWEEN}){{6}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{3}}{_BETWEEN}){{4}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{5}}{_BETWEEN}){{2}}[0-9]{{3}}",
     ),
 }
 """What a text has, at least, in which there may be one."""
@@ -38,7 +29,7 @@ SHAPES = {
 _FEWEST, _MOST = 13, 19
 """Digits of a card's number."""
 
-_RUN = LinearRegex(rf"[0-9](?:{BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
+_RUN = LinearRegex(rf"[0-9](?:{_BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
 _LONGEST_RUN = _MOST * 9
 """Characters of a number that is pulled apart, at most: each digit with a spoken separator."""
 
@@ -124,24 +115,25 @@ def is_card(digits: str) -> bool:
     return any(digits[:length] in prefixes for length in range(1, _LONGEST_PREFIX + 1)) and luhn(digits)
 
 
-def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
+def find_cards(text: TextReading) -> Iterator[Span]:
     """Payment cards, grouped or not, but none inside a longer run of digits.
 
     A number of an unusual length (other than 15 or 16 digits) counts where it is grouped or words near name a
     card; one that words near call something else, such as an order, does not. One with a wrong check digit counts
     where it is named a card: it is mistyped, and the rest of it is right.
     """
-    if "card" in shapes:
-        for count, (groups, tailed) in enumerate(_numbers(lower, digits.groups)):
+    lower = text.plain
+    if "card" in text.shapes:
+        for count, (groups, tailed) in enumerate(_numbers(lower, text.digits)):
             span = _grouped(lower, groups, tailed, near=count < JUDGED)
             if span is not None:
                 yield span
-    if "card pulled apart" in shapes:
+    if "card pulled apart" in text.shapes:
         for run in _RUN.finditer(lower):
             start, end = run.start, run.end
-            text = lower[start:end]
-            number = digits_of(text) if len(text) <= _LONGEST_RUN else ""
-            if number != text and is_card(number) and _evenly(text):
+            written = lower[start:end]
+            number = digits_of(written) if len(written) <= _LONGEST_RUN else ""
+            if number != written and is_card(number) and _evenly(written):
                 words = _WORDS.judge(lower, start, end)
                 if words is not False:
                     yield Span(start, end, "card", 0.9 if words else 0.7)
@@ -179,7 +171,7 @@ def _last(lower: str, groups: Sequence[Group], lengths: Sequence[int], at: int) 
 def _same_gaps(lower: str, groups: Sequence[Group]) -> int:
     """How many of some groups follow the first with the same separator before each."""
     gap = lower[groups[0][1] : groups[1][0]]
-    if not is_between(gap):
+    if not BETWEEN.matches(gap):
         return 0
     same = 1
     while same + 1 < len(groups) and lower[groups[same][1] : groups[same + 1][0]] == gap:

@@ -1,13 +1,15 @@
-"""Stretches of a text: what was recognised in them, what they stand for, and a text in which that was put in."""
+"""A text to look through: what was done to it, with the way back, its rows of digits, and what is found in it."""
 
 from __future__ import annotations
 
+import string
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate
-from operator import add, sub
+from itertools import accumulate, chain
+from operator import add, itemgetter, sub
 from typing import NamedTuple, Protocol
 
 
@@ -68,6 +70,36 @@ def stretches(starts: Iterable[int], ends: Iterable[int], texts: Iterable[str]) 
     [Stretch(start=0, end=1, text='a'), Stretch(start=2, end=3, text='b')]
     """
     return map(partial(tuple.__new__, Stretch), zip(starts, ends, texts, strict=False))
+
+
+Group = tuple[int, int]
+"""Where a row of digits starts and ends."""
+
+_DIGITS = frozenset(string.digits.encode())
+_DIGITS_ALONE = bytes(byte if byte in _DIGITS else ord(" ") for byte in range(256))
+_DIGITS_OUT = bytes(ord(" ") if byte in _DIGITS else ord("x") for byte in range(256))
+
+
+def digits_of(text: str) -> str:
+    """The digits of a text.
+
+    >>> digits_of("4111 dash 1111")
+    '41111111'
+    """
+    return "".join(filter(str.isdigit, text))
+
+
+def digit_groups(text: str) -> list[Group]:
+    """Where each row of the digits 0 to 9 starts and ends.
+
+    >>> digit_groups("4111 dash 22")
+    [(0, 4), (10, 12)]
+    """
+    data = text.encode("ascii", "replace")  # a byte for each character
+    rows, gaps = data.translate(_DIGITS_ALONE).split(), data.translate(_DIGITS_OUT).split()
+    before = [0] if data[:1].isdigit() else []
+    bounds = [*accumulate(chain.from_iterable(zip([*before, *map(len, gaps)], map(len, rows), strict=False)))]
+    return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
 class Edit(Protocol):
@@ -134,3 +166,54 @@ class Replaced:
         _, _, begins, lengths = self._bounds
         index = bisect_right(begins, at) - 1
         return index if index >= 0 and at - begins[index] < lengths[index] else None
+
+
+@dataclass  # not frozen: one is made at every check, and that would take three times as long
+class TextReading:
+    """A text that recognisers look through, with the way back to the offsets of the original.
+
+    In a `loose` one more was undone than writing: a finding there counts only where it is sure. `shapes` are the
+    names of what the text has, of all that recognisers say a text must have at least.
+
+    >>> reading = TextReading("no. &#52;1").behind(Replaced("no. &#52;1", [Stretch(4, 9, "4")]))
+    >>> reading.plain, reading.span(4, 6), reading.digits
+    ('no. 41', (4, 10), [(4, 6)])
+    """
+
+    plain: str
+    loose: bool = False
+    steps: tuple[Edit, ...] = ()
+    shapes: frozenset[str] = frozenset()
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Offsets in the original of a stretch of the plain text that is not empty."""
+        for step in reversed(self.steps):
+            start, end = step.span(start, end)
+        return start, end
+
+    def place(self, at: int, *, begun: bool) -> int:
+        """Offset in the plain text of the first character that ends behind an offset of the original.
+
+        With `begun` the character has to begin there or behind it as well.
+        """
+        for step in self.steps:
+            at = step.place(at, begun=begun)
+        return at
+
+    def behind(self, step: Edit) -> TextReading:
+        """The reading behind one more step; itself where that changed nothing."""
+        return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
+
+    def with_shapes(self, shapes: frozenset[str]) -> TextReading:
+        """The reading with the names of the shapes that it has."""
+        return TextReading(self.plain, self.loose, self.steps, shapes)
+
+    @cached_property
+    def digits(self) -> Sequence[Group]:
+        """Where each row of the digits 0 to 9 starts and ends."""
+        return digit_groups(self.plain)
+
+    @cached_property
+    def digit_starts(self) -> Sequence[int]:
+        """Where each row of digits starts."""
+        return [*map(itemgetter(0), self.digits)]

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
-from turnwise.guard.recognisers.numbers import (
-    BETWEEN,
-    JUDGED,
-    Digits,
-    Group,
-    NearWords,
-    digits_of,
-    is_between,
-)
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.numbers import BETWEEN, JUDGED, NearWords
+from turnwise.guard.recognisers.text import Group, Span, TextReading, digits_of
 from turnwise.linear_regex import LinearRegex
 
+_BETWEEN = BETWEEN.pattern
+
 SHAPES = {
-    "ssn": (rf"[0-9]{{3}}{BETWEEN}[0-9]{{2}}{BETWEEN}[0-9]{{4}}",),
+    "ssn": (rf"[0-9]{{3}}{_BETWEEN}[0-9]{{2}}{_BETWEEN}[0-9]{{4}}",),
     "ssn named": (r"ssn|social|soc sec|\bitin\b|\btin\b|tax",),
 }
 """What a text has, at least, in which there may be one."""
@@ -40,13 +34,14 @@ def is_ssn(digits: str) -> bool:
     return digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
 
 
-def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
+def find_ssns(text: TextReading) -> Iterator[Span]:
     """Social security numbers: grouped 3-2-4, or any nine digits with words near that name them.
 
     One that words name counts whatever its area: it may be mistyped, or a taxpayer's (ITIN), which begins with 9.
     """
-    if "ssn" in shapes:
-        for count, (first, second, third) in enumerate(_numbers(lower, digits.groups)):
+    lower = text.plain
+    if "ssn" in text.shapes:
+        for count, (first, second, third) in enumerate(_numbers(lower, text.digits)):
             start, end = first[0], third[1]
             assigned = is_ssn(lower[start : first[1]] + lower[slice(*second)] + lower[third[0] : end])
             between, again = lower[first[1] : second[0]], lower[second[1] : third[0]]
@@ -55,7 +50,7 @@ def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
                 yield Span(start, end, "ssn", 0.7)
             elif assigned and (words or (words is None and between == again)):
                 yield Span(start, end, "ssn", 0.95 if words or "-" in between else 0.75)
-    if "ssn named" in shapes:
+    if "ssn named" in text.shapes:
         for row in _ROW.finditer(lower):
             start, end = row.start, row.end
             number = digits_of(lower[start:end]) if end - start < 2 * _DIGITS else ""
@@ -73,8 +68,8 @@ def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
             continue
         first, second, third = three = groups[at : at + 3]
         if (
-            is_between(lower[first[1] : second[0]])
-            and is_between(lower[second[1] : third[0]])
+            BETWEEN.matches(lower[first[1] : second[0]])
+            and BETWEEN.matches(lower[second[1] : third[0]])
             and not lower.startswith("%", third[1])
             and not _joined(lower, groups, at - 1, at)
             and not _joined(lower, groups, at + 2, at + 3)
