@@ -143,11 +143,12 @@ class RecordSource:
     def sequences(self, page: Page) -> Iterator[Sequence]:
         """Yield the sequences of a page, each checked against its digest."""
         keys, heads, texts = _numbers(page), schema.sequences, schema.turns
+        stored = self._db.read(select(heads).where(heads.c.id.in_(keys)).order_by(heads.c.id))
         said = self._db.read(
             select(texts).where(texts.c.sequence.in_(keys)).order_by(texts.c.sequence, texts.c.turn)
         )
         turns = {key: list(some) for key, some in groupby(said, lambda row: row["sequence"])}
-        for row in self._db.read(select(heads).where(heads.c.id.in_(keys)).order_by(heads.c.id)):
+        for row in stored:
             with intact(self.where, f"sequence {row['sequence_id']!r}"):
                 mine = turns.get(row["id"], [])
                 conversation = Conversation.from_dict(row["conversation"], turns=map(_read_turn, mine))
