@@ -130,9 +130,9 @@ def score_table(source: Source, run: str, ids: Collection[str] | None, label: La
     def rows() -> Iterator[StoredScore]:
         for page in source.pages(ids, label):
             heads = dict(page)
-            for number, *score in source.scores(known, page):
-                head = heads[number]
-                yield StoredScore(head.sequence_id, head.label, head.source, *score)
+            for score in source.scores(known, page):
+                head = heads[score[0]]
+                yield StoredScore(head.sequence_id, head.label, head.source, *score[1:])
 
     def count() -> int:
         if ids is None and label is None:
