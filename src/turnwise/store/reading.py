@@ -109,7 +109,7 @@ def trajectories(
     for page in source.pages(ids, label):
         found = source.evaluations(known, page, turns, replies)
         lengths = source.lengths(page, turns)
-        for number, head in page:
+        for (number, head), scored in zip(page, found, strict=True):
             with intact(source.where, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
                 part = range(1, head.turns + 1)
                 if turns is not None:
@@ -117,9 +117,7 @@ def trajectories(
                 chars = lengths.get(number, {})
                 if source.has_texts:
                     check_turns(part, chars)
-                trajectory = Trajectory(
-                    run, head.sequence_id, part.stop - 1, found.get(number, ()), chars, first=part.start
-                )
+                trajectory = Trajectory(run, head.sequence_id, part.stop - 1, scored, chars, first=part.start)
             yield head, trajectory
 
 

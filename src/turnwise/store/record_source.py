@@ -255,8 +255,8 @@ class RecordSource:
 
     # Scores and failures
 
-    def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> dict[int, list[Evaluation]]:
-        """The evaluations of the sequences of a page, by row number."""
+    def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> list[list[Evaluation]]:
+        """The evaluations of each sequence of a page."""
         table = schema.evaluations
         names = {number: head.sequence_id for number, head in page}
         query = _with_provenance(table, run, replies).where(table.c.sequence.in_(_numbers(page)))
@@ -272,7 +272,7 @@ class RecordSource:
             with intact(self.where, f"evaluation {row['id']} of run {run.name!r}"):
                 made = read_evaluation(row, run, names[row["sequence"]], calls.get(row["id"], ()))
             found.setdefault(row["sequence"], []).append(made)
-        return found
+        return [found.get(number, []) for number in names]
 
     def scores(self, run: Run, page: Page) -> Iterator[tuple[int, int, Side, str, float, float, float]]:
         """Yield the scores of a page as plain values."""

@@ -6,7 +6,7 @@ A source gives runs, sequences, turns, scores and failures, and tables of them f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -193,10 +193,8 @@ class Source(Protocol):
 
     # Scores and failures
 
-    def evaluations(
-        self, run: Run, page: Page, turns: range | None, replies: bool
-    ) -> Mapping[int, Items[Evaluation]]:
-        """The evaluations of the sequences of a page, by row number; with `replies`, what they rest on too."""
+    def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> Iterable[Items[Evaluation]]:
+        """The evaluations of each sequence of a page, in its order; with `replies`, what they rest on too."""
 
     def scores(self, run: Run, page: Page) -> Iterator[tuple[int, int, Side, str, float, float, float]]:
         """Yield row number, turn, side, principle, T, I and F of the scores of a page, in that order."""

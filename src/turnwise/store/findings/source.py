@@ -31,7 +31,8 @@ _REASON: Final = "scan"
 _SHOWN: Final = 20
 """Known ids that an error may name the nearest of."""
 
-_ORDER: Final = {SEQUENCES: "key", TURNS: "key, turn", SCORES: "key, turn, side, principle"}
+_BY_TURN: Final = "ORDER BY key, turn"
+_BY_SCORE: Final = "ORDER BY key, turn, side, principle"
 
 
 class FindingsSource:
@@ -152,7 +153,7 @@ class FindingsSource:
     def sequences(self, page: Page) -> Iterator[Sequence]:
         """Yield the sequences of a page."""
         metadata = dict(self._rows(SEQUENCES, "metadata", dict(page)))
-        turns = _by_number(self._rows(TURNS, "turn, prompt, response", dict(page)))
+        turns = _by_number(self._rows(TURNS, "turn, prompt, response", dict(page), None, _BY_TURN))
         for number, head in page:
             with intact(self.where, f"sequence {head.sequence_id!r}"):
                 mine = turns.get(number, [])
@@ -169,8 +170,7 @@ class FindingsSource:
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
         """Some turns of a sequence."""
-        [page] = self.pages([sequence_id])
-        rows = self._rows(TURNS, "turn, prompt, response", dict(page), turns)
+        rows = self._rows(TURNS, "turn, prompt, response", self._keys([sequence_id]), turns, _BY_TURN)
         with intact(self.where, f"sequence {sequence_id!r}"):
             return tuple(map(_turn, rows))
 
@@ -181,7 +181,7 @@ class FindingsSource:
             rows = self._rows(TURNS, f"turn, {sides}", dict(page), turns)
         else:
             sides = ", ".join(f"coalesce(max(chars) FILTER (side = '{side}'), 0)" for side in Side)
-            rows = self._rows(SCORES, f"turn, {sides}", dict(page), turns, by_turn=True)
+            rows = self._rows(SCORES, f"turn, {sides}", dict(page), turns, "GROUP BY key, turn")
         found: dict[int, dict[int, tuple[int, int]]] = {}
         for number, turn, prompt, response in rows:
             found.setdefault(number, {})[turn] = prompt, response
@@ -220,7 +220,7 @@ class FindingsSource:
         """The texts of the next sequences above a row number; UsageError where none were kept."""
         self._files.table(TURNS, [])  # refuses where no texts were kept
         digests = dict(self._next("digest", after, most))
-        said = _by_number(self._rows(TURNS, "prompt, response", digests)) if digests else {}
+        said = _by_number(self._rows(TURNS, "prompt, response", digests, None, _BY_TURN)) if digests else {}
         return [
             NumberedTexts(
                 number, "\n".join(text or "" for row in said.get(number, ()) for text in row[1:]), digest
@@ -273,36 +273,31 @@ class FindingsSource:
         columns: str,
         numbers: Collection[int],
         turns: range | None = None,
-        *,
-        by_turn: bool = False,
+        order: str = "",
     ) -> list[tuple[Any, ...]]:
-        """Row number and some columns of the rows of sequences of one part, in order; `by_turn` sums them up."""
+        """Row number and some columns of the rows of some sequences, all of one part."""
         low, high = min(numbers) - 1, max(numbers) - 1
         wanted = f"key BETWEEN {low} AND {high}"
         if high - low + 1 != len(numbers):
             wanted += f" AND key IN ({', '.join(str(number - 1) for number in numbers)})"
         if turns is not None:
             wanted += f" AND turn BETWEEN {turns.start} AND {turns.stop - 1}"
-        order = f"GROUP BY key, turn ORDER BY {_ORDER[TURNS]}" if by_turn else f"ORDER BY {_ORDER[table]}"
         files = self._files.table(table, [part_of(low + 1)])
         return self._files.read(f"SELECT key + 1, {columns} FROM {files} WHERE {wanted} {order}")
 
     # Scores and failures
 
-    def evaluations(
-        self, run: Run, page: Page, turns: range | None, replies: bool
-    ) -> Mapping[int, list[Evaluation]]:
-        """The evaluations of the sequences of a page, by row number."""
-        rows = _by_number(self._rows(SCORES, "turn, side, principle, T, I, F", dict(page), turns))
-        found = {}
-        for number, head in page:
-            with intact(self.where, f"the trajectory of sequence {head.sequence_id!r}"):
-                found[number] = [self._evaluation(head.sequence_id, row) for row in rows.get(number, ())]
-        return found
+    def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> Iterator[list[Evaluation]]:
+        """The evaluations of each sequence of a page, made when they are asked for: a page has many."""
+        columns = "turn, side, principle, T, I, F"
+        rows = _by_number(self._rows(SCORES, columns, dict(page), turns, _BY_SCORE))
+        return (self._evaluations(head.sequence_id, rows.get(number, [])) for number, head in page)
 
     def scores(self, run: Run, page: Page) -> Iterator[tuple[int, int, Side, str, float, float, float]]:
         """Yield the scores of a page as plain values."""
-        for number, turn, side, *score in self._rows(SCORES, "turn, side, principle, T, I, F", dict(page)):
+        for number, turn, side, *score in self._rows(
+            SCORES, "turn, side, principle, T, I, F", dict(page), None, _BY_SCORE
+        ):
             yield number, turn, Side(side), *score
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
@@ -361,10 +356,15 @@ class FindingsSource:
             if wanted and (turns is None or turn in turns):
                 yield one
 
-    def _evaluation(self, name: str, row: tuple[Any, ...]) -> Evaluation:
-        _, turn, side, principle, T, I, F = row  # noqa: E741 - the field's names
-        key = EvaluationKey(self._run.name, name, turn, Side(side), principle)
-        return Evaluation(key, Score(T, I, F), self._origins[principle], self._run.created_at)
+    def _evaluations(self, name: str, rows: list[tuple[Any, ...]]) -> list[Evaluation]:
+        run, when, origins = self._run.name, self._run.created_at, self._origins
+        with intact(self.where, f"the trajectory of sequence {name!r}"):
+            return [
+                Evaluation(
+                    EvaluationKey(run, name, turn, Side(side), principle), Score(T, I, F), origins[principle], when
+                )
+                for _, turn, side, principle, T, I, F in rows  # noqa: E741 - the field's names
+            ]
 
 
 def _read_run(files: FoundFiles) -> Run:
