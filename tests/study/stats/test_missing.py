@@ -35,7 +35,7 @@ def test_whatever_the_missing_ones_would_have_been_the_rate_lies_within_the_boun
     filled = [[next(guess) if state is None else state for state in side] for side in (attacks, benign)]
     found = missing_bounds([*judged(attacks), *judged(benign, False)])
     whole = confusion([*judged(filled[0]), *judged(filled[1], False)])
-    for bounds, rate in ((found.recall, whole.recall), (found.false_positive_rate, whole.false_positive_rate)):
+    for bounds, rate in ((found.recall, whole.recall), (found.fpr, whole.fpr)):
         assert bounds.none_flagged.of == bounds.all_flagged.of == rate.of
         assert bounds.none_flagged.count <= rate.count <= bounds.all_flagged.count
     assert found.attacks.count == attacks.count(None)
@@ -56,9 +56,9 @@ def test_a_conclusion_that_missing_verdicts_could_turn_round_is_seen():
     found = paired_bounds(first, second)
     assert found.complete.pairs == 8
     assert found.complete.p == pytest.approx(2 / 2**8)
-    assert found.for_second.c_count == 30
-    assert found.against_second.c_count == 8
-    assert paired_bounds(judged([None]), judged([False])).against_second.b_count == 1
+    assert found.for_second.b_alone == 30
+    assert found.against_second.b_alone == 8
+    assert paired_bounds(judged([None]), judged([False])).against_second.a_alone == 1
     assert paired_bounds(first, second, attack=False).complete.pairs == 0
 
 

@@ -23,7 +23,7 @@ def test_the_p_value_is_that_of_statsmodels(pairs):
     first, second = [one for one, _ in pairs], [other for _, other in pairs]
     found = mcnemar(first, second)
     table = [[sum((one, other) == (x, y) for one, other in pairs) for y in (True, False)] for x in (True, False)]
-    assert (found.b_count, found.c_count) == (table[0][1], table[1][0])
+    assert (found.a_alone, found.b_alone) == (table[0][1], table[1][0])
     assert found.p == pytest.approx(min(1.0, oracle(table, exact=True).pvalue), abs=1e-12)
     assert found.pairs == len(pairs)
 
@@ -32,7 +32,7 @@ def test_the_p_value_is_that_of_statsmodels(pairs):
 def test_the_test_does_not_care_which_detector_comes_first(pairs):
     first, second = [one for one, _ in pairs], [other for _, other in pairs]
     one, other = mcnemar(first, second), mcnemar(second, first)
-    assert (one.b_count, one.c_count, one.p) == (other.c_count, other.b_count, other.p)
+    assert (one.a_alone, one.b_alone, one.p) == (other.b_alone, other.a_alone, other.p)
 
 
 @given(pairs=verdicts)
@@ -61,7 +61,7 @@ def test_a_group_counts_once_however_many_conversations_it_has():
 
 def test_detectors_that_never_differ_have_p_1():
     found = mcnemar([True, False], [True, False], ["x", "x"])
-    assert (found.b_count, found.c_count, found.p, found.p_group) == (0, 0, 1.0, 1.0)
+    assert (found.a_alone, found.b_alone, found.p, found.p_group) == (0, 0, 1.0, 1.0)
     assert mcnemar([], []).p == 1.0
 
 

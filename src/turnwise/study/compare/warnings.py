@@ -170,9 +170,9 @@ def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
 def _blind(
     results: Sequence[DetectorResult], judgements: Sequence[Judgement], chosen: int | None
 ) -> Iterator[str]:
-    followed = None if chosen is None else results[chosen].ever.recall
+    followed = None if chosen is None else results[chosen].counts.recall
     for result, judgement in zip(results, judgements, strict=True):
-        recall = result.ever.recall
+        recall = result.counts.recall
         if judgement.arm.detector not in BLIND:
             continue
         told = () if followed is None else strong_baselines(followed, {judgement.arm.name: recall})
@@ -229,7 +229,7 @@ def _rates(
     if settings.thresholds == "given":
         return
     for result, judgement in zip(results, judgements, strict=True):
-        rate = result.ever.false_positive_rate
+        rate = result.counts.fpr
         if rate.of and rate.interval[0] > settings.target_fpr:
             yield (
                 f"{judgement.arm.name} flags {percent(rate)} of the benign test conversations, beyond the "
@@ -262,7 +262,7 @@ def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
         number, thinnest = min(enumerate(judgement.folds, start=1), key=lambda numbered: numbered[1].flagged)
         if thinnest.benign:
             where = f"fold {number} of {len(judgement.folds)}" if len(judgement.folds) > 1 else ""
-            yield from thin_threshold(thinnest.benign, thinnest.limit, one, where)
+            yield from thin_threshold(thinnest.benign, thinnest.threshold, one, where)
     others = [
         judgement
         for judgement in judgements

@@ -12,8 +12,8 @@ from sklearn.metrics import f1_score
 from turnwise.detectors import run_detector
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import tune
-from turnwise.study.fitting.objective import threshold_for_f1
 from turnwise.study.fitting.search import search
+from turnwise.study.stats.thresholds import threshold_for_f1
 
 scored = st.lists(
     st.tuples(st.booleans(), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.6, 1.0])), min_size=1, max_size=25
