@@ -12,7 +12,8 @@ from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import HighestScores, choose, evaluated_of, in_training, make_detector
 from turnwise.study.compare.settings import Settings
 from turnwise.study.examples import Example
-from turnwise.study.stats.split_gains import TRAIN, SplitGains, draw_parts, split_gains
+from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
+from turnwise.study.stats.split_scores import TRAIN
 
 TOLD_EVERY = 10
 """Splits after which it is told how far the study is."""

@@ -94,7 +94,7 @@ class Study:
     if_missing: PairedBounds | None
     cells: tuple[Cell, ...]
     checks: Checks
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     truth: AgainstReader | None = None
     between_runs: tuple[BetweenRuns, ...] = ()
 
@@ -177,8 +177,10 @@ def compare_data(
     reference = arms.index(reference_arm)
     say("choosing inside the training conversations")
     followable = candidates(arms, reference_arm)
-    ranks = {place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable}
-    chosen = choose(ranks)
+    in_train_parts = {
+        place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable
+    }
+    chosen = choose(in_train_parts)
     gains: list[SplitGains] = []
     why_not = ""
     if followable and settings.thresholds == "calibrated":
@@ -193,45 +195,29 @@ def compare_data(
     between_runs, not_between = compare_runs(judgements, results, study_data, folds, settings, scores, say)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
-    final_tests = run_final_tests(judgements, reference, data, folds)
-    matched = compare_at_matched_rates(judgements, reference, settings)
-    cells = _cells(judgements, reference, chosen, data, folds)
     say("checking")
     checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
-    warnings = find_warnings(
-        settings,
-        study_data,
-        judgements,
-        results,
-        tests,
-        chosen,
-        reference,
-        checks,
-        folds,
-        why_not or not_between,
-        between_runs,
+    study = Study(
+        settings=settings,
+        data=study_data,
+        folds=folds,
+        judgements=tuple(judgements),
+        results=tuple(results),
+        reference=reference,
+        in_training=in_train_parts,
+        chosen=chosen,
+        gain=gains[0] if gains else None,
+        other_seeds=tuple(gains[1:]),
+        matched_rates=compare_at_matched_rates(judgements, reference, settings),
+        tests=tests,
+        final_tests=run_final_tests(judgements, reference, data, folds),
+        if_missing=_if_missing(judgements, reference, chosen, data, folds),
+        cells=_cells(judgements, reference, chosen, data, folds),
+        checks=checks,
+        truth=None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
+        between_runs=between_runs,
     )
-    return Study(
-        settings,
-        study_data,
-        folds,
-        tuple(judgements),
-        tuple(results),
-        reference,
-        ranks,
-        chosen,
-        gains[0] if gains else None,
-        tuple(gains[1:]),
-        matched,
-        tests,
-        final_tests,
-        _if_missing(judgements, reference, chosen, data, folds),
-        cells,
-        checks,
-        warnings,
-        None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
-        between_runs,
-    )
+    return replace(study, warnings=find_warnings(study, why_not or not_between))
 
 
 def _in_order(study_data: StudyData) -> StudyData:
