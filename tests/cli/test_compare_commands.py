@@ -70,7 +70,7 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     detectors = ["--detector", "any_turn", "--detector", "cusum", "--detector", "learned"]
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
-    assert list(done.json) == ["gain", "runs", "detectors", "tests", "warnings"]
+    assert list(done.json) == ["gain", "between_runs", "detectors", "tests", "warnings"]
     assert {row["name"] for row in done.json["detectors"]} >= {
         "any_turn@turn",
         "cusum@history",
