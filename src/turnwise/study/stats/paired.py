@@ -123,7 +123,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
-T = TypeVar("T", bound=Any)
+T = TypeVar("T", bound=Any)  # a dataclass with p and p_holm
 
 
 def corrected(tests: Sequence[T]) -> tuple[T, ...]:
