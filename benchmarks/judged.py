@@ -46,10 +46,9 @@ from turnwise.datasets.twins import Pair, load_twins
 from turnwise.observers import build_observer
 from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
-from turnwise.study.fitting.objective import f1, threshold_for_f1
 from turnwise.study.stats.agreement import krippendorff_alpha
 from turnwise.study.stats.paired import holm, mcnemar
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study.stats.thresholds import f1, threshold_for, threshold_for_f1
 
 sys.path.insert(0, str(CORPUS))
 from tells import FEATURES, WordsOfTheDifference, shares_by_length, user_texts
@@ -161,7 +160,7 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
                     name,
                     percent(sum(flags[0]), len(some)),
                     percent(sum(flags[1]), len(some)),
-                    f"{test.b_count} : {test.c_count}",
+                    f"{test.a_alone} : {test.b_alone}",
                 ]
             )
         if what == f"{RATES[0]:.0%}":

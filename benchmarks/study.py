@@ -399,7 +399,7 @@ def write(
                 lines += [f"![{name}](study-results/{study}-{name}.svg)", ""]
     lines += [
         f"Observers {', '.join(observers)}; turnwise {first['versions']['turnwise']}; conversations SHA-256 "
-        f"`{first['data']['sha256']}`; seed {first['configuration']['seed']}.",
+        f"`{first['data']['sha256']}`; seed {first['settings']['seed']}.",
         "",
     ]
     (target / "study-results.md").write_text("\n".join(lines), encoding="utf-8")

@@ -70,7 +70,7 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     detectors = ["--detector", "any_turn", "--detector", "cusum", "--detector", "learned"]
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
-    assert list(done.json) == ["gain", "runs", "detectors", "tests", "warnings"]
+    assert list(done.json) == ["gain", "between_runs", "detectors", "tests", "warnings"]
     assert {row["name"] for row in done.json["detectors"]} >= {
         "any_turn@turn",
         "cusum@history",
@@ -122,7 +122,7 @@ def test_two_observers_are_two_runs_of_the_same_context(store, cli, succeed, tmp
     succeed("evaluate", *arguments, "--observer", f"replay:{scores}")
 
     asked = ["--run", "dull", "--run", "history", "--detector", "cusum", "--folds", "4"]
-    [found] = compare(cli, path, *asked, "--json").json["runs"]
+    [found] = compare(cli, path, *asked, "--json").json["between_runs"]
     assert (found["detector"], found["a"], found["b"]) == ("cusum", "dull", "history")
     assert found["expected"]["ci"][0] > 0
     assert found["b_alone"] > found["a_alone"]
@@ -139,7 +139,8 @@ def test_two_observers_are_two_runs_of_the_same_context(store, cli, succeed, tmp
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.index("The same detector on two runs") < page.index("Gain over many splits")
     assert (out / "tables" / "runs.tex").stat().st_size > 500
-    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["runs"][0]["p_holm"] == found["p_holm"]
+    [written] = json.loads((out / "results.json").read_text(encoding="utf-8"))["between_runs"]
+    assert written["p_holm"] == found["p_holm"]
 
 
 def test_folds_and_given_thresholds(store, cli):

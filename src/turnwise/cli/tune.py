@@ -76,8 +76,7 @@ def _search(
     from turnwise.detectors import to_mapping
     from turnwise.study.compare import load_study_data
     from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
-    from turnwise.study.fitting.objective import check_objective
-    from turnwise.study.fitting.search import check_search
+    from turnwise.study.fitting.search import check_objective, check_search
 
     require_study("optuna")
     check_objective(objective)

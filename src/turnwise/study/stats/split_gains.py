@@ -1,57 +1,28 @@
-"""A study redrawn: what its procedure gains, thresholds and splits included, and what one study would find."""
+"""What a procedure gains over many splits, thresholds and splits included, and what one study would find."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from turnwise.errors import UsageError
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats.bootstrap import FEW_GROUPS, resamples
-from turnwise.study.stats.split_samples import CALIBRATE, TEST, TRAIN, Floats, Places, SplitScores
+from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, resamples
+from turnwise.study.stats.split_scores import CALIBRATE, TEST, TESTED, TRAIN, Places, Splits
+
+if TYPE_CHECKING:
+    from turnwise.study.stats.bootstrap import Floats
 
 SHARES = (0.3, 0.3, 0.4)
 """Shares of the groups that train, calibrate and test."""
 
 SPLITS = 50
 REPLICATES = 1000
-
-TAILS = (0.025, 0.975)
-"""Ends of all intervals here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A difference between two arms, and what its interval covers; NaN where either can't be computed.
-
-    Where it `conditions_on_threshold`, the interval leaves out that other calibration conversations would have set
-    other thresholds, and is too narrow for the procedure. `note` says what keeps it from meaning what it says.
-
-    >>> print(Difference("gain in recall", 0.1, 0.02, 0.18, True, "percentile", 150))
-    gain in recall: +0.100 [+0.020, +0.180] for these thresholds alone: how they were chosen is not in the interval
-    """
-
-    what: str
-    value: float
-    low: float
-    high: float
-    conditions_on_threshold: bool
-    method: str
-    groups: int
-    p: float | None = None
-    confidence: float = 0.95
-    note: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.what}: {self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
-        if self.p is not None:
-            text += f", p = {self.p:.3g}"
-        if self.conditions_on_threshold:
-            text += " for these thresholds alone: how they were chosen is not in the interval"
-        return f"{text} ({self.note})" if self.note else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +60,58 @@ class Gain:
     counted over all parts.
     """
 
+    attacks: int
     expected: Difference
     one_study: OneStudy
-    attacks: int
 
     def __str__(self) -> str:
         return f"{self.expected}; {self.one_study}"
 
 
 @dataclass(frozen=True, slots=True)
-class Redraw:
-    """A study on many splits of its conversations; recall and false-positive rate are those of the test part.
+class SplitGains:
+    """The gain of the followed arm over the reference on many splits; recall and rates are those of the test part.
 
-    `followed` and `gain` have shape (splits,), what is by arm (splits, arms). `subsets` has the gain on subsets of
-    the attacks, by name. For plots there are `replicates`, the expected gain on each resample, and `single`, the
-    gain that each redrawn study finds, NaN where one can't be judged.
+    Args:
+        arms: their names.
+        reference: place of the arm to beat.
+        followed_places: place of the arm that each split follows, shape (splits,).
+        gain: of that arm in recall, shape (splits,).
+        thresholds: by split and arm, shape (splits, arms).
+        recall: likewise.
+        fpr: likewise.
+        overall: the gain on all attacks.
+        by_source: the gain on the attacks of each source.
+        conversations: how many were judged.
+        left_out: how many others there are, which not all of these arms evaluated.
+        replicates: the expected gain on each resample, for plots.
+        single: the gain that each redrawn study finds; NaN where one can't be judged.
     """
 
+    arms: tuple[str, ...]
     reference: int
-    followed: Places
-    limits: Floats
-    recall: Floats
-    false_positive_rate: Floats
+    followed_places: Places
     gain: Floats
+    thresholds: Floats
+    recall: Floats
+    fpr: Floats
     overall: Gain
-    subsets: Mapping[str, Gain]
-    replicates: Floats = field(repr=False)
-    single: Floats = field(repr=False)
+    by_source: Mapping[str, Gain]
+    conversations: int
+    left_out: int = 0
+    replicates: Floats = field(repr=False, kw_only=True)
+    single: Floats = field(repr=False, kw_only=True)
+
+    @property
+    def splits(self) -> int:
+        """How many splits there are."""
+        return len(self.gain)
+
+    @property
+    def followed(self) -> Mapping[str, int]:
+        """In how many splits each arm is followed, the most frequent first."""
+        counts = Counter(self.followed_places.tolist())
+        return {self.arms[place]: counts[place] for place in sorted(counts, key=lambda at: (-counts[at], at))}
 
 
 def draw_parts(
@@ -148,30 +144,30 @@ def draw_parts(
     return found
 
 
-def redraws(
+def split_gains(
     scores: ArrayLike | Sequence[ArrayLike],
     groups: Sequence[str],
     attack: Sequence[bool],
     parts: ArrayLike,
     followed: Sequence[int],
     *,
+    arms: Sequence[str] = (),
     reference: int = 0,
     rate: float = 0.01,
     confidence: float | None = None,
-    subsets: Mapping[str, Sequence[bool]] | None = None,
+    sources: Mapping[str, Sequence[bool]] | None = None,
     replicates: int = REPLICATES,
     seed: int = 0,
-) -> Redraw:
+) -> SplitGains:
     """Judge a study on many splits, and say how sure its gain is.
 
     `scores` are the highest of each conversation by each arm, minus infinity without evidence, never plus infinity
     or NaN; shape (arms, conversations), or (splits, arms, conversations) where arms were fitted in each split.
-    `parts` are as `draw_parts` gives them. `subsets` say by name which attacks count; the benign conversations are
-    all there in each. The same conversations in another order give the same draws.
+    `parts` are as `draw_parts` gives them. `sources` say by name which attacks are of it; the benign conversations
+    are all there for each. The same conversations in another order give the same draws.
 
-    In each split the threshold of an arm is the one that `threshold_for` sets on the benign conversations of the
-    calibrate part (with a `confidence`, `threshold_with_confidence`), and recall and false-positive rate are those
-    of the test part.
+    In each split the threshold of an arm is the one that `threshold_for` sets, at this `rate` and `confidence`, on
+    the benign conversations of the calibrate part; recall and false-positive rate are those of the test part.
 
     **Expected gain.** The mean over splits, with an interval by the cluster bootstrap: groups are drawn with
     replacement, those with attacks and those without apart, and the same weights go through the calibrate and the
@@ -184,19 +180,19 @@ def redraws(
     from all groups that do not train there. Resampling inside the parts of the split would count the choice of the
     split twice, once by the split and once by the resample.
     """
-    data = SplitScores.of(scores, groups, attack, parts, followed, reference, rate, subsets or {}, confidence)
+    data = Splits.of(scores, groups, attack, parts, followed, reference, rate, confidence, sources or {})
     drawn = resamples(groups, attack, np.random.default_rng(seed), replicates)
     weights, plain = np.ascontiguousarray(drawn.counts.T), np.ones((drawn.groups, 1))
-    limits, recall, flagged = (np.empty((data.splits, data.arms)) for _ in range(3))
+    thresholds, recall, fpr = (np.empty((data.splits, data.arms)) for _ in range(3))
     gains = np.empty((data.splits, len(data.masks)))
     totals, usable = np.zeros((2, len(data.masks), replicates))
     for split in range(data.splits):
         once = data.sample(split, plain, plain)
         for arm in range(data.arms):
-            limit = once.limits(arm)
-            limits[split, arm], flagged[split, arm] = limit[0], once.false_positive_rate(arm, limit)[0]
-            recall[split, arm] = once.recalls(arm, limit)[0, 0]
-        if not (np.isfinite(limits[split]).all() and np.isfinite(recall[split]).all()):
+            threshold = once.thresholds(arm)
+            thresholds[split, arm], fpr[split, arm] = threshold[0], once.share(arm, threshold, TESTED)[0]
+            recall[split, arm] = once.recalls(arm, threshold)[0, 0]
+        if not (np.isfinite(thresholds[split]).all() and np.isfinite(recall[split]).all()):
             raise UsageError(data.shortage(split))
         gains[split] = once.gains()[:, 0]
         values = data.sample(split, weights, weights).gains()
@@ -206,28 +202,30 @@ def redraws(
     single = _single_studies(data, drawn.stratum, replicates, np.random.default_rng([seed, 1]))
     found_gains = [
         Gain(
+            int(mask.sum()),
             _expected(f"expected gain, {name}", gains[:, row], means[row], len(np.unique(data.place[mask]))),
             _one_study(single[row]),
-            int(mask.sum()),
         )
         for row, (name, mask) in enumerate(zip(data.names, data.masks, strict=True))
     ]
-    return Redraw(
+    return SplitGains(
+        tuple(arms) or tuple(map(str, range(data.arms))),
         reference,
         data.followed,
-        limits,
-        recall,
-        flagged,
         gains[:, 0],
+        thresholds,
+        recall,
+        fpr,
         found_gains[0],
         dict(zip(data.names[1:], found_gains[1:], strict=True)),
-        means[0],
-        single[0],
+        len(data.attack),
+        replicates=means[0],
+        single=single[0],
     )
 
 
-def _single_studies(data: SplitScores, stratum: Places, draws: int, rng: np.random.Generator) -> Floats:
-    """The gains of redrawn studies; shape (subsets, draws)."""
+def _single_studies(data: Splits, stratum: Places, draws: int, rng: np.random.Generator) -> Floats:
+    """The gains of redrawn studies; shape (sources, draws)."""
     split_of = np.arange(draws) % data.splits
     found = np.full((len(data.masks), draws), np.nan)
     for split in range(min(data.splits, draws)):

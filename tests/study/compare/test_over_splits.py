@@ -66,28 +66,28 @@ def usual() -> Study:
 def test_every_split_is_the_study_that_its_seed_gives(guarantee):
     data, asked = conversations(attacks=40, benign=70), ("cusum:drift=0.3", "learned", "hmm", "slope")
     settings = {"guarantee": guarantee, "target_fpr": 0.15, "replicates": 5, "runs": ("h",)}
-    found = study(data, *asked, splits=2, **settings).redrawn
+    found = study(data, *asked, splits=2, **settings).gain
     for split in range(2):
         alone = study(data, *asked, splits=1, seed=split, **settings)
-        assert found.arms[found.redraw.followed[split]] == alone.arms[alone.chosen].name
+        assert found.arms[found.followed_places[split]] == alone.arms[alone.chosen].name
         results = {arm.name: place for place, arm in enumerate(alone.arms)}
         for place, name in enumerate(found.arms):
             judgement, result = alone.judgements[results[name]], alone.results[results[name]]
-            assert found.redraw.limits[split, place] == pytest.approx(judgement.threshold, abs=1e-8)
-            recall, rate = result.ever.recall, result.ever.false_positive_rate
-            assert found.redraw.recall[split, place] == recall.count / recall.of
-            assert found.redraw.false_positive_rate[split, place] == rate.count / rate.of
+            assert found.thresholds[split, place] == pytest.approx(judgement.threshold, abs=1e-8)
+            recall, rate = result.counts.recall, result.counts.fpr
+            assert found.recall[split, place] == recall.count / recall.of
+            assert found.fpr[split, place] == rate.count / rate.of
 
 
 @pytest.mark.shows("SC-008")
 def test_a_planted_effect_is_found_on_all_splits_and_none_where_there_is_none(usual):
-    gain = usual.redrawn.redraw.overall
+    gain = usual.gain.overall
     assert gain.expected.low > 0
     assert gain.one_study.helps > 0.9
     assert not gain.expected.conditions_on_threshold
-    assert set(usual.redrawn.followed) <= {"cusum:drift=0.3@h", "slope@h"}
-    assert sum(usual.redrawn.followed.values()) == 4
-    nothing = study(conversations(effect=0.0, seed=2), "cusum:drift=0.3", replicates=200).redrawn.redraw.overall
+    assert set(usual.gain.followed) <= {"cusum:drift=0.3@h", "slope@h"}
+    assert sum(usual.gain.followed.values()) == 4
+    nothing = study(conversations(effect=0.0, seed=2), "cusum:drift=0.3", replicates=200).gain.overall
     assert nothing.expected.low < 0 < nothing.expected.high
 
 
@@ -115,18 +115,18 @@ def test_the_report_says_what_is_expected_and_what_one_study_would_find(usual):
     [figure] = [one for one in all_figures(usual) if one.name == "gain_over_splits"]
     bars = next(rows for rows in figure.spec["datasets"].values() if "studies" in rows[0])
     assert sum(bar["studies"] for bar in bars) == pytest.approx(100)
-    assert summary(usual)["gain"]["followed"] == usual.redrawn.followed
+    assert summary(usual)["gain"]["followed"] == usual.gain.followed
 
 
 def test_other_seeds_have_other_splits_and_their_gains_are_told(usual):
     asked = ("cusum:drift=0.3", "slope")
     found = study(conversations(), *asked, replicates=200, seeds=3)
-    assert found.redrawn.redraw.gain.tolist() == usual.redrawn.redraw.gain.tolist()
-    for number, other in enumerate(found.further, start=1):
-        alone = study(conversations(), *asked, replicates=5, seed=4 * number).redrawn
-        assert other.redraw.gain.tolist() == alone.redraw.gain.tolist()
+    assert found.gain.gain.tolist() == usual.gain.gain.tolist()
+    for number, other in enumerate(found.other_seeds, start=1):
+        alone = study(conversations(), *asked, replicates=5, seed=4 * number).gain
+        assert other.gain.tolist() == alone.gain.tolist()
     others = [one["overall"]["expected"]["value"] for one in record(found)["gain"]["other_seeds"]]
-    assert others == [one.redraw.overall.expected.value for one in found.further]
+    assert others == [one.overall.expected.value for one in found.other_seeds]
     text = " ".join(verdict(found))
     assert "With 2 other seeds, which share no split with these, +" in text
     assert "are expected: a gain is shown with every seed" in text
@@ -140,7 +140,7 @@ def test_a_single_split_says_that_it_is_one():
     assert "On a single split of the conversations" in " ".join(verdict(found))
     assert "another may find another gain" in " ".join(verdict(found))
     assert any(warning.startswith("a single split was asked for") for warning in found.warnings)
-    assert found.redrawn.splits == 1
+    assert found.gain.splits == 1
 
 
 def intervals(values: Any) -> Iterator[dict[str, Any]]:
@@ -172,16 +172,16 @@ def test_every_interval_of_the_record_says_whether_it_takes_the_threshold_as_giv
 
 
 def test_arms_are_compared_at_the_rates_that_came_out_and_at_equal_ones(usual):
-    assert set(usual.matched) == {test.b for test in usual.tests if test.family == "reference"}
+    assert set(usual.matched_rates) == {test.b for test in usual.tests if test.family == "reference"}
     for place, (arm, result) in enumerate(zip(usual.arms, usual.results, strict=True)):
-        if arm.name not in usual.matched:
+        if arm.name not in usual.matched_rates:
             continue
-        found = usual.matched[arm.name]
-        reference = usual.results[usual.reference].ever
-        assert found.realised == (reference.false_positive_rate, result.ever.false_positive_rate)
-        gain = result.ever.recall.count / result.ever.recall.of - reference.recall.count / reference.recall.of
-        assert found.carried_over.value == pytest.approx(gain), place
-    better = usual.matched["cusum:drift=0.3@h"]
+        found = usual.matched_rates[arm.name]
+        reference = usual.results[usual.reference].counts
+        assert found.fpr == (reference.fpr, result.counts.fpr)
+        gain = result.counts.recall.count / result.counts.recall.of - reference.recall.count / reference.recall.of
+        assert found.thresholds_used.value == pytest.approx(gain), place
+    better = usual.matched_rates["cusum:drift=0.3@h"]
     assert all(one.low > 0 for one in better.partial_auc.values())
 
 
@@ -202,7 +202,7 @@ def test_the_order_of_import_and_a_second_run_change_no_byte():
 
 def test_what_an_arm_did_not_evaluate_is_left_out_and_told():
     found = study(conversations(missing=6), "cusum:drift=0.3")
-    assert (found.redrawn.conversations, found.redrawn.left_out) == (264, 6)
+    assert (found.gain.conversations, found.gain.left_out) == (264, 6)
     assert "6 conversations that not all of these arms evaluated are left out" in " ".join(verdict(found))
 
 
@@ -212,7 +212,7 @@ def test_what_an_arm_did_not_evaluate_is_left_out_and_told():
 )
 def test_without_a_choice_or_a_threshold_to_set_there_is_nothing_to_redraw(settings, detectors):
     found = study(conversations(), *detectors, **settings)
-    assert found.redrawn is None
+    assert found.gain is None
     assert record(found)["gain"] is None
     assert "splits of the conversations" not in " ".join(verdict(found))
 
@@ -220,7 +220,7 @@ def test_without_a_choice_or_a_threshold_to_set_there_is_nothing_to_redraw(setti
 def test_with_folds_the_splits_are_told_to_be_no_folds():
     found = study(conversations(), "cusum:drift=0.3", folds=3)
     assert "30 / 30 / 40 % to train, calibrate and test, and not one of the folds" in " ".join(verdict(found))
-    assert all(one.carried_over is None for one in found.matched.values())
+    assert all(one.thresholds_used is None for one in found.matched_rates.values())
 
 
 def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
@@ -232,7 +232,7 @@ def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
     assert "in each fold anew: lowest to highest" in table.note
     several = 0
     for judgement, row in zip(found.judgements, table.rows, strict=True):
-        limits = [fold.limit for fold in judgement.folds]
+        limits = [fold.threshold for fold in judgement.folds]
         least, most = f"{min(limits):.4g}", f"{max(limits):.4g}"
         assert row[2] == (least if least == most else f"{least} to {most}")
         several += least != most
@@ -242,7 +242,7 @@ def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
 
 def test_too_few_conversations_for_a_split_leave_a_warning():
     found = study(conversations(attacks=40, benign=40), "cusum", folds=4, target_fpr=0.07)
-    assert found.redrawn is None
+    assert found.gain is None
     assert any("could not be judged on 4 splits (split 0 has 12 benign" in warning for warning in found.warnings)
 
 
@@ -288,6 +288,6 @@ def test_splits_out_of_range_are_refused():
 
 
 def test_followed_arms_are_counted_the_most_frequent_first(usual):
-    counts = list(usual.redrawn.followed.values())
+    counts = list(usual.gain.followed.values())
     assert counts == sorted(counts, reverse=True)
-    assert np.bincount(usual.redrawn.redraw.followed).sum() == 4
+    assert np.bincount(usual.gain.followed_places).sum() == 4

@@ -1,18 +1,20 @@
-"""A split of a study under weights: the threshold that an arm then has, its recall and its false-positive rate."""
+"""A split of a study under weights: the threshold that an arm then has, and the share at or above it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.thresholds import check_rate, needed_benign
+from turnwise.study.stats.thresholds import allowed_above, check_rate, needed_benign, weighted_thresholds
 
-Floats: TypeAlias = NDArray[np.float64]
+if TYPE_CHECKING:
+    from turnwise.study.stats.bootstrap import Floats
+
 Places: TypeAlias = NDArray[np.intp]
 
 TRAIN, CALIBRATE, TEST = 0, 1, 2
@@ -21,13 +23,16 @@ TRAIN, CALIBRATE, TEST = 0, 1, 2
 _HEAD = 64
 """Highest benign scores that are looked at first when a threshold is set; more where they do not suffice."""
 
+CALIBRATED, TESTED, ATTACKS = 0, 1, 2
+"""Sides of a split: benign conversations that calibrate, benign ones tested, from here the attacks by source."""
+
 
 @dataclass(frozen=True, slots=True)
-class SplitScores:
-    """The checked input of `turnwise.study.stats.redraw.redraws`, whose arguments these are.
+class Splits:
+    """The arguments of `turnwise.study.stats.split_gains.split_gains`, checked.
 
     `scores` has shape (splits or 1, arms, conversations); `place` is the group of each conversation, in the order
-    of their names. `names` and `masks` are the subsets of the attacks, the first of them all attacks.
+    of their names. `names` and `masks` are those of the sources, the first of them all attacks.
     """
 
     scores: Floats
@@ -51,10 +56,10 @@ class SplitScores:
         followed: Sequence[int],
         reference: int,
         rate: float,
-        subsets: Mapping[str, Sequence[bool]],
-        confidence: float | None = None,
-    ) -> SplitScores:
-        """The arguments of `redraws`, checked."""
+        confidence: float | None,
+        sources: Mapping[str, Sequence[bool]],
+    ) -> Splits:
+        """Check the arguments of `split_gains`, and put them into arrays."""
         check_rate("rate", rate)
         if confidence is not None:
             check_rate("confidence", confidence)
@@ -79,9 +84,9 @@ class SplitScores:
             raise UsageError(
                 "a score is plus infinity or no number: leave out what was not evaluated by every arm"
             )
-        chosen = {name: np.asarray(mask, dtype=bool) for name, mask in subsets.items()}
+        chosen = {name: np.asarray(mask, dtype=bool) for name, mask in sources.items()}
         if any(len(mask) != len(labels) for mask in chosen.values()):
-            raise UsageError("a subset says for each conversation whether it counts")
+            raise UsageError("a source says for each conversation whether it is of it")
         masks = (labels, *(mask & labels for mask in chosen.values()))
         return cls(
             values,
@@ -126,9 +131,7 @@ class SplitScores:
         part = self.parts[split][self.place]
         benign = int(((part == CALIBRATE) & ~self.attack).sum())
         attacks = int(((part == TEST) & self.attack).sum())
-        needed = int(np.ceil(1 / self.rate - 1e-9)) - 1
-        if self.confidence is not None:
-            needed = needed_benign(self.rate, self.confidence)
+        needed = needed_benign(self.rate, self.confidence)
         return (
             f"split {split} has {benign} benign conversations to calibrate on and {attacks} attacks to test on: a "
             f"threshold at {self.rate:g} needs {needed}, a recall at least one"
@@ -137,19 +140,16 @@ class SplitScores:
 
 @dataclass(frozen=True, slots=True)
 class SplitSample:
-    """One split on resamples: benign conversations that calibrate, benign ones tested, attacks tested by subset.
+    """One split on resamples; each of its `sides` has weights of the groups, and in `totals` its weight."""
 
-    Each of these `sides` comes with the weights of the groups, and in `totals` with its weight in each resample.
-    """
-
-    data: SplitScores
+    data: Splits
     split: int
     sides: list[tuple[Places, Floats]]
     totals: list[Floats]
 
-    def limits(self, arm: int) -> Floats:
+    def thresholds(self, arm: int) -> Floats:
         """The thresholds of an arm; NaN where benign ones are too few; shape (resamples,)."""
-        (members, weights), total = self.sides[0], self.totals[0]
+        (members, weights), total = self.sides[CALIBRATED], self.totals[CALIBRATED]
         allowed = allowed_above(total, self.data.rate, self.data.confidence)
         scores = self._scores(arm)[members]
         order, head = np.argsort(-scores, kind="stable"), _HEAD
@@ -159,89 +159,39 @@ class SplitSample:
             kept = order[:head]
             each = weights[self.data.place[members[kept]]]
             if head >= len(order) or (each.sum(axis=0) > allowed).all():
-                return weighted_limits(scores[kept], each, total, self.data.rate, self.data.confidence)
+                return weighted_thresholds(scores[kept], each, total, self.data.rate, self.data.confidence)
             head *= 2
 
-    def false_positive_rate(self, arm: int, limits: Floats) -> Floats:
-        """The share of benign test conversations at or above the limits; shape (resamples,)."""
-        return self._share(arm, limits, 1)
-
-    def recalls(self, arm: int, limits: Floats) -> Floats:
-        """The share of the attacks of each subset that is caught; shape (subsets, resamples), NaN without any."""
-        return np.array([self._share(arm, limits, side) for side in range(2, len(self.sides))])
+    def recalls(self, arm: int, thresholds: Floats) -> Floats:
+        """The share of the attacks of each source that is caught; shape (sources, resamples), NaN without any."""
+        return np.array([self.share(arm, thresholds, side) for side in range(ATTACKS, len(self.sides))])
 
     def gains(self) -> Floats:
-        """The gain of the followed arm on each subset; shape (subsets, resamples)."""
-        of = [
-            self.recalls(arm, self.limits(arm))
+        """The gain of the followed arm on each source; shape (sources, resamples)."""
+        followed, reference = (
+            self.recalls(arm, self.thresholds(arm))
             for arm in (int(self.data.followed[self.split]), self.data.reference)
-        ]
-        gains: Floats = of[0] - of[1]
+        )
+        gains: Floats = followed - reference
         return gains
 
-    def _scores(self, arm: int) -> Floats:
-        scores: Floats = self.data.scores[self.split if len(self.data.scores) > 1 else 0, arm]
-        return scores
-
-    def _share(self, arm: int, limits: Floats, side: int) -> Floats:
+    def share(self, arm: int, thresholds: Floats, side: int) -> Floats:
+        """The share of a side at or above the thresholds; shape (resamples,)."""
         (members, weights), total = self.sides[side], self.totals[side]
         scores = self._scores(arm)[members]
-        usable = np.isfinite(limits) & (total > 0)
+        usable = np.isfinite(thresholds) & (total > 0)
         found = np.full(len(total), np.nan)
         if not usable.any():
             return found
-        high = np.flatnonzero(scores >= limits[usable].min())
+        high = np.flatnonzero(scores >= thresholds[usable].min())
         order = high[np.argsort(-scores[high], kind="stable")]
         caught = np.zeros((len(order) + 1, len(total)))
         weights[self.data.place[members[order]]].cumsum(axis=0, out=caught[1:])
-        reached = np.searchsorted(-scores[order], -limits, side="right")
+        reached = np.searchsorted(-scores[order], -thresholds, side="right")
         counted = caught[np.where(usable, reached, 0), np.arange(len(total))]
         np.divide(counted, total, out=found, where=usable)
         return found
 
-
-def weighted_limits(
-    scores: Floats, weights: Floats, total: Floats, rate: float, confidence: float | None = None
-) -> Floats:
-    """The threshold that `threshold_for` would set, had each benign conversation counted `weights` times.
-
-    With a confidence it is that of `threshold_with_confidence`; NaN where the benign conversations are too few.
-    `scores` fall, and are minus infinity without evidence; the lowest may be left out as long as the rest
-    suffices. `weights` are whole numbers, of shape (scores, resamples); `total` is the weight of all, those left
-    out included.
-
-    >>> weighted_limits(np.array([0.4, 0.3, 0.2, 0.1]), np.ones((4, 1)), np.array([4.0]), 0.4)
-    array([0.35])
-    """
-    allowed = allowed_above(total, rate, confidence)
-    columns = np.arange(weights.shape[1])
-    below = (weights.cumsum(axis=0) > allowed).argmax(axis=0)
-    # Of equal scores all are flagged or none: what lies above is above the first of them.
-    first = np.searchsorted(-scores, -scores[below], side="left")
-    places = np.arange(len(scores))[:, None]
-    present = np.maximum.accumulate(np.where(weights > 0, places, -1), axis=0)
-    above = np.where(first > 0, present[np.maximum(first - 1, 0), columns], -1)
-    highest, lowest_above = scores[below], scores[above]
-    without = np.isneginf(highest)  # no evidence, which no threshold flags
-    start = np.where(without, np.where(above >= 0, lowest_above, 0.0), highest)
-    halfway = np.where(without, start - np.abs(start) * 1e-6, (lowest_above + highest) / 2)
-    limits = np.where(above >= 0, halfway, start + np.maximum(np.abs(start), 1.0) * 1e-6)
-    return np.where(allowed >= 0, limits, np.nan)
-
-
-def allowed_above(total: Floats, rate: float, confidence: float | None = None) -> Floats:
-    """How many of so many benign conversations may be flagged; below 0 where there are too few.
-
-    >>> allowed_above(np.array([98.0, 99.0, 299.0]), 0.01), allowed_above(np.array([298.0, 299.0]), 0.01, 0.95)
-    (array([-1.,  0.,  2.]), array([-1.,  0.]))
-    """
-    if confidence is None:
-        return np.floor(rate * (total + 1) + 1e-9) - 1
-    from scipy.stats import binom
-
-    sizes, place = np.unique(total, return_inverse=True)
-    count = binom.ppf(1 - confidence, sizes, rate)
-    count = np.where(binom.cdf(count, sizes, rate) <= 1 - confidence, count, count - 1)
-    # A threshold above all scores flags none, and one below all of them is none.
-    found: Floats = np.minimum(count, np.maximum(sizes - 1, -1))[place]
-    return found
+    def _scores(self, arm: int) -> Floats:
+        scores: Floats = self.data.scores[self.split if len(self.data.scores) > 1 else 0, arm]
+        return scores

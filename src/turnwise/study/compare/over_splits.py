@@ -1,62 +1,37 @@
-"""A study on many splits: what is fitted and which arm is followed anew in each, all other scores reused."""
+"""The procedure of a study on many splits: what is fitted, and which arm is followed, anew in each."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import LabelledConversation, StudyData
-from turnwise.study.compare.judging import choose, evaluated_of, in_training, make_detector
-from turnwise.study.compare.scores import HighestScores
+from turnwise.study.compare.judging import HighestScores, choose, evaluated_of, in_training, make_detector
 from turnwise.study.compare.settings import Settings
 from turnwise.study.examples import Example
-from turnwise.study.stats.redraw import Redraw, draw_parts, redraws
-from turnwise.study.stats.split_samples import TRAIN
+from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
+from turnwise.study.stats.split_scores import TRAIN
 
 TOLD_EVERY = 10
 """Splits after which it is told how far the study is."""
 
 
-@dataclass(frozen=True, slots=True)
-class RedrawnStudy:
-    """The gain of the followed arm over the reference, judged on many splits.
-
-    Args:
-        arms: names of the arms that it is about: the reference, then those that may be followed.
-        redraw: gains, thresholds and rates; its arms are these.
-        conversations: how many every one of these arms evaluated; the others are left out.
-        left_out: how many others there are.
-    """
-
-    arms: tuple[str, ...]
-    redraw: Redraw
-    conversations: int
-    left_out: int
-
-    @property
-    def splits(self) -> int:
-        """How many splits there are."""
-        return len(self.redraw.followed)
-
-    @property
-    def followed(self) -> Mapping[str, int]:
-        """In how many splits each arm is followed, the most frequent first."""
-        counts = Counter(int(place) for place in self.redraw.followed)
-        return {self.arms[place]: counts[place] for place in sorted(counts, key=lambda at: (-counts[at], at))}
-
-
-def redraw_study(
+def gain_over_splits(
     study_data: StudyData,
     arms: Sequence[Arm],
     reference: Arm,
     settings: Settings,
     scores: HighestScores,
     tell: Callable[[str], None],
-) -> RedrawnStudy:
-    """Judge a study on many splits; a `UsageError` says in which of them there is too little."""
+) -> SplitGains:
+    """The gain over many splits of the followed arm, one of `arms`; the arms are the reference, then these.
+
+    Raises:
+        UsageError: there is too little in a split; says in which.
+    """
     import numpy as np
 
     compared = (reference, *arms)
@@ -105,21 +80,20 @@ def redraw_study(
                 others = [examples[arm.run][number] for number in judged]
                 highest[split, place, judged] = _scored(arm, fitting[arm.run], others, settings, seed, scores)
     kept = {one.group for one in known}
-    redraw = redraws(
+    found = split_gains(
         highest,
         [one.group for one in known],
         [one.attack for one in known],
         parts[:, [number for number, group in enumerate(groups) if group in kept]],
         followed,
+        arms=[arm.name for arm in compared],
         rate=settings.target_fpr,
-        confidence=settings.confidence if settings.guarantee == "confidence" else None,
-        subsets=_sources(known, settings.small_cell),
+        confidence=settings.kept_with,
+        sources=_sources(known, settings.small_cell),
         replicates=settings.replicates,
         seed=settings.seed,
     )
-    return RedrawnStudy(
-        tuple(arm.name for arm in compared), redraw, len(known), len(study_data.known) - len(known)
-    )
+    return replace(found, left_out=len(study_data.known) - len(known))
 
 
 def _scored(
