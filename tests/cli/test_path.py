@@ -151,7 +151,7 @@ def test_a_failed_score_is_shown_and_is_never_a_verdict(cli: Cli, chats: Path, t
     asked = ("--observer", f"replay:{recorded}", "--principle", "reciprocity")
     done = cli("evaluate", "--run", "r", *asked, "--json")
     assert (done.json["evaluations"], done.json["failures"], done.code) == (0, 8, 1)
-    assert "8 evaluations failed; turnwise retry --run r tries them again" in done.err
+    assert "8 evaluations failed; turnwise evaluate --failed --run r tries them again" in done.err
     rows = cli("detect", "--run", "r", "--detector", "any_turn", "--json").json
     assert [row["fired"] for row in rows] == [None, None, None]
     assert "not checked" in cli("detect", "--run", "r").out
@@ -169,7 +169,7 @@ def test_what_there_is_can_be_listed(cli: Cli, command: str) -> None:
 
 
 def test_observers_say_version_contexts_and_needs(cli: Cli) -> None:
-    known = {row["name"]: row for row in cli("observers", "--json").json}
+    known = {row["name"]: row for row in cli("list", "observers", "--json").json}
     assert {"turn", "history"} <= set(known["local"]["contexts"])
     assert known["local"]["version"]
     assert "JSONL" in known["replay"]["needs"]
