@@ -1,4 +1,4 @@
-"""``turnwise judgements list``: people correct labels, mark turns, see how far they agree, and take it into a study."""
+"""``turnwise judgements``: people correct labels, mark turns, see how far they agree, and take it into a study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``turnwise runs list``: listed, renamed, and deleted once somebody has confirmed it."""
+"""``turnwise runs``: listed, renamed, and deleted once somebody has confirmed it."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def evaluate(
         bool,
         typer.Option(
             "--failed",
-            help="Score again only what failed in a run, with the run's own observer, settings, context and sides; "
-            "--principle names the folders of those failed principles that are your own.",
+            help="Score again only what failed in a run, with the run's own observer, settings, context and "
+            "sides; --principle names the folders of those failed principles that are your own.",
         ),
     ] = False,
     selection: options.Selection,

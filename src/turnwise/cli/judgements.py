@@ -1,4 +1,4 @@
-"""``turnwise judgements list``: what people said of conversations, how far they agree, and files that studies take."""
+"""``turnwise judgements``: what people said of conversations, how far they agree, and files that studies take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``turnwise runs list``: what every run has come to, and with which settings; runs renamed and deleted."""
+"""``turnwise runs``: what every run has come to, and with which settings; runs renamed and deleted."""
 
 from __future__ import annotations
 
