@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import re
 
 import pytest
 
-from turnwise import errors
+from turnwise import GuardrailPipeline, errors
 from turnwise.errors import (
     ConversationError,
     DetectorError,
+    OtherLabelError,
+    PatternError,
     ScoreError,
     StoreCorruptError,
     StoreError,
@@ -19,6 +23,7 @@ from turnwise.errors import (
     UsageError,
     nearest,
 )
+from turnwise.guard import GuardrailBlocked
 
 EVERY_ERROR = [
     item for _, item in inspect.getmembers(errors, inspect.isclass) if item.__module__ == errors.__name__
@@ -75,6 +80,20 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
 )
 def test_what_a_caller_may_catch_instead(error, base):
     assert issubclass(error, base)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_errors_survive_copy_and_pickle(again):
+    result = GuardrailPipeline({"guardrails": [{"length": {"max_characters": 3}}]}).check_input("too long")
+    for error in (
+        GuardrailBlocked(result, "messages[2]"),
+        OtherLabelError("chat-1", "attack", "benign"),
+        PatternError("unknown function", "peek(F)", 0, 4),
+        ScoreError("T is 2"),
+        UnknownNameError("detector", "slop", ["slope"]),
+    ):
+        other = again(error)
+        assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))
 
 
 class TestUnknownName:

@@ -160,6 +160,7 @@ def train_language(
     made_of["data"] = dict(conversations.hashes)
     torch.manual_seed(settings.seed)  # heads that are new begin at random
     network = Network(arrays, shape, settings.frozen)
+    torch._dynamo.config.recompile_limit = 64  # one program for each mode: frozen, trained, rounded, searching
     for layer in network.layers:
         layer.compile(dynamic=True)  # halves a step; asks for a C++ compiler
     ordinary = list(read_ordinary(data, conversations.examples))

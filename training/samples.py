@@ -203,11 +203,11 @@ def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
         if one.target is None:
             continue
         start = len(window) - len(ids)
-        whole = speech.whole(text, one.side)
-        read = whole or ids
+        apart = speech.apart(text, one.side)
+        read = apart[0] if apart else ids
         parts = tuple((start + a, start + b) for a, b in speech.parts(len(read), one.side))
         scored = Text(side, parts, one.target, one.pair)
-        if whole:
+        if apart:
             yield Sample([*window.tokens()[:start], *read], (scored,))
         else:
             texts.append(scored)

@@ -33,8 +33,10 @@ A message says what was wrong, where (file, line, field), and what to do.
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 _SHOWN = 12
 """Names that a message lists at most."""
@@ -66,6 +68,10 @@ def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | 
 
 class TurnwiseError(Exception):
     """Base of all errors that turnwise raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A class need not take the arguments that Exception keeps.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UsageError(TurnwiseError):

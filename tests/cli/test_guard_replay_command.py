@@ -282,6 +282,18 @@ def test_an_audit_is_replayed_as_it_was_written(cli: Cli, config: Path, tmp_path
     assert (rest["turns"], rest["blocked_at"]) == (2, 2)
 
 
+def test_an_audit_is_known_by_any_first_line(cli: Cli, config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    file.write_text('{"v":1,"kind":"che')
+    _talk(tmp_path)
+    assert [row["sequence_id"] for row in _replayed(cli, file, config)] == ["c1", "c2"]
+    told, *rest = file.read_text().splitlines(keepends=True)[1:]
+    erasure = told.replace('"torn"', '"erasure"')
+    for first in (told, erasure):
+        file.write_text("".join([first, *rest]))
+        assert [row["sequence_id"] for row in _replayed(cli, file, config)] == ["c1", "c2"]
+
+
 @pytest.mark.parametrize("indent", [None, 1])
 def test_a_conversation_is_replayed_as_to_dict_gives_it(
     cli: Cli, config: Path, tmp_path: Path, indent: int | None

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 
 import pytest
 from guard_rails import Contains
@@ -137,6 +138,30 @@ def test_a_key_is_never_shown(clock):
     shown = f"{results!r} {[result.to_dict() for result in results]} {talk.to_dict()} {vars(pipeline)}"
     assert "sk-my-token" not in shown
     assert talk.metadata["rate_limit_events"]["latest"][0]["scope"] == "key"
+
+
+def test_limits_before_and_after_a_reload_are_asked_one_at_a_time(clock):
+    before, after = (KeyLimits(RateLimits(per_key={"day": 1})) for _ in range(2))
+    after.take_over(before)
+    begun, go_on = Event(), Event()
+
+    class Slow(datetime):
+        def __add__(self, other):
+            begun.set()
+            assert go_on.wait(30)
+            return datetime.fromtimestamp(self.timestamp(), UTC) + other
+
+    slow = Thread(target=before.refuse, args=("ann", None, Slow.fromtimestamp(clock.now.timestamp(), UTC)))
+    other = Thread(target=after.refuse, args=("ben", None, clock.now))
+    slow.start()
+    assert begun.wait(30)
+    other.start()
+    other.join(0.1)
+    assert other.is_alive()
+    go_on.set()
+    slow.join(30)
+    other.join(30)
+    assert after.refuse("ben", None, clock.now) is not None
 
 
 def test_keys_are_bounded(clock):

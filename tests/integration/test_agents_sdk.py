@@ -23,7 +23,7 @@ from scripted_model import ScriptedModel
 from scripted_model import tool as calls
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard import SqliteStateStore
+from turnwise.guard import Finding, SqliteStateStore
 from turnwise.integrations.agents import AgentGuard
 
 pytestmark = pytest.mark.integration
@@ -101,6 +101,22 @@ def test_the_exception_has_the_verdict(model: ScriptedModel) -> None:
         asyncio.run(Runner.run(guard.protect(made(model)), "swordfish"))
     info = caught.value.guardrail_result.output.output_info
     assert info["blocked"] and info["turn_number"] == 1 and info["reasons"] == ["keywords: 'swordfish'"]
+
+
+def test_a_message_that_is_not_read_is_told_beside_languages(model: ScriptedModel) -> None:
+    def english(text: str) -> Finding:
+        return Finding(found=False, reason="not read: de", unread="de")
+
+    guard = guarded({"on_unread": "block", "guardrails": [english]})
+    parts = [
+        {"type": "input_text", "text": "Guten Tag"},
+        {"type": "input_image", "image_url": "https://example.com/a.png"},
+    ]
+    with pytest.raises(InputGuardrailTripwireTriggered) as caught:
+        asyncio.run(Runner.run(guard.protect(made(model)), [{"role": "user", "content": parts}]))
+    info = caught.value.guardrail_result.output.output_info
+    assert info["unread"] == ["english: not read: de"]
+    assert info["failures"] == ["unread: failed: the message holds more than text"]
 
 
 def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:

@@ -8,7 +8,17 @@ from datetime import timedelta
 import pytest
 
 from turnwise.errors import SessionError
-from turnwise.sessions import SESSION, Evicted, MemoryStateStore, SessionMemory, Sessions, SessionState, StateStore
+from turnwise.sessions import (
+    SESSION,
+    Change,
+    Evicted,
+    MemoryStateStore,
+    SessionMemory,
+    Sessions,
+    SessionState,
+    StateKind,
+    StateStore,
+)
 
 
 class Hand:
@@ -120,6 +130,67 @@ def test_a_store_may_be_used_from_what_it_tells(clock, turn):
     sessions.take("a", turn(0.1))
     sessions.take("b", turn(0.1))
     assert seen == [1]
+
+
+def begun(now, names):
+    return [Change(SESSION, name, lambda _, name=name: (SessionState(name, now, now), name)) for name in names]
+
+
+def test_several_changes_without_room_change_nothing(clock, turn, now):
+    store = MemoryStateStore(limit=2, ended_limit=0)
+    sessions = live(store, clock)
+    end(sessions, turn, "bad")
+    with pytest.raises(SessionError, match="ended_limit=0"):
+        store.change_all(begun(now, "ab"))
+    assert store.keys(SESSION) == ["bad"]
+    assert sessions.stance("bad").mode == "terminated"
+
+
+def test_what_changes_together_is_kept_together(now):
+    store = MemoryStateStore(limit=1)
+    assert store.change_all(begun(now, "ab")) == ("a", "b")
+    assert store.keys(SESSION) == ["a", "b"]
+    store.change_all(begun(now, "c"))
+    assert store.keys(SESSION) == ["c"]
+
+
+@pytest.mark.parametrize("ended_limit", [0, 1])
+def test_parts_are_forgotten_with_their_state(ended_limit):
+    kind = StateKind("p", 1, repr, repr, remnant=lambda state: state, parts=lambda state: state)
+    store = MemoryStateStore(limit=1, ended_limit=ended_limit, on_evict=lambda event: None)
+    for key, state in (("a", {"one": b"1"}), ("b", {}), ("c", {}), ("a", {})):
+        store.change(kind, key, lambda _, state=state: (state, None))
+    assert store.parts(kind, "a") == {}
+
+
+def test_somebody_is_told_of_what_is_past_its_time(clock, turn):
+    events = []
+    store = MemoryStateStore(ended_limit=1, on_evict=events.append, ttl=timedelta(days=1), clock=clock)
+    sessions = live(store, clock)
+    sessions.take("good", turn(0.1))
+    end(sessions, turn, "bad-1")
+    end(sessions, turn, "bad-2")
+    clock.now += timedelta(days=2)
+    assert store.get(SESSION, "good") is None
+    assert store.get(SESSION, "bad-1").terminated
+    assert store.get(SESSION, "bad-2").terminated
+    assert events == [
+        Evicted("session", "good", lasting=False, remembered=False),
+        Evicted("session", "bad-1", lasting=True, remembered=True),
+        Evicted("session", "bad-1", lasting=True, remembered=False),
+        Evicted("session", "bad-2", lasting=True, remembered=True),
+    ]
+
+
+def test_a_look_at_a_session_past_its_time_forgets_no_end_in_silence(clock, turn):
+    store = MemoryStateStore(ended_limit=1, ttl=timedelta(days=1), clock=clock)
+    sessions = live(store, clock)
+    end(sessions, turn, "bad-1")
+    end(sessions, turn, "bad-2")
+    clock.now += timedelta(days=2)
+    assert store.get(SESSION, "bad-1").terminated
+    with pytest.raises(SessionError, match="ended_limit=1"):
+        store.get(SESSION, "bad-2")
 
 
 def test_sessions_are_forgotten_on_request(clock, turn):

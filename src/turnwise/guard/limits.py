@@ -135,8 +135,8 @@ class KeyLimits:
 
     def take_over(self, before: KeyLimits) -> None:
         """Count on where other limits stopped, as far as both count the same; those may still be asked."""
-        with before._lock, self._lock:
-            self._timeline = before._timeline
+        with before._lock:
+            self._timeline, self._lock = before._timeline, before._lock
             if self._everyone is not None and before._everyone is not None:
                 self._everyone.take_over(before._everyone)
             for hashed, counted in before._keys.items() if self._widest else ():

@@ -167,7 +167,10 @@ class AgentGuard:
             unread = not read and self._pipeline.config.on_unread is OnError.BLOCK
             if result.blocked or unread:
                 self._replace(text, WITHHELD)
-                return GuardrailFunctionOutput({**told(result), "unread": unread}, tripwire_triggered=True)
+                info = told(result)
+                if unread:
+                    info["failures"].append("unread: failed: the message holds more than text")
+                return GuardrailFunctionOutput(info, tripwire_triggered=True)
             self._replace(text, result.text)
             if result.text != text and not self._filters:
                 missing = {"hint": "the prompt is redacted: pass run_config=guard.run_config() to the runner"}

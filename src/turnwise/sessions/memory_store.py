@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -32,12 +34,13 @@ class MemoryStateStore:
 
     A terminated session stays terminated: when it has to make room, its end is remembered, without its signals.
     Only when there is no room for that either is it forgotten; `on_evict` is told then, and without `on_evict` the
-    turn that would have needed the room is an error.
+    turn that would have needed the room, or the look at a session past its `ttl`, is an error.
 
     Args:
         limit: live states that are kept, at least 1. 200,000 sessions take about 300 MB.
         ended_limit: ends of terminated sessions that are remembered beside them, at least 0.
-        on_evict: is told of every state that had to make room; called outside the lock of the store.
+        on_evict: is told of every state that had to make room or was too old; called outside the lock of the
+            store.
         ttl: how long an unused state is kept; None for as long as there is room. An end stays.
         clock: gives the present time, aware; for `ttl`.
 
@@ -69,9 +72,13 @@ class MemoryStateStore:
         return len(self._live) + len(self._ended)
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
-        """Return a state, or None for one that is not known. Reading counts as use."""
-        with self._lock:
-            return self._read(kind, key)
+        """Return a state, or None for one that is not known. Reading counts as use.
+
+        Raises:
+            SessionError: it is past its `ttl` and terminated, and another end would be forgotten in silence.
+        """
+        with self._held() as let_go:
+            return self._read(kind, key, let_go)
 
     def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
         """Replace a state in one step, and return the result of the change.
@@ -85,6 +92,7 @@ class MemoryStateStore:
             SessionError: a terminated session would be forgotten and nobody would be told.
         """
         place = (kind.name, key)
+        result: Result
         with self._lock:
             live = self._live.get(place)
             if live is not None and self._ttl is None:
@@ -94,13 +102,13 @@ class MemoryStateStore:
                 self._live[place] = (kind, state, None)
                 self._live.move_to_end(place)
                 return result
-            state, result = apply(self._read(kind, key))
-            let_go = self._keep(kind, key, state)
-        self._tell(let_go)
+        (result,) = self.change_all((Change(kind, key, apply),))
         return result
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
         """Apply several changes in one step, all or none, and return their results.
+
+        What changes together is kept together: where that is more than `limit`, until the next change.
 
         Raises:
             SessionError: as for `change`.
@@ -108,26 +116,28 @@ class MemoryStateStore:
         results: list[Any] = []
         next_: dict[_Key, tuple[StateKind[Any], Any]] = {}
         parts: dict[_Key, dict[str, bytes]] = {}
-        let_go: list[Evicted] = []
-        with self._lock:
+        with self._held() as let_go:
             for kind, key, apply in changes:
                 place = (kind.name, key)
-                before = next_[place][1] if place in next_ else self._read(kind, key)
+                before = next_[place][1] if place in next_ else self._read(kind, key, let_go)
                 state, result = apply(before)
                 next_[place] = (kind, state)
                 parts.setdefault(place, {}).update(kind.parts(state))
                 results.append(result)
-            for (_, key), (kind, state) in next_.items():
-                let_go += self._keep(kind, key, state)
-                if parts[kind.name, key]:
-                    self._parts.setdefault((kind.name, key), {}).update(parts[kind.name, key])
-        self._tell(let_go)
+            self._keep(next_, let_go)
+            for place, given in parts.items():
+                if given:
+                    self._parts.setdefault(place, {}).update(given)
         return tuple(results)
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
-        """Return parts of a state by name, all of them where `names` is None."""
-        with self._lock:
-            if self._read(kind, key) is None:
+        """Return parts of a state by name, all of them where `names` is None.
+
+        Raises:
+            SessionError: as for `get`.
+        """
+        with self._held() as let_go:
+            if self._read(kind, key, let_go) is None:
                 return {}
             known = self._parts.get((kind.name, key), {})
             return dict(known) if names is None else {name: known[name] for name in names if name in known}
@@ -156,16 +166,14 @@ class MemoryStateStore:
         Raises:
             SessionError: a terminated session would be forgotten and nobody would be told.
         """
-        let_go: list[Evicted] = []
-        with self._lock:
+        with self._held() as let_go:
             old = [
                 place
                 for place, (kind, state, used) in self._live.items()
                 if ((kind.used_at(state) if kind.used_at else used) or before) < before
             ]
             for place in old:
-                let_go += self._release(place)
-        self._tell(let_go)
+                self._release(place, let_go)
         return len(old)
 
     def scrub(self) -> tuple[str, ...]:
@@ -175,14 +183,26 @@ class MemoryStateStore:
     def close(self) -> None:
         """Do nothing: the store holds nothing open."""
 
-    def _read(self, kind: StateKind[State], key: str) -> State | None:
+    @contextmanager
+    def _held(self) -> Iterator[list[Evicted]]:
+        """Hold the lock; `on_evict` is told afterwards of what was let go meanwhile."""
+        let_go: list[Evicted] = []
+        try:
+            with self._lock:
+                yield let_go
+        finally:
+            if self._on_evict is not None:
+                for event in let_go:
+                    self._on_evict(event)
+
+    def _read(self, kind: StateKind[State], key: str, let_go: list[Evicted]) -> State | None:
         place = (kind.name, key)
         kept = self._live.get(place)
         if kept is not None and not self._expired(kept):
             self._live.move_to_end(place)
         else:
             if kept is not None:
-                self._release(place)
+                self._release(place, let_go)
             kept = self._ended.get(place)
             if kept is None:
                 return None
@@ -193,43 +213,41 @@ class MemoryStateStore:
     def _expired(self, kept: _Kept) -> bool:
         return self._ttl is not None and kept[2] is not None and self._clock() - kept[2] > self._ttl
 
-    def _keep(self, kind: StateKind[Any], key: str, state: Any) -> list[Evicted]:
-        place, used = (kind.name, key), None if self._ttl is None else self._clock()
-        remnant = kind.remnant(state) if place in self._ended else None
-        if remnant is not None:
-            # It is not let in again: else the ended could push the living out.
-            self._ended[place] = (kind, remnant, used)
-            return []
-        full = place not in self._live and len(self._live) >= self._limit
-        let_go = self._release(next(iter(self._live))) if full else []
-        self._ended.pop(place, None)
-        self._live[place] = (kind, state, used)
-        self._live.move_to_end(place)
-        if kind.parts is not no_parts:
-            self._parts.setdefault(place, {}).update(kind.parts(state))
-        return let_go
+    def _keep(self, states: Mapping[_Key, tuple[StateKind[Any], Any]], let_go: list[Evicted]) -> None:
+        """Keep states that were just read; others make room first, so that it is all of them or none."""
+        used = None if self._ttl is None else self._clock()
+        # An end is not let in again: else the ended could push the living out.
+        ends = {
+            place: (kind, remnant, used)
+            for place, (kind, state) in states.items()
+            if place in self._ended and (remnant := kind.remnant(state)) is not None
+        }
+        live = {place: (*state, used) for place, state in states.items() if place not in ends}
+        beyond = len(self._live) + sum(place not in self._live for place in live) - self._limit
+        for place in list(islice(self._live, max(0, beyond))):
+            if place not in states:
+                self._release(place, let_go)
+        for place, kept in live.items():
+            self._ended.pop(place, None)
+            self._live[place] = kept
+            self._live.move_to_end(place)
+        self._ended.update(ends)
 
-    def _release(self, place: _Key) -> list[Evicted]:
+    def _release(self, place: _Key, let_go: list[Evicted]) -> None:
         """Drop a live state; the end of a terminated session stays, which may cost another its end."""
         kind, state, used = self._live[place]
         remnant = kind.remnant(state)
-        if remnant is None:
-            del self._live[place]
-            self._parts.pop(place, None)
-            return [Evicted(*place, lasting=False, remembered=False)]
-        forgotten: list[Evicted] = []
-        if len(self._ended) >= self._ended_limit:
+        if remnant is not None and len(self._ended) >= self._ended_limit:
             if self._on_evict is None:
                 raise no_room_for_ends(self._ended_limit)
-            if self._ended_limit:
+            while self._ended and len(self._ended) >= self._ended_limit:
                 oldest, _ = self._ended.popitem(last=False)
-                forgotten.append(Evicted(*oldest, lasting=True, remembered=False))
+                self._parts.pop(oldest, None)
+                let_go.append(Evicted(*oldest, lasting=True, remembered=False))
         del self._live[place]
-        if self._ended_limit:
+        remembered = remnant is not None and self._ended_limit > 0
+        if remembered:
             self._ended[place] = (kind, remnant, used)
-        return [*forgotten, Evicted(*place, lasting=True, remembered=self._ended_limit > 0)]
-
-    def _tell(self, events: list[Evicted]) -> None:
-        if self._on_evict is not None:
-            for event in events:
-                self._on_evict(event)
+        else:
+            self._parts.pop(place, None)
+        let_go.append(Evicted(*place, lasting=remnant is not None, remembered=remembered))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -107,6 +108,19 @@ def test_more_events_than_a_page(tmp_path: Path) -> None:
     answer = read_audit(tmp_path / "work.db")
     assert [event["n"] for event in answer.events] == list(range(1201))
     assert [gap["dropped"] for gap in answer.gaps] == [3]
+
+
+@BOTH
+def test_a_limit_bounds_the_events_alone(fill: Fill, sink: str) -> None:
+    path = fill(sink)
+    gap = {"time": at(0).isoformat(timespec="microseconds"), "kind": "gap", "dropped": 3}
+    if sink == "store":
+        with Store(path) as store:
+            store.audit.rewrite(lambda record: gap if record["n"] == 1 else None, lambda _: [gap])
+    else:
+        path.write_text("".join([json.dumps(gap), "\n", *path.read_text().splitlines(keepends=True)[1:]]))
+    answer = read_audit(path, AuditQuestion(limit=1))
+    assert (len(answer.events), answer.checked, answer.gaps[0]) == (1, 5, gap)
 
 
 def test_gaps_are_told_whatever_is_asked_for_but_the_time(tmp_path: Path) -> None:

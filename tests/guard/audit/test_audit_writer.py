@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import logging
@@ -21,7 +22,7 @@ from turnwise.clock import utc_now
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline, PipelineResult
-from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter, read_audit
+from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter, read_audit, verify_audit
 from turnwise.guard.audit.record import Recorder, unchanged
 
 Records = Callable[[], list[dict[str, Any]]]
@@ -166,11 +167,15 @@ def test_closing_does_not_wait_for_ever(
     sink = Gate()
     audit = writer(sink)
     audit.write(event("0"))
+    assert sink.entered.wait(30)
+    audit.write(event("1"))
     with caplog.at_level(logging.WARNING, "turnwise.guard.audit"):
         audit.close(0.01)
     assert "did not take the last events" in caplog.text
+    assert (audit.status.waiting, audit.status.unwritten) == (0, 2)
     sink.opened.set()
     audit.close()
+    assert (audit.status.written, audit.status.unwritten) == (2, 0)
 
 
 def test_a_pipeline_without_audit_has_no_status() -> None:
@@ -233,6 +238,37 @@ def test_a_moved_file_is_followed_by_a_new_one(make_pipeline: Make, log: Path, r
     assert [record["text"] for record in records()] == ["after"]
     assert json.loads(log.with_suffix(".2").read_text())["text"] == "between"
     assert json.loads(log.with_suffix(".1").read_text())["text"] == "before"
+
+
+def test_what_the_disk_did_not_confirm_is_taken_back(
+    make_pipeline: Make, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        monkeypatch.undo()
+        raise OSError(errno.EIO, "Input/output error")
+
+    with make_pipeline(fsync=True) as pipeline:
+        monkeypatch.setattr(os, "fsync", fail)
+        pipeline.check_input("lost")
+        assert pipeline._setup.audit.flush()  # type: ignore[union-attr]
+        pipeline.check_input("found")
+    answer = read_audit(log)
+    assert [event["text"] for event in answer.events] == ["found"]
+    assert [gap["unwritten"] for gap in answer.gaps] == [1]
+    assert verify_audit(log).intact
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_has_no_disk_to_wait_for(make_pipeline: Make, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with make_pipeline(path=pipe, fsync=True) as pipeline:
+        pipeline.check_input("hello")
+    assert json.loads(os.read(reader, 10_000))["text"] == "hello"
+    os.close(reader)
+    assert pipeline.audit_status is not None
+    assert (pipeline.audit_status.written, pipeline.audit_status.unwritten) == (1, 0)
 
 
 def test_a_torn_last_line_stays_alone(make_pipeline: Make, log: Path) -> None:

@@ -12,7 +12,7 @@ from training.graph import Shape, build
 
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES, save_weights
-from turnwise.observers.local.window import Reach
+from turnwise.observers.local.window import UNSAID, Reach
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
 OUTPUTS = 10
@@ -71,7 +71,7 @@ def write_weights(folder: Path, seed: int = 1, reach: Reach = REACH) -> Path:
     metrics = {
         "kind": "language",
         "principles": list(PRINCIPLES),
-        "reach": asdict(reach),
+        **({"reach": asdict(reach)} if reach != UNSAID else {}),
         "code_sha256": "0" * 64,
         "calibration": calibration,
         "operating_points": {"history": {"any_turn": {"threshold": 0.5}}, "turn": {}},

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.observers.local.conftest import write_weights
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
@@ -20,6 +21,7 @@ from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import Utterance
 from turnwise.observers.local.weights import load_weights
+from turnwise.observers.local.window import UNSAID
 from turnwise.principles import load_principle
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
@@ -73,6 +75,11 @@ def test_scores_are_those_of_turn_by_turn(observer: LocalObserver, name: str, co
 @pytest.mark.parametrize("context", ["history", "turn"])
 def test_conversations_beside_each_other_do_not_matter(observer: LocalObserver, context: str) -> None:
     assert_same(observer, [*HARD.values(), *reversed(HARD.values())], context)
+
+
+def test_weights_that_read_long_texts_in_pieces_too(tmp_path: Path) -> None:
+    observer = LocalObserver(str(write_weights(tmp_path, reach=UNSAID)))
+    assert_same(observer, [*HARD.values(), *reversed(HARD.values())], "history")
 
 
 @pytest.mark.parametrize("spec", ["local", "local-small"])

@@ -24,6 +24,7 @@ from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
 from turnwise.observers.local.tokens import HEAD_BYTES, TAIL_BYTES, Speech, Text
 from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
+from turnwise.observers.local.window import UNSAID, Reach
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
@@ -147,31 +148,37 @@ def test_a_state_of_other_weights_or_one_cut_off_is_refused(observer: LocalObser
         observer.restore(start(observer).to_bytes()[:-1])
 
 
-def test_the_strongest_part_of_a_long_text_counts(weights_folder: Path) -> None:
-    reader = reader_of(weights_folder)
+@pytest.mark.parametrize(("reach", "rows"), [(REACH, 4), (UNSAID, 9)])
+def test_the_strongest_part_of_a_long_text_counts(reach: Reach, rows: int, tmp_path: Path) -> None:
+    reader = reader_of(write_weights(tmp_path, reach=reach))
     place = reader.after(reader.start(), "before", Side.PROMPT)
     long = "ab, " * 256
-    for text, count in (("ab, " * 10, 1), (long, 4)):
+    for text, count in (("ab, " * 10, 1), (long, rows)):
         assert len(reader.read(place, text, Side.PROMPT, lasts=False).logits) == count
     one, other = (reader.read(place, first + long, Side.PROMPT, lasts=False).logits for first in ("x", "y"))
-    assert not np.array_equal(one[-1], other[-1])  # the first part stands before the last
+    behind_the_first = not np.array_equal(one[-1], other[-1])
+    assert behind_the_first is reach.as_one
 
 
+@pytest.mark.parametrize("reach", [REACH, UNSAID])
 @pytest.mark.parametrize("side", list(Side))
 @pytest.mark.parametrize("length", [1, 40, 128, 129, 256, 257, 300, 385, 1_280])
-def test_every_token_of_a_text_is_in_a_part(weights_folder: Path, side: Side, length: int) -> None:
-    speech = Speech(load_weights(weights_folder).tokenizer, REACH)
+def test_every_token_of_a_text_is_in_a_part(weights_folder: Path, side: Side, length: int, reach: Reach) -> None:
+    speech = Speech(load_weights(weights_folder).tokenizer, reach)
     text = Text(list(range(1_000, 1_000 + length)), hidden=False, bytes_per_token=4.0, left_out="")
-    stays, whole = speech.remembered(text, side), speech.whole(text, side)
-    size = REACH.prompt if side is Side.PROMPT else REACH.reply
-    assert (whole is not None) is (length > size)
+    stays, apart = speech.remembered(text, side), speech.apart(text, side)
+    size = reach.prompt if side is Side.PROMPT else reach.reply
+    assert bool(apart) is (length > size)
     assert len(stays) <= size + speech.head(side) + speech.tail
+    read = apart if apart and reach.as_one else [stays, *apart]
     told = []
-    ids = whole or stays
-    for start, stop in speech.parts(len(ids), side):
-        assert 0 < stop - start <= REACH.part + 1
-        told += ids[start:stop]
-    assert told[:-1] == text.ids
+    for ids in read:
+        parts = speech.parts(len(ids), side)
+        assert all(0 < stop - start <= reach.part + 1 for start, stop in parts)
+        told += [token for start, stop in parts for token in ids[start:stop]]
+    assert set(told) >= set(text.ids)
+    if reach.as_one:
+        assert told[:-1] == text.ids
 
 
 def test_a_reach_that_can_not_be_is_refused(tmp_path: Path) -> None:

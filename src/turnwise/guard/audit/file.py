@@ -100,14 +100,14 @@ class JsonLinesSink:
             try:
                 while data:
                     data = data[os.write(file, data) :]
+                if self._fsync and self._beside is not None:
+                    os.fsync(file)
             except OSError:
                 if self._beside is not None:
                     with suppress(OSError):
                         os.ftruncate(file, size)  # none of the batch, rather than a part that nobody counts
                 raise
             self._tell(file, chained[-1].head)
-            if self._fsync:
-                os.fsync(file)
 
     def erase(self, wanted: Wanted, why: str) -> Erased:
         """Erase personal parts here and in files that rotation moved away, and append an event that says so."""

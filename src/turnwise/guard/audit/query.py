@@ -264,10 +264,8 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
             if record["kind"] != CHECK:
                 continue
             checked += 1
-            if wanted.matches(record):
+            if len(found) != asked.limit and wanted.matches(record):
                 found.append(record)
-                if len(found) == asked.limit:
-                    break
     return AuditAnswer(tuple(reversed(found)), tuple(reversed(gaps)), (), checked)
 
 

@@ -40,6 +40,11 @@ class EventQueue:
         return len(self._events)
 
     @property
+    def unsettled(self) -> int:
+        """How many events wait, or were taken and neither written nor given up."""
+        return self._put - self._settled
+
+    @property
     def closed(self) -> bool:
         """Whether it takes no more events."""
         return self._closed

@@ -36,8 +36,8 @@ class AuditSettings:
         redact: guardrails that find what is to be replaced, in this order.
         when_full: what gives way when the writer can't keep up: the ``drop_oldest`` or ``drop_newest`` event, or
             ``block``: the check waits. Dropped events are counted, and the count is written.
-        queue: events that may wait, at least 1.
-        queue_characters: characters of their texts together, at least 1.
+        queue: events that may wait, 1 to 10,000,000.
+        queue_characters: characters of their texts together, 1 to 10**12.
         block_seconds: how long a check waits at most with ``block``, above 0, at most 60; then the newest
             event is dropped.
         fsync: whether to wait for the disk after every batch, so that a power cut loses no written event.
@@ -60,9 +60,9 @@ class AuditSettings:
     def __post_init__(self) -> None:
         if not self.path or "\0" in self.path:
             raise GuardError(f"path is {self.path!r}; name the file that checks are written to")
-        for name in ("queue", "queue_characters"):
-            if not 1 <= getattr(self, name) <= (MOST_EVENTS if name == "queue" else 10**12):
-                raise GuardError(f"{name} is {getattr(self, name)}; use a whole number from 1")
+        for name, most in (("queue", MOST_EVENTS), ("queue_characters", 10**12)):
+            if not 1 <= getattr(self, name) <= most:
+                raise GuardError(f"{name} is {getattr(self, name)}; use a whole number from 1 to {most}")
         if not 0.0 < self.block_seconds <= MOST_SECONDS:
             raise GuardError(
                 f"block_seconds is {self.block_seconds}; use seconds above 0, at most {MOST_SECONDS:g}"

@@ -55,8 +55,8 @@ class AuditStatus:
     """How an audit is doing.
 
     Events: `written`; `waiting` in the queue; `dropped`, as the full queue had no room; `unwritten`, as the file
-    did not take them. `failing`: the last batch failed; `error` is the last failure, None before any. `closed`:
-    it takes no more events.
+    did not take them, or has not yet after `close` gave up. `failing`: the last batch failed; `error` is the last
+    failure, None before any. `closed`: it takes no more events.
     """
 
     path: str
@@ -132,7 +132,7 @@ class AuditWriter:
         return erase_in(self._open_sink(), self._path, wanted, why)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Write what waits, and close; after `timeout` seconds the rest is logged as lost."""
+        """Write what waits, and close; after `timeout` seconds the rest is logged, and counted as unwritten."""
         self._work.close(timeout)
 
     @property
@@ -179,7 +179,7 @@ class _Work:
         self._erase_from: datetime | None = None
         self._written = self._unwritten = 0
         self._told_dropped = self._told_unwritten = 0
-        self._failing = False
+        self._failing = self._gave_up = False
         self._error: str | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -201,6 +201,7 @@ class _Work:
             return
         thread.join(timeout)
         if thread.is_alive():
+            self._gave_up = True
             _LOG.warning("%s did not take the last events within %g s; they are lost", self._path, timeout)
 
     @property
@@ -208,9 +209,9 @@ class _Work:
         return AuditStatus(
             path=self._path,
             written=self._written,
-            waiting=len(self.queue),
+            waiting=0 if self._gave_up else len(self.queue),
             dropped=self.queue.dropped,
-            unwritten=self._unwritten,
+            unwritten=self._unwritten + (self.queue.unsettled if self._gave_up else 0),
             failing=self._failing,
             error=self._error,
             closed=self.queue.closed,

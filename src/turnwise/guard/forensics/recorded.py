@@ -12,6 +12,7 @@ from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.conversation.participants import FIELDS
 from turnwise.datasets import BadRecord
 from turnwise.errors import ConversationError
+from turnwise.guard.audit.chain import ERASURE, TORN
 from turnwise.guard.audit.query import problem_of
 from turnwise.guard.audit.record import CHECK, GAP
 from turnwise.guard.guardrail import TextKind
@@ -33,13 +34,14 @@ def recorded(file: str | Path) -> Iterator[Sequence | BadRecord] | None:
     if not path.is_file():
         return None
     with path.open("rb") as lines:
-        first = lines.readline(_MOST)
+        first, second = lines.readline(_MOST), lines.readline(_MOST)
     head = _json(first)
+    # Behind a line that a crash cut off stands an event that says so.
+    if _is_event(head) or (head is None and _is_event(_json(second))):
+        return _audited(_lines(path))
     if head is None and first.lstrip().startswith(b"{") and path.stat().st_size <= _MOST:
         whole = path.read_bytes()
         return _conversations([(1, whole)]) if _is_conversation(_json(whole)) else None
-    if isinstance(head, dict) and head.get("kind") in (CHECK, GAP) and "time" in head:
-        return _audited(_lines(path))
     return _conversations(_lines(path)) if _is_conversation(head) else None
 
 
@@ -53,6 +55,10 @@ def _json(text: bytes) -> Any:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as lines:
         yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def _is_event(data: Any) -> bool:
+    return isinstance(data, dict) and data.get("kind") in (CHECK, GAP, ERASURE, TORN) and "time" in data
 
 
 def _is_conversation(data: Any) -> bool:

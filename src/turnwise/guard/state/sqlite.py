@@ -164,6 +164,8 @@ class SqliteStateStore(SharedStore):
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
         """Return the keys of a kind, sorted; only those of `owner` where one is given.
 
+        Those of states past their `ttl` are among them while the file has them, so that all can be forgotten.
+
         Raises:
             StateError: the file can't be read.
         """

@@ -180,7 +180,6 @@ class GuardedStream(Iterator[Any]):
     ) -> None:
         self._reply, self._raw = ReplySteps(guarding, asked, named, model), raw
         self._steps = self._reply.steps(self._following)
-        self._given: Any = None
         pieces: Iterator[Any] = iter(raw if raw is not None else ())
         self._pieces = pieces
 

@@ -58,8 +58,8 @@ class LanguageReader:
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
         """What the network makes of a text; of the window only what its cache lacks is read again.
 
-        A text of which not all stays is read whole here, and in the form that stays of it with the text that
-        follows. `lasts` tells whether anything may be read after it, so that the cache is worth keeping.
+        Where long texts are read as one, such a text is read whole here, and in the form that stays of it with the
+        text that follows. `lasts` tells whether anything may be read after it, so that the cache is worth keeping.
         """
         text = self.speech.encode(said)
         after = place.after(self.speech.remembered(text, side), self._reach)
@@ -87,13 +87,18 @@ class LanguageReader:
         found = self.caches.find(after.until(end) for end in reversed(after.ends[:-1]))
         before = beginning(*found) if found else None
         behind = before.length if before else 0
-        whole = self.speech.whole(text, side)
+        apart = self.speech.apart(text, side)
+        whole = apart.pop() if apart and self._reach.as_one else None
         ids = after.tokens(start) if whole is None else whole
         spans = spans_of(self.speech.parts(len(ids), side), start - behind)
         logits, cache = self._network.run(after.tokens(behind)[: start - behind] + ids, spans, before)
+        context = beginning(cache, start) if start else None
+        rows = [logits]
+        for piece in apart:
+            rows.append(self._network.run(piece, spans_of(self.speech.parts(len(piece), side), 0), context)[0])
         if whole is not None:
             cache = beginning(cache, start)  # of what was read whole another form stays
-        return logits[:, SIDES.index(side)], cache
+        return np.concatenate(rows)[:, SIDES.index(side)], cache
 
     def after(self, place: Window, said: str, side: Side) -> Window:
         """The window behind a text."""

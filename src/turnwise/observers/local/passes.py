@@ -25,18 +25,18 @@ class Pass(NamedTuple):
     """A window as it stands before it moves, or at its last scored text: what the network reads at once.
 
     `sides` tells who says each of its texts. `apart` has, of each scored text of which not all stays, where it
-    begins in the window, who says it, and the ids of the whole.
+    begins in the window, who says it, and the ids of what is read apart.
     """
 
     window: Window
     sides: tuple[Side, ...]
-    apart: tuple[tuple[int, Side, bytes], ...]
+    apart: tuple[tuple[int, Side, tuple[bytes, ...]], ...]
 
 
 class _Place(NamedTuple):
     """Where the rows of a scored text are found once all passes are over."""
 
-    rows: bytes
+    rows: tuple[bytes, ...]
     side: Side
     hidden: bool
     unread: float
@@ -72,7 +72,7 @@ class Passes:
         """Add the passes of a conversation; return where its rows will be."""
         window, sides = Window(), tuple[Side, ...]()
         latest: Pass | None = None
-        apart: list[tuple[int, Side, bytes]] = []
+        apart: list[tuple[int, Side, tuple[bytes, ...]]] = []
         places: list[_Place | None] = []
         for side, words, is_scored in said:
             text = self._speech.encode(words)
@@ -86,15 +86,19 @@ class Passes:
             if not is_scored:
                 places.append(None)
                 continue
-            read, key = window, _key(window.ids)
-            if (whole := self._speech.whole(text, side)) is not None:
+            texts = tuple(array(_TYPE, ids).tobytes() for ids in self._speech.apart(text, side))
+            keys: tuple[bytes, ...] = ()
+            read = window
+            if texts and self._speech.reach.as_one:
                 read = Window(window.until(start), window.ends[:-1])
-                ids = array(_TYPE, whole).tobytes()
-                apart.append((start, side, ids))
-                key = _key(read.ids, ids)
+            else:
+                keys = (_key(window.ids),)
+            if texts:
+                apart.append((start, side, texts))
+                keys = (*keys, _key(window.until(start), texts))
             latest = Pass(read, sides[: len(read.ends)], tuple(apart))
             fit = unread(text.bytes_per_token, len(text.ids))
-            places.append(_Place(key, side, text.hidden, fit, text.left_out))
+            places.append(_Place(keys, side, text.hidden, fit, text.left_out))
         passes += [latest] if latest else []
         return places
 
@@ -121,11 +125,11 @@ class Passes:
             cuts = np.cumsum([len(some) for some in parts])[:-1]
             self._rows |= zip(keys[known:], np.split(logits, cuts), strict=True)
             before = window.ids
-        for start, side, text in one.apart:
-            key = _key(window.until(start), text)
+        for start, side, texts in one.apart:
+            key = _key(window.until(start), texts)
             if key not in self._rows:
                 context = beginning(cache, start) if cache and start else None
-                self._rows[key] = self._read_apart(text, side, context)
+                self._rows[key] = np.concatenate([self._read_apart(ids, side, context) for ids in texts])
         return before, cache
 
     def _read_apart(self, text: bytes, side: Side, context: Cache | None) -> NDArray[np.float32]:
@@ -134,10 +138,13 @@ class Passes:
         return self._network.run(ids, spans_of(self._speech.parts(len(ids), side), 0), context)[0]
 
     def _reading(self, place: _Place) -> Reading:
-        outputs = self._rows[place.rows][:, SIDES.index(place.side)]
+        outputs = np.concatenate([self._rows[key] for key in place.rows])[:, SIDES.index(place.side)]
         return Reading(place.side, outputs, place.hidden, place.unread, place.left_out)
 
 
-def _key(ids: bytes, whole: bytes = b"") -> bytes:
-    """Stands for a beginning, or for a text that is read whole behind one."""
-    return blake2b(len(ids).to_bytes(4, "little") + ids + whole, digest_size=16).digest()
+def _key(ids: bytes, apart: Sequence[bytes] = ()) -> bytes:
+    """Stands for a beginning, or for what is read apart behind one."""
+    found = blake2b(ids, digest_size=16)
+    for text in apart:
+        found.update(len(text).to_bytes(4, "little") + text)
+    return found.digest()

@@ -106,9 +106,20 @@ class Speech:
         """The ids that stay in the window for later texts, with the marks of their speaker."""
         return self._marked(self.ends(text, self._stays[side]), side)
 
-    def whole(self, text: Text, side: Side) -> list[int] | None:
-        """The ids of all that is read of a text, with the marks of its speaker; None where all of it stays."""
-        return self._marked(text.ids, side) if len(text.ids) > self._stays[side] else None
+    def apart(self, text: Text, side: Side) -> list[list[int]]:
+        """What is read, with the marks of the speaker, of a text that is longer than what stays of it.
+
+        The whole text where it is read as one. Else, to be read beside what stays: of a prompt what lies between
+        head and tail, and of a reply all, part by part. Nothing of a shorter text.
+        """
+        size = self._stays[side]
+        if len(text.ids) <= size:
+            return []
+        if self.reach.as_one:
+            return [self._marked(text.ids, side)]
+        head, tail = self._kept(size) if side is Side.PROMPT else (0, 0)
+        between = text.ids[head : len(text.ids) - tail]
+        return [self._marked(ids, side) for ids in _stretches(between, self.reach.part)]
 
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
         """Where the parts of a text begin and end among its `length` ids with their marks: one of a short text.

@@ -81,7 +81,7 @@ def reach_of(metrics: Mapping[str, Any]) -> Reach:
         return UNSAID
     try:
         reach = Reach(**metrics["reach"])
-        sizes = list(asdict(reach).values())
+        sizes = [size for name, size in asdict(reach).items() if name != "as_one"]
         fits = max(reach.prompt, reach.reply) < reach.kept <= reach.limit and min(sizes) >= LEAST
     except TypeError as error:
         raise ValueError(f"reach is {metrics['reach']!r}: {error}") from error
@@ -113,9 +113,9 @@ def load_weights(folder: Path | str) -> Weights:
 
 
 def weights_hash(model: bytes, tokenizer: bytes, metrics: Mapping[str, Any]) -> str:
-    """The hash that names a set of weights, 64 hex digits: over all that scores and verdicts depend on."""
+    """The hash that names a set of weights, 64 hex digits: over network, tokeniser, `NAMED` and the reach."""
     digest = hashlib.sha256()
-    names = [*NAMED, *(name for name in ("reach", "languages") if name in metrics)]
+    names = [*NAMED, *(["reach"] if "reach" in metrics else [])]
     named = json.dumps([metrics[name] for name in names], sort_keys=True).encode()
     for part in (model, tokenizer, named):
         digest.update(len(part).to_bytes(8, "little"))

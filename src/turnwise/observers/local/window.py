@@ -21,6 +21,8 @@ class Reach:
         part: tokens of a text that get a score of their own: a longer text is scored in parts, the highest F of
             which counts, so that what is long does not thin out what is short in it.
         most: tokens of a text that are read at all; of a longer one its head and its tail.
+        as_one: whether a text that is longer than what stays of it is read as one; else head and tail are read as
+            they stay, and what lies between them part by part.
     """
 
     limit: int = 1_536
@@ -29,10 +31,11 @@ class Reach:
     reply: int = 128
     part: int = 256
     most: int = 2_000
+    as_one: bool = True
 
 
-UNSAID = Reach(limit=896, kept=512, prompt=128, reply=48, part=128, most=1_920)
-"""That of weights that don't say: those of `local-small`, which has no window and reads no more of a text."""
+UNSAID = Reach(limit=896, kept=512, prompt=128, reply=48, part=128, most=1_920, as_one=False)
+"""That of weights that don't say: those of 0.2.0."""
 
 
 @dataclass(frozen=True, slots=True)
