@@ -113,7 +113,7 @@ def run(*command: str) -> str:
 def compared(store: Path) -> dict[str, Any]:
     """Return what `turnwise study compare` says of single turns against the history, by labels."""
     runs = [part for name in READER.values() for part in ("--run", name)]
-    asked = [*TURNWISE, "compare", "--store", str(store), *runs, "--detector", "any_turn"]
+    asked = [*TURNWISE, "study", "compare", "--store", str(store), *runs, "--detector", "any_turn"]
     found: dict[str, Any] = json.loads(run(*asked, "--thresholds", "given", "--json"))
     return found
 

@@ -300,7 +300,8 @@ def test_a_pattern_of_a_file_works_wherever_a_detector_is_named(cli, store, own_
         (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
         arguments = ["check", tmp_path / "chat.json", "--observer", "scripted:0.1", "--detector", spec]
     else:
-        arguments = [command, "--store", store, "--run", "history", "--detector", spec]
+        group = [] if command == "detect" else ["study"]
+        arguments = [*group, command, "--store", store, "--run", "history", "--detector", spec]
         arguments += {"tune": ["--target-fpr", "0.1"], "calibrate": ["--alpha", "0.1"]}.get(command, [])
     unknown = cli(*arguments)
     assert unknown.code != 0

@@ -55,7 +55,7 @@ def test_lines_fit_eighty_columns(cli: Cli, tmp_path: Path) -> None:
     )
     example = resources.files("turnwise.datasets").joinpath("examples.jsonl").read_text(encoding="utf-8")
     chats.write_text(example.splitlines()[0] + "\n")
-    for arguments in (("guard", "replay", chats), ("forensics", chats)):
+    for arguments in (("guard", "replay", chats), ("guard", "forensics", chats)):
         done = cli(*arguments, "--config", config)
         assert done.code == 0
         assert "drift" in done.out

@@ -73,11 +73,11 @@ def test_no_command_sends_the_terminal_what_others_wrote(cli: Cli, nasty: Path, 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
 @pytest.mark.parametrize(
-    "command", [["check", "--observer", "scripted:0.9"], ["guard", "forensics", "--preset", "basic"]]
+    "command", ["check chat.json --observer scripted:0.9", "guard forensics chat.json --preset basic"]
 )
-def test_texts_of_a_file_are_made_visible(cli: Cli, tmp_path: Path, command: list[str], form: list[str]) -> None:
+def test_texts_of_a_file_are_made_visible(cli: Cli, tmp_path: Path, command: str, form: list[str]) -> None:
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": f"Hello {NASTY}"}]))
-    done = cli(command[0], "chat.json", *command[1:], *form)
+    done = cli(*command.split(), *form)
     assert done.code == 0
     assert not dangerous(done.out + done.err)
 

@@ -163,9 +163,9 @@ def test_a_failed_score_is_shown_and_is_never_a_verdict(cli: Cli, chats: Path, t
 
 @pytest.mark.parametrize("command", ["observers", "detectors", "principles", "datasets"])
 def test_what_there_is_can_be_listed(cli: Cli, command: str) -> None:
-    rows = cli(command, "--json").json
+    rows = cli("list", command, "--json").json
     assert all(row["name"] for row in rows)
-    assert rows[0]["name"] in cli(command).out
+    assert rows[0]["name"] in cli("list", command).out
 
 
 def test_observers_say_version_contexts_and_needs(cli: Cli) -> None:

@@ -85,6 +85,12 @@ def test_help_loads_the_commands_and_next_to_nothing_else() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     ours = {name for name in loaded if name.startswith("turnwise") and not name.startswith("turnwise.cli")}
-    assert ours == {"turnwise", "turnwise._version", "turnwise.errors", "turnwise._support.visible"}
+    assert ours == {
+        "turnwise",
+        "turnwise._version",
+        "turnwise.errors",
+        "turnwise._support",
+        "turnwise._support.visible",
+    }
     heavy = {"duckdb", "numpy", "onnxruntime", "pandas", "pydantic", "rich", "scipy", "sqlalchemy", "yaml"}
     assert not loaded & heavy
