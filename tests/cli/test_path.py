@@ -168,6 +168,23 @@ def test_what_there_is_can_be_listed(cli: Cli, command: str) -> None:
     assert rows[0]["name"] in cli("list", command).out
 
 
+def test_one_of_them_is_told_in_full(cli: Cli, tmp_path: Path) -> None:
+    assert cli("list", "detectors", "cusum", "--json").json["parameters"]["drift"] > 0
+    told = cli("list", "detectors", "cusum").out
+    assert "drift=" in told
+    assert "limit=" in told
+    assert cli("list", "detectors", "cusum", "--out", "cusum.txt").code == 0
+    assert (tmp_path / "cusum.txt").read_text(encoding="utf-8") == told
+    assert "unknown detector 'cusun'; did you mean 'cusum'?" in cli("list", "detectors", "cusun").err
+    assert "unknown kind 'detector'; did you mean 'detectors'?" in cli("list", "detector").err
+
+
+def test_what_failed_is_scored_as_its_run_scores(cli: Cli, evaluated: Path) -> None:
+    for option in (("--observer", "local"), ("--context", "turn"), ("--sides", "response")):
+        done = cli("evaluate", "--failed", "--store", evaluated, *option)
+        assert (done.code, f"--failed goes without {option[0]}" in done.err) == (2, True)
+
+
 def test_observers_say_version_contexts_and_needs(cli: Cli) -> None:
     known = {row["name"]: row for row in cli("list", "observers", "--json").json}
     assert {"turn", "history"} <= set(known["local"]["contexts"])

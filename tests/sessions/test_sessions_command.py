@@ -1,4 +1,4 @@
-"""``turnwise sessions``: the table on a file and on a run, the presets, and bad input."""
+"""``turnwise study session-rules`` on a file and on a run, the presets, and bad input."""
 
 from __future__ import annotations
 

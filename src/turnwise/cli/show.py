@@ -238,7 +238,7 @@ def _cut(text: str, most: int) -> str:
 def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
     """Print T, I and F of every principle, a row for each turn, and a small graph of F for each principle."""
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
-    rows = []
+    rows: list[tuple[str | list[str], ...]] = []
     for scores, turn in zip(turns, said, strict=True):
         texts = [_cut(turn.prompt, _TEXT_SHOWN)]
         if turn.response is not None:

@@ -159,7 +159,7 @@ def _print(found: Discovery) -> None:
         say("no pattern adds to the best rule on single turns")
     if refuted := [_cells(tested) for tested in found.patterns if not tested.found]:
         print_table(columns[1:], refuted, numeric=numeric, title="Not confirmed on the held-out half")
-    baselines = []
+    baselines: list[tuple[str, ...]] = []
     for baseline in found.baselines:
         if baseline.held_out is None:
             baselines.append((baseline.name, f"none within {100 * found.max_fpr:g} %", "", ""))
