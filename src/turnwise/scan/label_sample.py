@@ -294,8 +294,8 @@ def read_label_sample(findings: Findings) -> LabelSample:
     place: Location = findings.folder / DESIGN
     if not place.exists():
         raise UsageError(
-            f"{findings.folder} holds no label sample: turnwise prevalence {findings.folder} --label-sample 200 "
-            "draws one"
+            f"{findings.folder} holds no label sample: turnwise study prevalence {findings.folder} --label-sample "
+            "200 draws one"
         )
     try:
         value = read_json(place.read())

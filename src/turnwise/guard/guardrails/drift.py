@@ -58,13 +58,13 @@ class Drift(Guardrail):
         context: what it may see of the conversation: ``history``, ``window:k`` or ``turn``.
         principles: what turns are judged against; all that ship by default.
         detector: a detector's specification, such as ``cusum:drift=0.5``, a pattern as
-            ``pattern:slope(reciprocity.F) > 0.1``, or a YAML file as ``turnwise tune`` writes it.
+            ``pattern:slope(reciprocity.F) > 0.1``, or a YAML file as ``turnwise study tune`` writes it.
         patterns: YAML file of your own named patterns, which the detector may use; null for none.
         block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
             point, where it publishes one, and else the threshold that the specification has. With ``any_turn`` it
             is the F from which the session memory takes a turn for a breach, too.
         warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
-        session: preset of the session memory, or null for none; see ``turnwise sessions presets``.
+        session: preset of the session memory, or null for none; see ``turnwise list session-presets``.
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
         warn_stance: engagement mode from which a turn is warned of.
         breaker: what becomes of a turn while the session's circuit breaker is open, until trust is earned back:

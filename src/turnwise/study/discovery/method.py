@@ -304,7 +304,7 @@ def to_yaml(discovery: Discovery, run: str, observer: str) -> str:
     import yaml
 
     reference = (
-        f"turnwise discover --run {run} --max-fpr {discovery.max_fpr:g} --level {discovery.level:g} "
+        f"turnwise study discover --run {run} --max-fpr {discovery.max_fpr:g} --level {discovery.level:g} "
         f"--seed {discovery.seed}; scored by {observer}"
     )
     patterns = {

@@ -151,4 +151,4 @@ def _beyond(benign: int, alpha: float, confidence: float, fitted: bool) -> str:
     more = " A detector that is fitted leaves half of them for the threshold." if fitted else ""
     able = 1 - (1 - confidence) ** (1 / benign) if benign else 1.0
     lowest = f"; {benign} can keep {100 * able:.2g} % at best" if able < 1 else ""
-    return f"{lowest}. On average over such sets a rate needs fewer: see turnwise tune.{more}"
+    return f"{lowest}. On average over such sets a rate needs fewer: see turnwise study tune.{more}"

@@ -1,4 +1,4 @@
-"""``turnwise import``: files of conversations, an export, or another store into the store."""
+"""``turnwise import`` and ``export``: conversations and whole stores into the store, and the store as files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import note, say
+from turnwise.cli.output import note, print_json, say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,18 +68,15 @@ class _File:
         }
 
 
+@options.grouped
 def import_(
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE...", help="Files of conversations, or hf:org/name.", show_default=False),
     ] = None,
+    *,
     store: options.Store = options.DEFAULT_STORE,
-    format: options.Format = None,
-    columns: options.Columns = None,
-    label: options.DefaultLabel = None,
-    label_map: options.LabelMap = None,
-    role_map: options.RoleMap = None,
-    encoding: options.Encoding = None,
+    file_format: options.FileFormat,
     relabel: Annotated[
         bool,
         typer.Option(
@@ -113,12 +110,7 @@ def import_(
     if from_store is not None:
         of_files = {
             "FILE": files,
-            "--format": format,
-            "--columns": columns,
-            "--label": label,
-            "--label-map": label_map,
-            "--role-map": role_map,
-            "--encoding": encoding,
+            **{f"--{name.replace('_', '-')}": value for name, value in file_format.to_dict().items()},
             "--relabel": relabel,
             "--strict": strict,
             "--judged": judged,
@@ -127,29 +119,20 @@ def import_(
         return
     if not files:
         raise UsageError("name a file of conversations, or an export or a store with --from-store")
-    from turnwise.cli.output import print_json
     from turnwise.datasets import BadRecord, get_loader, open_dataset, unknown_label
     from turnwise.errors import DatasetError
     from turnwise.evaluation import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
-    if format is not None:
-        get_loader(format)  # a wrong name is wrong of all files
+    if file_format.format is not None:
+        get_loader(file_format.format)  # a wrong name is wrong of all files
     known = {} if judged is None else judged_ids(judged)
     wanted = None if judged is None else frozenset().union(*known.values())
     taken: list[str] = []
     done = [_File(name) for name in dict.fromkeys(files)]
 
     def chosen(file: _File) -> Iterator[conversation.Sequence | BadRecord]:
-        for record in open_dataset(
-            file.name,
-            format=format,
-            columns=columns,
-            label=label,
-            label_map=label_map,
-            role_map=role_map,
-            encoding=encoding,
-        ):
+        for record in open_dataset(file.name, **file_format.to_dict()):
             if not isinstance(record, BadRecord):
                 if wanted is not None and record.sequence_id not in wanted:
                     continue
@@ -188,7 +171,6 @@ def import_(
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:
     """Import an export or a store; `of_files` are options that only files of conversations can have."""
-    from turnwise.cli.output import print_json
     from turnwise.store import Store
 
     if of_files:
@@ -283,3 +265,46 @@ def _note_errors(files: list[_File]) -> None:
     failed = sum(file.failed for file in files)
     if failed and len(files) > 1:
         note(f"{failed} of {len(files)} files could not be imported, or not to their end")
+
+
+def export(
+    out: Annotated[str, typer.Option(help="Folder to make; one that is there must be empty.", show_default=False)],
+    format: Annotated[
+        str,
+        typer.Option(
+            help="parquet or jsonl, of which turnwise import --from-store makes an equal store; csv for "
+            "spreadsheets; arangodb for arangoimport."
+        ),
+    ] = "parquet",
+    runs: Annotated[
+        list[str] | None,
+        typer.Option("--run", help="Only this run and what it scored; may be given several times."),
+    ] = None,
+    where: options.Where = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Write all of the store to files: sequences, runs, scores, failures, replies and the audit of guards.
+
+    The files show the store as it was at one moment, whoever writes to it meanwhile. The folder is there once all
+    of it is written.
+    """
+    from turnwise.store import Store
+
+    def progress(table: str, rows: int) -> None:
+        note(f"{table.replace('_', ' ')}: {rows}")
+
+    with Store(store) as opened:
+        done = opened.export(out, format=format, runs=runs or None, where=where, progress=progress)
+    if json:
+        print_json(done.to_dict())
+    else:
+        say(f"exported {sum(done.rows.values())} rows from {store} to {out}")
+    for sentence in done.not_carried:
+        note(sentence)
+    corrected = sum(rows for name, rows in done.rows.items() if name.startswith("corrections."))
+    if corrected:
+        note(
+            "labels of sequences are those that were imported; what people say of them stands beside them, in "
+            f"{corrected} rows of corrections"
+        )

@@ -1,4 +1,4 @@
-"""``turnwise sessions``: the rules of the session memory, and what they do on recorded sessions."""
+"""``turnwise study session-rules``: what the rules of the session memory do on recorded sessions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.stores import read_run
+from turnwise.errors import SessionError, StoreError, TurnwiseError
 
 if TYPE_CHECKING:
     from turnwise.sessions.records import SessionRecord
 
-sessions = typer.Typer(
-    help="The session memory: its rules, and what they do on recorded sessions.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
-
-@sessions.command()
-def audit(
+def session_rules(
     file: Annotated[
         str | None,
         typer.Argument(
@@ -35,9 +30,7 @@ def audit(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Print the table of rules: what each catches and flags falsely, with exact intervals."""
-    from turnwise.cli.output import Table, print_json, print_table
-    from turnwise.errors import SessionError
+    """Rate the rules of the session memory: what each catches and flags falsely, with exact intervals."""
     from turnwise.sessions.records import RULES, largest_difference, rate_rules
 
     records = _read(file) if file is not None else _of_run(store, run)
@@ -69,43 +62,19 @@ def audit(
     if difference is not None:
         turns = sum(len(record.trust) for record in records)
         say(f"trust computed again from strengths: differs by at most {difference:.1e} over {turns} turns")
-    table = Table("rule", "attacks caught", "benign flagged", title="With 95 % intervals (Clopper-Pearson)")
+    table = []
     for row in rows:
         mark = "" if row.rule.source == "summary" else " *"
-        table.add_row(row.rule.name + mark, str(row.rates["attack"]), str(row.rates["benign"]))
-    print_table(table)
+        table.append((row.rule.name + mark, str(row.rates["attack"]), str(row.rates["benign"])))
+    columns = "rule", "attacks caught", "benign flagged"
+    print_table(columns, table, title="With 95 % intervals (Clopper-Pearson)")
     if any(rule.source != "summary" for rule in RULES):
         say("* not in the validation summary's table; see docs/session-memory.md")
-
-
-@sessions.command()
-def presets(json: options.Json = False) -> None:
-    """List the presets of the session memory with what they set."""
-    from dataclasses import asdict
-
-    from turnwise.cli.output import Table, print_json, print_table
-    from turnwise.sessions import presets as all_presets
-
-    if json:
-        print_json(
-            [
-                {"name": info.name, "summary": info.summary, "settings": _plain(asdict(info.settings))}
-                for info in all_presets()
-            ]
-        )
-        return
-    table = Table("preset", "summary", "settings")
-    plain = asdict(all_presets()[0].settings)
-    for number, info in enumerate(all_presets()):
-        chosen = asdict(info.settings)
-        table.add_row(info.name, info.summary, _words(chosen, None if number == 0 else plain))
-    print_table(table)
 
 
 def _read(file: str) -> tuple[SessionRecord, ...]:
     from turnwise._support.bounded import read_json
     from turnwise._support.paths import to_path
-    from turnwise.errors import SessionError, TurnwiseError
     from turnwise.sessions.records import read_records
 
     where = "standard input" if file == "-" else file
@@ -123,9 +92,6 @@ def _read(file: str) -> tuple[SessionRecord, ...]:
 
 
 def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
-    from turnwise.cli.options import read_run
-    from turnwise.cli.output import note
-    from turnwise.errors import SessionError, StoreError
     from turnwise.sessions.records import LABELS, record_of
     from turnwise.store import Store
 
@@ -147,22 +113,3 @@ def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
 
 def _rate(rate: Any) -> dict[str, Any]:
     return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
-
-
-def _plain(value: Any) -> Any:
-    """Settings as JSON values; times become seconds."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value.total_seconds() if hasattr(value, "total_seconds") else value
-
-
-def _words(chosen: dict[str, Any], plain: dict[str, Any] | None, prefix: str = "") -> str:
-    """Settings in a line; beside a plain preset only what differs from it."""
-    parts = []
-    for key, value in chosen.items():
-        if isinstance(value, dict):
-            parts.append(_words(value, plain and plain[key], f"{key}."))
-        elif plain is None or plain[key] != value:
-            shown = f"{value.total_seconds() / 86_400:g}d" if hasattr(value, "total_seconds") else value
-            parts.append(f"{prefix}{key}={shown}")
-    return ", ".join(part for part in parts if part)

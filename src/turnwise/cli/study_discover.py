@@ -1,4 +1,4 @@
-"""``turnwise discover``: patterns that nobody wrote down."""
+"""``turnwise study discover``: patterns that nobody wrote down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
+from turnwise.cli.study import load_labelled
 
 if TYPE_CHECKING:
     from turnwise.rates import Rate
@@ -35,20 +37,14 @@ def discover(
     import time
 
     from turnwise.cli.files import check_file
-    from turnwise.cli.options import read_run
-    from turnwise.cli.output import note, print_json
-    from turnwise.study import load_examples
     from turnwise.study.discovery import discover as search
 
     if out is not None:
         check_file(out)
     begun = time.perf_counter()
-    with options.opened_store(store) as opened:
+    with opened_store(store) as opened:
         used = opened.run(read_run(opened, run))
-        people = tuple(dict.fromkeys(corrected_by or ()))
-        loaded = load_examples(opened, used.name, people)
-        labels = options.CountedLabels(people, loaded.corrected, loaded.disputed)
-        labels.tell(opened)
+        loaded, labels = load_labelled(opened, used, read_people(corrected_by))
     if loaded.unlabelled:
         note(f"{loaded.unlabelled} evaluated conversations are left out: they have no label")
     if loaded.not_evaluated:
@@ -137,10 +133,9 @@ def _rate(given: Rate) -> dict[str, Any]:
     return {"count": given.count, "of": given.of, "interval": list(given.interval)}
 
 
-def _write(found: Discovery, out: Path, run: str, observer: str, labels: options.CountedLabels) -> Path | None:
+def _write(found: Discovery, out: Path, run: str, observer: str, labels: CountedLabels) -> Path | None:
     """Write what was confirmed and return the path; None where there is nothing to write."""
     from turnwise.cli.files import write_text
-    from turnwise.cli.output import note
     from turnwise.study.discovery import to_yaml
 
     if not found.found:
@@ -151,35 +146,27 @@ def _write(found: Discovery, out: Path, run: str, observer: str, labels: options
 
 
 def _print(found: Discovery) -> None:
-    from turnwise.cli.output import Table, print_table
     from turnwise.study.discovery import names_of
 
     half = found.held_out
     columns = "name", "pattern", "of attacks", "at turn 1", "of benign", "adds, points", "p"
     title = f"Held-out half: {half.attacks} attacks, {half.benign} benign conversations, 95 % intervals"
+    numeric = "at turn 1", "adds, points", "p"
     if found.found:
-        table = Table(*columns, numeric=("at turn 1", "adds, points", "p"), title=title)
-        for name, tested in names_of(found).items():
-            table.add_row(name, *_cells(tested))
-        print_table(table)
+        rows = [(name, *_cells(tested)) for name, tested in names_of(found).items()]
+        print_table(columns, rows, numeric=numeric, title=title)
     else:
         say("no pattern adds to the best rule on single turns")
-    refuted = [tested for tested in found.patterns if not tested.found]
-    if refuted:
-        table = Table(
-            *columns[1:], numeric=("at turn 1", "adds, points", "p"), title="Not confirmed on the held-out half"
-        )
-        for tested in refuted:
-            table.add_row(*_cells(tested))
-        print_table(table)
-    baselines = Table("looks at", "best rule", "of attacks", "of benign", title="To compare with")
+    if refuted := [_cells(tested) for tested in found.patterns if not tested.found]:
+        print_table(columns[1:], refuted, numeric=numeric, title="Not confirmed on the held-out half")
+    baselines: list[tuple[str, ...]] = []
     for baseline in found.baselines:
         if baseline.held_out is None:
-            baselines.add_row(baseline.name, f"none within {100 * found.max_fpr:g} %", "", "")
+            baselines.append((baseline.name, f"none within {100 * found.max_fpr:g} %", "", ""))
         else:
             rates = baseline.held_out.attacks, baseline.held_out.benign
-            baselines.add_row(baseline.name, str(baseline.expression), *map(str, rates))
-    print_table(baselines)
+            baselines.append((baseline.name, str(baseline.expression), *map(str, rates)))
+    print_table(("looks at", "best rule", "of attacks", "of benign"), baselines, title="To compare with")
     _remarks(found)
 
 
@@ -198,7 +185,6 @@ def _cells(tested: Tested) -> tuple[str, ...]:
 
 
 def _remarks(found: Discovery) -> None:
-    from turnwise.cli.output import note
     from turnwise.rates import Rate
     from turnwise.study.discovery import names_of
 

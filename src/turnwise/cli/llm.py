@@ -1,4 +1,4 @@
-"""``turnwise cost``, ``prompt`` and ``cache``: what a language model costs, is asked, and has answered."""
+"""``turnwise llm``: what a language model costs, is asked, and has answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say, say_text
+from turnwise.cli.output import dollars, note, print_json, print_table, say, say_text
+from turnwise.cli.stores import check_turn
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from turnwise.store import KeptReplies
 
 
+@options.grouped
 def cost(
+    *,
     run: Annotated[str | None, typer.Option(help="Name of the run. [default: observer-context]")] = None,
     observer: Annotated[
         str | None, typer.Option(help="The model, such as llm:openai/gpt-4.1-mini. [default: that of the run]")
@@ -26,35 +29,17 @@ def cost(
     ] = None,
     principle: options.Principles = None,
     sides: options.Sides = "prompt",
-    sequence: options.Sequences = None,
-    label: options.Label = None,
-    observer_setting: options.ObserverSettings = None,
-    base_url: options.BaseUrl = None,
-    temperature: options.Temperature = None,
-    max_tokens: options.MaxTokens = None,
-    structured: options.Structured = None,
-    repeats: options.Repeats = None,
-    no_cache: options.NoCache = False,
+    selection: options.Selection,
+    settings: options.PromptSettings,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Estimate the cost of a run's missing evaluations with a language model. Sends nothing, needs no key."""
-    from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides
-    from turnwise.cli.output import print_json
     from turnwise.evaluation import Plan
     from turnwise.evaluation.plan import forecast
     from turnwise.observers import Context, build_cost_estimator
     from turnwise.store import Store
 
-    asked = GivenSettings(
-        observer_setting,
-        base_url=base_url,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        structured=structured,
-        repeats=repeats,
-        cache=False if no_cache else None,
-    )
     with Store(store) as opened:
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
@@ -64,25 +49,23 @@ def cost(
         seen = context or (named.context if named else "history")
         name = run or f"{spec}-{seen}"
         plan = Plan(
-            read_principles(principle),
+            options.read_principles(principle),
             Context.parse(seen),
-            read_sides(sides),
-            sequence or None,
-            read_label(label),
+            options.read_sides(sides),
+            selection.ids(opened),
+            selection.read_label(),
         )
-        estimator = build_cost_estimator(spec, **asked.of(spec, known.get(name)))
-        asked.check([spec])
+        estimator = build_cost_estimator(spec, **settings.of(spec, known.get(name)))
+        settings.check([spec])
         found = forecast(opened, name, estimator, plan)
     as_of = estimator.price_as_of.isoformat() if estimator.price_as_of else None
     if json:
         print_json({"run": name, "observer": spec, **dataclasses.asdict(found), "price_as_of": as_of})
-        return
-    _print_cost(name, found, as_of)
+    else:
+        _print_cost(name, found, as_of)
 
 
 def _print_cost(run: str, found: Forecast, as_of: str | None) -> None:
-    from turnwise.cli.output import dollars
-
     say(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")
     say(f"about {found.prompt_tokens} tokens to send and {found.completion_tokens} to receive")
     if found.cost_usd is None or found.most_usd is None:
@@ -101,25 +84,21 @@ def prompt(
     sequence: Annotated[str, typer.Option("--sequence", help="Id of the sequence.", show_default=False)],
     turn: Annotated[int, typer.Option(help="Number of the turn that is judged.", min=1, show_default=False)],
     side: Annotated[str, typer.Option(help="Side of the turn that is judged: prompt or response.")] = "prompt",
-    context: Annotated[
-        str, typer.Option(help="What the model may see: turn, window:k, history, transcript.")
-    ] = "history",
+    context: options.Context = "history",
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Print the exact messages that would be sent to a language model for one score. Sends nothing."""
-    from turnwise.cli.options import read_side
-    from turnwise.cli.output import print_json
     from turnwise.observers import Context
     from turnwise.observers.llm import fresh_nonce, prompt_version, render
     from turnwise.principles import load_principle
     from turnwise.store import Store
 
     judged = load_principle(principle)
-    half, seen = read_side(side), Context.parse(context)
+    half, seen = options.read_side(side), Context.parse(context)
     with Store(store) as opened:
         turns = list(opened.sequence(sequence).conversation)
-    options.check_turn("--turn", turn, sequence, len(turns))
+    check_turn("--turn", turn, sequence, len(turns))
     texts = (text for one in turns for text in (one.prompt, one.response) if text is not None)
     nonce = fresh_nonce(texts)
     messages = render(judged, turns, turn, half, seen, nonce)
@@ -140,18 +119,29 @@ def prompt(
         say("")
 
 
-cache = typer.Typer(help="Show the stored replies of language models, or stop reusing them.", no_args_is_help=True)
-
-
-@cache.command()
-def stats(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
+def cache(
+    clear: Annotated[
+        bool,
+        typer.Option(
+            "--clear",
+            help="Stop reusing stored replies. Replies that scores rest on stay in the record, as evidence.",
+        ),
+    ] = False,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
     """Count the stored replies by model, with their cost. Every reply that was ever paid for is counted."""
-    from turnwise.cli.output import note, print_json
     from turnwise.store import Store
 
     with Store(store) as opened:
-        found = opened.journal.stats()
-    if json:
+        forgotten = opened.journal.clear() if clear else 0
+        found = () if clear else opened.journal.stats()
+    if clear:
+        if json:
+            print_json({"forgotten": forgotten})
+        else:
+            say(f"{forgotten} replies will no longer be reused")
+    elif json:
         print_json([kept.to_dict() for kept in found])
     elif found:
         _print_replies(found)
@@ -159,27 +149,11 @@ def stats(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
         note(f"{opened.location} has no replies of a language model")
 
 
-@cache.command()
-def clear(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
-    """Stop reusing stored replies. Replies that scores rest on stay in the record, as evidence."""
-    from turnwise.cli.output import print_json
-    from turnwise.store import Store
-
-    with Store(store) as opened:
-        forgotten = opened.journal.clear()
-    if json:
-        print_json({"forgotten": forgotten})
-    else:
-        say(f"{forgotten} replies will no longer be reused")
-
-
 def _print_replies(found: tuple[KeptReplies, ...]) -> None:
-    from turnwise.cli.output import Table, dollars, print_table
-
     numeric = ("replies", "reusable", "tokens sent", "received", "cost")
-    table = Table("model", *numeric, "oldest", "newest", numeric=numeric)
+    rows = []
     for kept in found:
         counts = kept.replies, kept.reusable, kept.prompt_tokens, kept.completion_tokens
         times = (f"{at:%Y-%m-%d %H:%M}" for at in (kept.oldest, kept.newest))
-        table.add_row(kept.model, *map(str, counts), dollars(kept.cost_usd), *times)
-    print_table(table)
+        rows.append((kept.model, *map(str, counts), dollars(kept.cost_usd), *times))
+    print_table(("model", *numeric, "oldest", "newest"), rows, numeric=numeric)

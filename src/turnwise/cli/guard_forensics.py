@@ -1,19 +1,16 @@
-"""``turnwise forensics``: what happened in a conversation under guard."""
+"""``turnwise guard forensics``: what happened in a conversation under guard."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.guard_options import ConfigFile
-from turnwise.cli.output import say
-
-if TYPE_CHECKING:
-    from turnwise.cli.output import Table
+from turnwise.cli.guard import WIDTH, ConfigFile, read_config, wrapped
+from turnwise.cli.output import note, print_json, print_table, say, sparkline
 
 _WIDTH = 20
 """Characters of a small graph at most."""
@@ -43,8 +40,6 @@ def forensics(
 ) -> None:
     """Say what the guard saw in a conversation: what was blocked by whom, and where it began to drift."""
     from turnwise.cli.files import read_conversation, write_text
-    from turnwise.cli.guard_options import read_config
-    from turnwise.cli.output import note, print_json
     from turnwise.guard.forensics import (
         analyze_conversation_forensics,
         forensics_page,
@@ -81,8 +76,6 @@ def forensics(
 
 def print_analysis(analysis: Mapping[str, Any]) -> None:
     """Print an analysis by `analyze_conversation_forensics` as a person reads it."""
-    from turnwise.cli.guard_options import wrapped
-    from turnwise.cli.output import print_table
     from turnwise.guard.forensics import in_words
 
     sides, times, totals = analysis["participants"], analysis["times"], analysis["totals"]
@@ -90,15 +83,13 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
     span = f", {times['first'][:19]} to {times['last'][:19]} UTC" if times["first"] else ""
     say(f"{totals['turns']} turns, {totals['checks']} checks{span}", "")
     say(*(part for line in in_words(analysis) for part in wrapped(f"- {line}", hanging="  ")), "")
-    for table in (_graphs(analysis), _guardrails(analysis), _timeline(analysis)):
-        if table.rows:
-            print_table(table)
+    _print_graphs(analysis)
+    _print_guardrails(analysis)
+    _print_timeline(analysis)
 
 
-def _graphs(analysis: Mapping[str, Any]) -> Table:
-    from turnwise.cli.output import Table, sparkline
-
-    table = Table("over turns", "", "lowest", "highest", "last", numeric=("lowest", "highest", "last"))
+def _print_graphs(analysis: Mapping[str, Any]) -> None:
+    rows = []
     points = [point for point in analysis["trajectory"] if point["side"] == "input"]
     names = sorted({name for point in points for name in point["scores"]})
     series = {f"F of {name}": [point["scores"].get(name, {}).get("F") for point in points] for name in names}
@@ -107,8 +98,10 @@ def _graphs(analysis: Mapping[str, Any]) -> Table:
         known = [value for value in values if value is not None]
         if known:
             edges = (f"{value:.2f}" for value in (min(known), max(known), known[-1]))
-            table.add_row(name, sparkline(_narrowed(values, min if name == "trust" else max)), *edges)
-    return table
+            rows.append((name, sparkline(_narrowed(values, min if name == "trust" else max)), *edges))
+    if rows:
+        numeric = "lowest", "highest", "last"
+        print_table(("over turns", "", *numeric), rows, numeric=numeric)
 
 
 def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]], float]) -> list[float | None]:
@@ -119,35 +112,31 @@ def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]],
     return [worst(part) if part else None for part in known]
 
 
-def _guardrails(analysis: Mapping[str, Any]) -> Table:
-    from turnwise.cli.output import Table
-
+def _print_guardrails(analysis: Mapping[str, Any]) -> None:
     guardrails = analysis["guardrails"]
     always = {"ran": "evaluated", "found": "firings", "blocked": "blocks", "warned": "warnings"}
     seldom = {key: key for key in ("skipped", "failed") if any(counts[key] for counts in guardrails.values())}
     columns = {**always, **seldom}
-    table = Table("guardrail", *columns, "first turn", "redacted", numeric=(*columns, "first turn"))
+    rows: list[tuple[str | list[str], ...]] = []
     for name, counts in guardrails.items():
         first = counts["first_firing"]
         kinds = [f"{count} {kind}" for kind, count in counts["redactions"].items()]
         cells = [str(counts[key]) for key in columns.values()]
-        table.add_row(name, *cells, "" if first is None else str(first), kinds)
-    return table
+        rows.append((name, *cells, "" if first is None else str(first), kinds))
+    if rows:
+        print_table(("guardrail", *columns, "first turn", "redacted"), rows, numeric=(*columns, "first turn"))
 
 
-def _timeline(analysis: Mapping[str, Any]) -> Table:
-    """What was found, and what failed; every check is in --json and on the page."""
-    from turnwise.cli.guard_options import WIDTH
-    from turnwise.cli.output import Table
+def _print_timeline(analysis: Mapping[str, Any]) -> None:
+    """Print what was found, and what failed; every check is in --json and on the page."""
     from turnwise.guard.forensics.page import told_side
 
-    table = Table("time (UTC)", "turn", "side", "what", title="What was found, and what failed")
+    rows: list[tuple[str | list[str], ...]] = []
     for entry in analysis["timeline"]:
         time = [(entry["time"] or "")[:10], (entry["time"] or "")[11:19]]
         if entry["kind"] == "rate_limit":
-            table.add_row(
-                time, f"after {entry.get('after_turn', '?')}", "input", f"rate limit: {entry.get('reason')}"
-            )
+            turn = f"after {entry.get('after_turn', '?')}"
+            rows.append((time, turn, "input", f"rate limit: {entry.get('reason')}"))
             continue
         told = [f"blocked by {reason}" for reason in entry["reasons"]]
         told += [f"warning of {warning}" for warning in entry["warnings"]]
@@ -156,8 +145,9 @@ def _timeline(analysis: Mapping[str, Any]) -> Table:
         ]
         if told:
             lines = [line for one in told for line in textwrap.wrap(one, WIDTH - _BESIDE)]
-            table.add_row(time, str(entry["turn"]), told_side(entry), lines)
-    return table
+            rows.append((time, str(entry["turn"]), told_side(entry), lines))
+    if rows:
+        print_table(("time (UTC)", "turn", "side", "what"), rows, title="What was found, and what failed")
 
 
 def _without_charts() -> str:

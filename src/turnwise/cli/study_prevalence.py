@@ -1,4 +1,4 @@
-"""``turnwise prevalence``: how common attacks are among what was scanned, from flags and from labels."""
+"""``turnwise study prevalence``: how common attacks are among what was scanned, from flags and from labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import note, print_json, say
+from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -75,45 +75,30 @@ def prevalence(
 
 def print_prevalence(found: Prevalence) -> None:
     """Print what the flags of a scan say of all conversations, with what a reader must know."""
-    from turnwise.cli.output import Table, print_table
-
-    table = Table("from the flags", "")
-    for row in found.rows():
-        table.add_row(*row)
-    print_table(table)
+    print_table(("from the flags", ""), found.rows())
     for caution in found.cautions:
         note(caution)
 
 
 def _print_labelled(labelled: Labelled) -> None:
-    from turnwise.cli.output import Table, print_table
-
-    table = Table("from the labels", "")
-    for row in labelled.rows():
-        table.add_row(*row)
-    print_table(table)
-    strata = Table(
-        "stratum", "conversations", "labelled", "attacks", numeric=("conversations", "labelled", "attacks")
-    )
-    for one in labelled.strata:
-        strata.add_row(one.name, f"{one.population:,}", str(one.labelled), str(one.attacks))
-    print_table(strata)
+    print_table(("from the labels", ""), labelled.rows())
+    columns = "stratum", "conversations", "labelled", "attacks"
+    strata = ((one.name, f"{one.population:,}", str(one.labelled), str(one.attacks)) for one in labelled.strata)
+    print_table(columns, strata, numeric=columns[1:])
     for caution in labelled.cautions:
         note(caution)
 
 
 def print_label_sample(sample: LabelSample, findings: Findings) -> None:
     """Print what was drawn for people to label, and what to do with it."""
-    from turnwise.cli.output import Table, print_table
     from turnwise.scan.label_sample import TEXTS
 
-    numbers = ("conversations", "drawn", "each stands for")
-    table = Table("stratum", *numbers, numeric=numbers)
-    for one in sample.strata:
-        table.add_row(one.name, f"{one.population:,}", str(one.drawn), f"{one.weight:,.1f}")
-    print_table(table)
+    columns = "stratum", "conversations", "drawn", "each stands for"
+    strata = ((one.name, f"{one.population:,}", str(one.drawn), f"{one.weight:,.1f}") for one in sample.strata)
+    print_table(columns, strata, numeric=columns[1:])
     say(f"{len(sample.conversations)} conversations drawn with seed {sample.seed}")
     note(
         f"wrote {findings.folder / TEXTS}: import it into a store of its own (turnwise import), label it there "
-        f"(turnwise explore, turnwise judgements label), then turnwise prevalence {findings.folder} --labels STORE"
+        f"(turnwise explore, turnwise judgements label), then turnwise study prevalence {findings.folder} "
+        "--labels STORE"
     )
