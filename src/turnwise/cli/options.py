@@ -161,7 +161,8 @@ class FileFormat:
     format: Annotated[
         str | None,
         typer.Option(
-            help="Format of the file, if it is not detected: see turnwise list datasets; or a YAML file of your own."
+            help="Format of the file, if it is not detected: see turnwise list datasets; or a YAML file of your "
+            "own."
         ),
     ] = None
     columns: Annotated[
