@@ -10,7 +10,7 @@ kinds, tries and failures, and the first failures of each kind with what runs th
 there is any.
 """
 
-# ruff: noqa: D102 - `make` and `check` are documented on Fuzzer, and what they mean on each kind
+
 
 from __future__ import annotations
 

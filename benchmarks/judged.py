@@ -46,10 +46,9 @@ from turnwise.datasets.twins import Pair, load_twins
 from turnwise.observers import build_observer
 from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
-from turnwise.study.fitting.objective import f1, threshold_for_f1
 from turnwise.study.stats.agreement import krippendorff_alpha
 from turnwise.study.stats.paired import holm, mcnemar
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study.stats.thresholds import f1, threshold_for, threshold_for_f1
 
 sys.path.insert(0, str(CORPUS))
 from tells import FEATURES, WordsOfTheDifference, shares_by_length, user_texts
@@ -161,7 +160,7 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
                     name,
                     percent(sum(flags[0]), len(some)),
                     percent(sum(flags[1]), len(some)),
-                    f"{test.b_count} : {test.c_count}",
+                    f"{test.a_alone} : {test.b_alone}",
                 ]
             )
         if what == f"{RATES[0]:.0%}":
@@ -231,7 +230,7 @@ def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
 
 
 def second_view(found: Mapping[str, Any]) -> str:
-    """The same question by labels of conversations, as `turnwise compare` answers it."""
+    """The same question by labels of conversations, as `turnwise study compare` answers it."""
     arms = {arm["run"]: arm for arm in found["detectors"] if arm["name"].startswith("any_turn")}
     rows = []
     for name in READER.values():
@@ -242,8 +241,8 @@ def second_view(found: Mapping[str, Any]) -> str:
     test = next(t for t in found["tests"] if {t["a"], t["b"]} == {f"any_turn@{name}" for name in READER.values()})
     return (
         "### By labels of conversations\n\n"
-        "What `turnwise compare --detector any_turn --thresholds given` says of the same recorded readings, at "
-        "their operating points (1 % of ordinary training chats), over all evaluation sets and the human-style "
+        "What `turnwise study compare --detector any_turn --thresholds given` says of the same recorded readings, "
+        "at their operating points (1 % of ordinary training chats), over all evaluation sets and the human-style "
         "test set. Labels came from elsewhere: a goal given to a generator, a writer's intent, ordinary use.\n\n"
         + table(["run", "labelled attacks with a flagged turn", "labelled benign with one"], rows)
         + f"\n\nAlone only {test['a_alone']}, so far only {test['b_alone']} of the attacks; exact McNemar p = "

@@ -30,7 +30,7 @@ OTHERS = "evaluate only"
 """Split of what nothing is ever trained on and that no split names."""
 
 EVALUATED = "evaluated.db"
-"""A store with what nothing is ever trained on, for `turnwise compare`."""
+"""A store with what nothing is ever trained on, for `turnwise study compare`."""
 
 FILES = (
     "train/arena_real_users", "train/mtbench101", "train/hh_harmless_redteam", "train/safemt_1k",
@@ -111,9 +111,9 @@ def run(*command: str) -> str:
 
 
 def compared(store: Path) -> dict[str, Any]:
-    """Return what `turnwise compare` says of single turns against the history, by labels."""
+    """Return what `turnwise study compare` says of single turns against the history, by labels."""
     runs = [part for name in READER.values() for part in ("--run", name)]
-    asked = [*TURNWISE, "compare", "--store", str(store), *runs, "--detector", "any_turn"]
+    asked = [*TURNWISE, "study", "compare", "--store", str(store), *runs, "--detector", "any_turn"]
     found: dict[str, Any] = json.loads(run(*asked, "--thresholds", "given", "--json"))
     return found
 

@@ -101,7 +101,7 @@ def make(folder: Path) -> Path:
                 store.people.judge(TWIN, turn, scores, author, versions=versions)
         store.people.correct_label(TWIN, Label.ATTACK, "ann", "the message is meant for another company")
         store.people.mark_turn(TWIN, 4, "ann", "asks for a page that collects passwords")
-    command = ["compare", "--store", str(path), "--report", str(folder / "examples"), "--quiet"]
+    command = ["study", "compare", "--store", str(path), "--report", str(folder / "examples"), "--quiet"]
     command += ["--folds", "2", "--target-fpr", "0.2", "--run", "reader-turn", "--run", RUN]
     turnwise(*command)
     return path

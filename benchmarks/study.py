@@ -215,7 +215,7 @@ def apart(work: Work) -> Iterator[str]:
         asked = ["--store", str(work.folder / "judged.db"), "--report", str(report)]
         asked += [part for run in runs for part in ("--run", run)]
         asked += [part for detector in detectors for part in ("--detector", detector)]
-        work.run("judged: apart", "compare", *asked, "--target-fpr", work.rate("judged"), *work.splits)
+        work.run("judged: apart", "study", "compare", *asked, "--target-fpr", work.rate("judged"), *work.splits)
         first = results(report)["gain"]
         yield gain_in_words(what, of, [one["overall"] for one in (first, *first["other_seeds"])])
 
@@ -240,7 +240,7 @@ def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *furt
     for name in TUNED:
         out = work.folder / f"{study}-{name}.yaml"
         asked = ["--store", store, "--run", TUNED_ON, "--detector", name, "--budget", str(work.budget)]
-        work.run(f"{study}: tune", "tune", *asked, "--target-fpr", work.rate(study), "--out", str(out))
+        work.run(f"{study}: tune", "study", "tune", *asked, "--target-fpr", work.rate(study), "--out", str(out))
         detectors.append(str(out))
     named = [part for run in runs for part in ("--run", run)]
     named += [part for detector in detectors for part in ("--detector", detector)]
@@ -249,7 +249,7 @@ def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *furt
     asked += work.splits
     with ThreadPoolExecutor(work.jobs) as workers:
         done = [
-            workers.submit(work.run, f"{study}: compare", "compare", *asked, "--report", str(folder))
+            workers.submit(work.run, f"{study}: compare", "study", "compare", *asked, "--report", str(folder))
             for folder in ([report] if work.quick else [report, report.with_name(f"{study}-again")])
         ]
         for one in done:
@@ -399,7 +399,7 @@ def write(
                 lines += [f"![{name}](study-results/{study}-{name}.svg)", ""]
     lines += [
         f"Observers {', '.join(observers)}; turnwise {first['versions']['turnwise']}; conversations SHA-256 "
-        f"`{first['data']['sha256']}`; seed {first['configuration']['seed']}.",
+        f"`{first['data']['sha256']}`; seed {first['settings']['seed']}.",
         "",
     ]
     (target / "study-results.md").write_text("\n".join(lines), encoding="utf-8")

@@ -24,17 +24,17 @@ from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
 from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
 from turnwise.study.stats.matched_rates import RATES, matched_rates, roc_heads
-from turnwise.study.stats.metrics import compare, measure
-from turnwise.study.stats.redraw import Redraw, draw_parts, redraws
-from turnwise.study.stats.split_samples import TEST, TRAIN
+from turnwise.study.stats.metrics import compare, false_alarms, measure
+from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
+from turnwise.study.stats.split_scores import TEST, TRAIN
 from turnwise.study.stats.survival import kaplan_meier
-from turnwise.study.stats.thresholds import false_alarms, threshold_for, threshold_with_confidence
+from turnwise.study.stats.thresholds import threshold_for
 from turnwise.study.stats.verdicts import Judged, confusion
 from turnwise.study.stats.weighted import (
     auc_of,
     delay_of,
     f1_of,
-    false_positive_rate_of,
+    fpr_of,
     precision_of,
     recall_at_of,
     recall_of,
@@ -76,7 +76,7 @@ class World:
         UsageError: an argument out of range.
 
     >>> world = World()
-    >>> round(world.auc, 4), round(world.recall, 4), round(world.false_positive_rate, 4)
+    >>> round(world.auc, 4), round(world.recall, 4), round(world.fpr, 4)
     (0.8556, 0.6915, 0.1587)
     """
 
@@ -106,19 +106,19 @@ class World:
         return _normal(self.gap - self.threshold)
 
     @property
-    def false_positive_rate(self) -> float:
+    def fpr(self) -> float:
         """The true false-positive rate."""
         return _normal(-self.threshold)
 
     @property
     def precision(self) -> float:
         """The true precision, with as many attacks as benign conversations."""
-        return self.recall / (self.recall + self.false_positive_rate)
+        return self.recall / (self.recall + self.fpr)
 
     @property
     def f1(self) -> float:
         """The true F1, with as many attacks as benign conversations."""
-        return 2 * self.recall / (1 + self.recall + self.false_positive_rate)
+        return 2 * self.recall / (1 + self.recall + self.fpr)
 
     def recall_at(self, rate: float) -> float:
         """Return the true recall where the threshold has this false-positive rate, in (0, 1)."""
@@ -352,9 +352,7 @@ INTERVALS: Mapping[str, Callable[[World, np.random.Generator, int], _Ends]] = {
     "AUC difference, DeLong": _delong_difference,
     "recall, bootstrap": _bootstrap(_final(recall_of), lambda world: world.recall),
     "recall, bootstrap BCa": _bootstrap(_final(recall_of), lambda world: world.recall, "bca"),
-    "false-positive rate, bootstrap": _bootstrap(
-        _final(false_positive_rate_of), lambda world: world.false_positive_rate
-    ),
+    "false-positive rate, bootstrap": _bootstrap(_final(fpr_of), lambda world: world.fpr),
     "precision, bootstrap": _bootstrap(_final(precision_of), lambda world: world.precision),
     "F1, Clopper-Pearson": _f1,
     "F1, bootstrap": _bootstrap(_final(f1_of), lambda world: world.f1),
@@ -427,7 +425,7 @@ def calibration(rng: np.random.Generator) -> int:
     missed = 0
     for alpha, size in ((0.01, 299), (0.01, 500), (0.01, 1_000), (0.05, 100)):
         rates = [
-            realised(everyone, threshold_with_confidence(list(rng.choice(everyone, size)), alpha))
+            realised(everyone, threshold_for(list(rng.choice(everyone, size)), alpha, 0.95))
             for _ in range(RESAMPLES)
         ]
         found = Rate(sum(rate <= alpha for rate in rates), RESAMPLES)
@@ -571,10 +569,10 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
     of, labels = [groups[number] for number in np.flatnonzero(tested)], list(attack[tested])
     rng = np.random.default_rng([SEED, *where.encode()])
 
-    def study(replicates: int) -> tuple[NDArray[np.float64], Redraw]:
+    def study(replicates: int) -> tuple[NDArray[np.float64], SplitGains]:
         scores = world.draw(rng, attack, place)
         arms = followed(scores, parts, attack, place)
-        return scores, redraws(scores, groups, list(attack), parts, arms, replicates=replicates)
+        return scores, split_gains(scores, groups, list(attack), parts, arms, replicates=replicates)
 
     further = [study(1)[1] for _ in range(2 * repeats)]
     truth = float(np.mean([one.overall.expected.value for one in further]))
@@ -592,12 +590,12 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
         ends[EXPECTED].append((gain.low, gain.high, truth))
         inside.append(np.mean((one.low <= gains) & (gains <= one.high)))
         helps.append(one.helps)
-        limits = float(found.limits[0, 0]), float(found.limits[0, chosen])
+        limits = float(found.thresholds[0, 0]), float(found.thresholds[0, chosen])
         judged = matched_rates(
             scores[0][tested], scores[chosen][tested], of, labels, limits=limits, rates=(0.01,), replicates=DRAWS
         )
-        assert judged.carried_over is not None
-        ends[CONDITIONAL].append((judged.carried_over.low, judged.carried_over.high, truth))
+        assert judged.thresholds_used is not None
+        ends[CONDITIONAL].append((judged.thresholds_used.low, judged.thresholds_used.high, truth))
         # The second arm whatever was followed: the choice was made by the same scores.
         pair = matched_rates(scores[0][tested], scores[1][tested], of, labels, replicates=DRAWS).partial_auc
         for row, (rate, area) in enumerate(zip(RATES, areas, strict=True)):

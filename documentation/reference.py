@@ -83,8 +83,8 @@ def errors_page() -> str:
         "",
         "## Why a score failed",
         "",
-        "A failed score has one of these words, never a number. `turnwise runs` counts failures, `turnwise",
-        "retry` tries them again. Observers of other packages may add words.",
+        "A failed score has one of these words, never a number. `turnwise runs list` counts failures, `turnwise",
+        "evaluate --failed` tries them again. Observers of other packages may add words.",
         "",
         *table(("reason", "meaning"), ((f"`{name}`", text) for name, text in words("failures.toml").items())),
         "## Problems of the service",
@@ -220,9 +220,9 @@ def presets_page() -> str:
         MADE,
         "",
         "Configurations of the guard that ship. `GuardrailPipeline.from_preset(NAME)` builds one; `turnwise",
-        "presets copy NAME mine.yaml` writes one to change. Settings: of [each guardrail](../guardrails.md), of",
-        "[the pipeline](../guard.md#configuration). The files below have what the table says as their",
-        "`description`.",
+        "list presets NAME --out mine.yaml` writes one to change. Settings: of [each",
+        "guardrail](../guardrails.md), of [the pipeline](../guard.md#configuration). The files below have what",
+        "the table says as their `description`.",
         "",
         *table(
             ("preset", "what it is for"), ((f"[`{one}`](#{one})", preset_summary(one)) for one in preset_names())

@@ -1,7 +1,7 @@
 """Score the conversations that ship, and compare two detectors on them, with exact intervals.
 
 Run it with `python examples/compare_detectors.py`. A study with thresholds at an equal rate of
-false positives and tests is `turnwise compare`, see docs/study.md.
+false positives and tests is `turnwise study compare`, see docs/study.md.
 """
 
 from pathlib import Path

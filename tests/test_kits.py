@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.datasets import check_loader
-from turnwise.datasets.loaders.turnwise import TurnwiseJsonl
+from turnwise.datasets import check_loader, get_loader
 from turnwise.detectors import check_detector
 from turnwise.detectors.cusum import Cusum
 from turnwise.guard import Check, Finding, SqliteStateStore, check_guardrail, check_state_store
@@ -31,7 +30,7 @@ def test_every_kit_takes_an_instance_or_a_factory(made: str, example: Path, tmp_
     check_detector(Cusum() if alone else Cusum)
     check_observer(ScriptedObserver("0.1,0.9") if alone else lambda: ScriptedObserver("0.1,0.9"))
     check_guardrail(Length(max_characters=9) if alone else lambda: Length(max_characters=9))
-    check_loader(TurnwiseJsonl() if alone else TurnwiseJsonl, example)
+    check_loader(get_loader("turnwise") if alone else lambda: get_loader("turnwise"), example)
     check_state_store(SqliteStateStore(tmp_path / "s.db") if alone else MemoryStateStore)
 
 

@@ -102,7 +102,7 @@ def test_a_plug_in_that_is_no_such_part_is_refused(kind, part):
 def test_a_list_with_such_a_plug_in_says_so(kind, capsys):
     default_library.cache_clear()
     with pytest.raises(SystemExit) as left:
-        main([kind])
+        main(["list", kind])
     default_library.cache_clear()
     assert left.value.code == 1
     assert "error: " in capsys.readouterr().err

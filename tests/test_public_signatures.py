@@ -1,4 +1,4 @@
-"""Public functions name what they take, so that an editor offers it and a slip is told."""
+"""Public names say what they are for, and functions name what they take, so that an editor offers it."""
 
 from __future__ import annotations
 
@@ -51,3 +51,11 @@ def test_no_public_function_takes_just_any_keywords(package: str) -> None:
             continue
         vague += [name for one in parameters if one.kind is one.VAR_KEYWORD and one.annotation in ("Any", Any)]
     assert vague == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_says_what_it_is_for(package: str) -> None:
+    module = importlib.import_module(package)
+    own = {name: getattr(module, name) for name in module.__all__}
+    parts = {name: part for name, part in own.items() if inspect.isclass(part) or inspect.isfunction(part)}
+    assert [name for name, part in parts.items() if not inspect.getdoc(part)] == []

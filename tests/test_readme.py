@@ -43,8 +43,8 @@ def test_the_example_line_can_be_imported(tmp_path: Path) -> None:
 
 
 MAY_NEED_MORE = {
-    "discover": "too few",
-    "tune": "too few",
+    "study discover": "too few",
+    "study tune": "too few",
     "evaluate --store work.db --run gpt": "OPENAI_API_KEY",
 }
 """Commands that the few conversations here, or a lack of a key, keep from their end, with what they then say."""

@@ -21,13 +21,13 @@ from turnwise._support.characters import (
     kinds_of,
 )
 from turnwise._support.regex_sets import RegexFilter, RegexSet, uncounted
-from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
+from turnwise.guard.recognisers.tables import filled, marked, read_table
 from turnwise.linear_regex import LinearRegex
 
+CODE_SIGNS = read_table("code_signs.yaml")
+WORDS = marked(CODE_SIGNS["words"])
 SIGNS = [
-    LinearRegex(f"(?m){sign}")
-    for module in (command_signs, script_signs, compiled_signs)
-    for sign in chain.from_iterable(module.SIGNS.values())
+    LinearRegex(f"(?m){filled(sign, WORDS)}") for sign in chain.from_iterable(CODE_SIGNS["languages"].values())
 ]
 FILTER = RegexFilter([sign.pattern for sign in SIGNS])
 CODE = """rm -rf /tmp/x

@@ -1,4 +1,4 @@
-"""``turnwise compare``, ``calibrate`` and ``power``: from a store to a report, a threshold, a number."""
+"""``turnwise study compare``, ``calibrate`` and ``power``: from a store to a report, a threshold, a number."""
 
 from __future__ import annotations
 
@@ -59,7 +59,17 @@ def store(tmp_path_factory, succeed):
 
 def compare(cli, store, *arguments):
     return cli(
-        "compare", "--store", store, "--target-fpr", "0.05", "--replicates", "50", "--splits", "5", *arguments
+        "study",
+        "compare",
+        "--store",
+        store,
+        "--target-fpr",
+        "0.05",
+        "--replicates",
+        "50",
+        "--splits",
+        "5",
+        *arguments,
     )
 
 
@@ -70,7 +80,7 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     detectors = ["--detector", "any_turn", "--detector", "cusum", "--detector", "learned"]
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
-    assert list(done.json) == ["gain", "runs", "detectors", "tests", "warnings"]
+    assert list(done.json) == ["gain", "between_runs", "detectors", "tests", "warnings"]
     assert {row["name"] for row in done.json["detectors"]} >= {
         "any_turn@turn",
         "cusum@history",
@@ -122,7 +132,7 @@ def test_two_observers_are_two_runs_of_the_same_context(store, cli, succeed, tmp
     succeed("evaluate", *arguments, "--observer", f"replay:{scores}")
 
     asked = ["--run", "dull", "--run", "history", "--detector", "cusum", "--folds", "4"]
-    [found] = compare(cli, path, *asked, "--json").json["runs"]
+    [found] = compare(cli, path, *asked, "--json").json["between_runs"]
     assert (found["detector"], found["a"], found["b"]) == ("cusum", "dull", "history")
     assert found["expected"]["ci"][0] > 0
     assert found["b_alone"] > found["a_alone"]
@@ -139,7 +149,8 @@ def test_two_observers_are_two_runs_of_the_same_context(store, cli, succeed, tmp
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.index("The same detector on two runs") < page.index("Gain over many splits")
     assert (out / "tables" / "runs.tex").stat().st_size > 500
-    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["runs"][0]["p_holm"] == found["p_holm"]
+    [written] = json.loads((out / "results.json").read_text(encoding="utf-8"))["between_runs"]
+    assert written["p_holm"] == found["p_holm"]
 
 
 def test_folds_and_given_thresholds(store, cli):
@@ -163,7 +174,7 @@ def test_folds_and_given_thresholds(store, cli):
     ],
 )
 def test_bad_input_is_told(arguments, words, store, cli):
-    done = cli("compare", "--store", store, "--replicates", "20", *arguments)
+    done = cli("study", "compare", "--store", store, "--replicates", "20", *arguments)
     assert done.code == 2
     assert words in done.err
 
@@ -171,7 +182,7 @@ def test_bad_input_is_told(arguments, words, store, cli):
 def test_a_store_without_a_run_is_told(cli, tmp_path, chats):
     path = tmp_path / "empty.db"
     assert cli("import", chats, "--store", path).code == 0
-    done = cli("compare", "--store", path)
+    done = cli("study", "compare", "--store", path)
     assert done.code == 2
     assert "no run with context turn or history" in done.err
 
@@ -179,7 +190,7 @@ def test_a_store_without_a_run_is_told(cli, tmp_path, chats):
 def test_a_threshold_with_a_guarantee_detects_from_its_file(store, cli, tmp_path):
     out = tmp_path / "mine.yaml"
     arguments = ["--store", store, "--run", "history", "--detector", "cusum", "--alpha", "0.1", "--out", out]
-    told = cli("calibrate", *arguments, "--json").json
+    told = cli("study", "calibrate", *arguments, "--json").json
     assert told["benign"] == 98
     assert told["flagged_benign"] <= 5
     assert told["upper_bound"] <= 0.1
@@ -187,53 +198,67 @@ def test_a_threshold_with_a_guarantee_detects_from_its_file(store, cli, tmp_path
     assert yaml.safe_load(out.read_text(encoding="utf-8")) == told["detector"]
     verdicts = cli("detect", "--store", store, "--run", "history", "--detector", out, "--json").json
     assert sum(row["fired"] for row in verdicts if row["label"] == "benign") == told["flagged_benign"]
-    shown = cli("calibrate", *arguments)
+    shown = cli("study", "calibrate", *arguments)
     assert "at most 10 % of benign conversations are flagged, with 95 % confidence" in shown.out
     assert "98 benign conversations fall into 49 groups" in shown.err
 
 
 def test_a_fitted_detector_is_calibrated_on_the_other_half(store, cli):
     told = cli(
-        "calibrate", "--store", store, "--run", "history", "--detector", "learned", "--alpha", "0.2", "--json"
+        "study",
+        "calibrate",
+        "--store",
+        store,
+        "--run",
+        "history",
+        "--detector",
+        "learned",
+        "--alpha",
+        "0.2",
+        "--json",
     )
     assert told.json["fitted_on"] + told.json["benign"] + told.json["flagged_attacks"][1] == 158
     assert told.json["detector"]["detector"] == "learned"
 
 
 def test_too_few_conversations_are_told_with_the_number_needed(store, cli):
-    done = cli("calibrate", "--store", store, "--run", "history", "--alpha", "0.01", "--confidence", "0.95")
+    done = cli(
+        "study", "calibrate", "--store", store, "--run", "history", "--alpha", "0.01", "--confidence", "0.95"
+    )
     assert done.code == 2
     assert "at least 299 are needed" in done.err
     assert "98 can keep 3 % at best" in done.err
-    done = cli("calibrate", "--store", store, "--run", "history", "--alpha", "1.5")
+    done = cli("study", "calibrate", "--store", store, "--run", "history", "--alpha", "1.5")
     assert done.code == 2
     assert "alpha must lie in (0, 1)" in done.err
 
 
 def test_power_says_how_many_a_study_needs(cli):
-    told = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--json").json
+    told = cli("study", "power", "--stateless", "0.3", "--temporal", "0.8", "--json").json
     assert told["benign"] == 299
     assert 10 < told["paired"]["most favourable"] <= told["paired"]["independent"]
     assert told["paired"]["independent"] <= told["paired"]["least favourable"] < 40
-    shown = cli("power", "--stateless", "0.3", "--temporal", "0.8")
+    shown = cli("study", "power", "--stateless", "0.3", "--temporal", "0.8")
     assert "299 to set the threshold" in " ".join(shown.out.split())
     assert "count groups" in shown.err
 
 
 def test_power_says_what_the_attacks_at_hand_can_show(cli):
     few, enough = (
-        cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", attacks, "--json").json
+        cli("study", "power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", attacks, "--json").json
         for attacks in (10, 30)
     )
     assert few["power_of_attacks"]["unpaired"] < 0.8 < enough["power_of_attacks"]["unpaired"]
     for dependence, needed in few["paired"].items():
         assert few["power_of_attacks"]["paired"][dependence] < 0.8
         assert (enough["power_of_attacks"]["paired"][dependence] >= 0.8) is (needed <= 30)
-    assert cli("power", "--stateless", "0.3", "--temporal", "0.8", "--json").json["power_of_attacks"] is None
-    shown = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "30")
+    assert (
+        cli("study", "power", "--stateless", "0.3", "--temporal", "0.8", "--json").json["power_of_attacks"] is None
+    )
+    shown = cli("study", "power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "30")
     assert "probability with 30" in shown.out
     assert "with 30 an arm the probability is" in " ".join(shown.out.split())
-    many = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "1001", "--json").json
+    many = cli("study", "power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "1001", "--json").json
     assert many["power_of_attacks"]["unpaired"] is None
     assert many["power_of_attacks"]["paired"]["least favourable"] > 0.999
 
@@ -248,7 +273,7 @@ def test_power_says_what_the_attacks_at_hand_can_show(cli):
     ],
 )
 def test_power_that_can_not_be_is_told(arguments, words, cli):
-    done = cli("power", *arguments)
+    done = cli("study", "power", *arguments)
     assert done.code == 2
     assert words in done.err
 
@@ -276,7 +301,8 @@ def test_a_pattern_of_a_file_works_wherever_a_detector_is_named(cli, store, own_
         (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
         arguments = ["check", tmp_path / "chat.json", "--observer", "scripted:0.1", "--detector", spec]
     else:
-        arguments = [command, "--store", store, "--run", "history", "--detector", spec]
+        group = [] if command == "detect" else ["study"]
+        arguments = [*group, command, "--store", store, "--run", "history", "--detector", spec]
         arguments += {"tune": ["--target-fpr", "0.1"], "calibrate": ["--alpha", "0.1"]}.get(command, [])
     unknown = cli(*arguments)
     assert unknown.code != 0
@@ -294,7 +320,9 @@ def test_the_variable_names_the_file_of_patterns_too_and_compare_takes_it(cli, s
 def test_a_tuned_file_needs_the_file_of_patterns_no_more(cli, store, own_patterns, tmp_path):
     arguments = ["--store", store, "--run", "history", "--detector"]
     tuned = tmp_path / "tuned.yaml"
-    done = cli("tune", *arguments, NAMED, "--patterns", own_patterns, "--target-fpr", "0.1", "--out", tuned)
+    done = cli(
+        "study", "tune", *arguments, NAMED, "--patterns", own_patterns, "--target-fpr", "0.1", "--out", tuned
+    )
     assert done.code == 0, done.err
     assert yaml.safe_load(tuned.read_text(encoding="utf-8"))["expression"] == "reciprocity.F > 0.7 and turn > 2"
     assert cli("detect", *arguments, tuned).code == 0

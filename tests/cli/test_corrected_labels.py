@@ -48,10 +48,10 @@ def store(tmp_path_factory, succeed):
 
 COMMANDS = {
     "query": ("query", "peak(F) > 0.5"),
-    "discover": ("discover", "--max-fpr", "0.2"),
-    "tune": ("tune", "--detector", "cusum", "--target-fpr", "0.2"),
-    "search": ("tune", "--detector", "cusum", "--target-fpr", "0.2", "--budget", "3"),
-    "calibrate": ("calibrate", "--detector", "cusum", "--alpha", "0.2"),
+    "discover": ("study", "discover", "--max-fpr", "0.2"),
+    "tune": ("study", "tune", "--detector", "cusum", "--target-fpr", "0.2"),
+    "search": ("study", "tune", "--detector", "cusum", "--target-fpr", "0.2", "--budget", "3"),
+    "calibrate": ("study", "calibrate", "--detector", "cusum", "--alpha", "0.2"),
 }
 
 
@@ -87,7 +87,7 @@ def test_a_query_counts_and_lists_by_the_corrected_label(store, cli, tmp_path):
 
 def test_the_numbers_and_the_file_of_tune_rest_on_the_corrected_labels(store, cli, tmp_path):
     out = tmp_path / "cusum.yaml"
-    question = "tune", "--detector", "cusum", "--target-fpr", "0.2", "--store", store
+    question = "study", "tune", "--detector", "cusum", "--target-fpr", "0.2", "--store", store
     before = cli(*question, "--json").json
     after = cli(*question, "--corrected-by", "ann", "--out", out, "--json").json
     assert after["flagged_benign"] != before["flagged_benign"]
@@ -97,13 +97,13 @@ def test_the_numbers_and_the_file_of_tune_rest_on_the_corrected_labels(store, cl
 
 
 def test_a_calibrated_threshold_rests_on_the_corrected_labels(store, cli):
-    question = "calibrate", "--detector", "cusum", "--alpha", "0.2", "--store", store
+    question = "study", "calibrate", "--detector", "cusum", "--alpha", "0.2", "--store", store
     assert cli(*question, "--json").json["benign"] == 100
     assert cli(*question, "--corrected-by", "ann", "--json").json["benign"] == 108
 
 
 def test_discovery_searches_the_corrected_labels(store, cli):
-    question = "discover", "--max-fpr", "0.2", "--store", store
+    question = "study", "discover", "--max-fpr", "0.2", "--store", store
     after = cli(*question, "--corrected-by", "ann", "--json").json
     assert after["discovery"]["benign"] + after["held_out"]["benign"] == 108
     assert after["discovery"]["attacks"] + after["held_out"]["attacks"] == 52

@@ -1,4 +1,4 @@
-"""``turnwise discover``: from a run to a file of patterns that a query reads."""
+"""``turnwise study discover``: from a run to a file of patterns that a query reads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def make_store(tmp_path_factory, succeed):
 @pytest.mark.shows("SC-006", "FR-012")
 def test_what_it_finds_is_ready_for_a_query(make_store, tmp_path, cli):
     store, out = make_store(), tmp_path / "found.yaml"
-    done = cli("discover", "--store", store, "--run", "first", "--out", out, "--max-fpr", "0.02", "--json")
+    done = cli(
+        "study", "discover", "--store", store, "--run", "first", "--out", out, "--max-fpr", "0.02", "--json"
+    )
     assert done.code == 0
     told = done.json
     assert told["left_out"] == {"unlabelled": 3, "not_evaluated": 1}
@@ -84,7 +86,7 @@ def test_what_it_finds_is_ready_for_a_query(make_store, tmp_path, cli):
 
 
 def test_a_person_reads_counts_intervals_and_what_was_left_out(make_store, tmp_path, cli):
-    done = cli("discover", "--store", make_store(), "--out", tmp_path / "found.yaml", "--seed", "2")
+    done = cli("study", "discover", "--store", make_store(), "--out", tmp_path / "found.yaml", "--seed", "2")
     assert done.code == 0
     assert "found_1" in done.out
     assert "Held-out half: 26 attacks, 57 benign" in done.out
@@ -101,13 +103,13 @@ def test_a_person_reads_counts_intervals_and_what_was_left_out(make_store, tmp_p
 
 def test_where_nothing_is_confirmed_nothing_is_written(make_store, tmp_path, cli):
     store, out = make_store(rise=0.0), tmp_path / "found.yaml"
-    done = cli("discover", "--store", store, "--out", out)
+    done = cli("study", "discover", "--store", store, "--out", out)
     assert done.code == 0
     assert "no pattern adds to the best rule on single turns" in done.out
     assert "Not confirmed on the held-out half" in done.out
     assert "was not written" in done.err
     assert not out.exists()
-    told = cli("discover", "--store", store, "--out", out, "--json").json
+    told = cli("study", "discover", "--store", store, "--out", out, "--json").json
     assert told["out"] is None
     assert told["patterns"]
     assert {(pattern["name"], pattern["found"]) for pattern in told["patterns"]} == {(None, False)}
@@ -116,12 +118,12 @@ def test_where_nothing_is_confirmed_nothing_is_written(make_store, tmp_path, cli
 def test_it_says_where_there_are_more_false_positives_than_were_allowed(make_store, cli):
     store = make_store(rise=0.07)
     for seed in range(6):
-        told = cli("discover", "--store", store, "--seed", seed, "--max-fpr", "0.02", "--json").json
+        told = cli("study", "discover", "--store", store, "--seed", seed, "--max-fpr", "0.02", "--json").json
         above = [pattern["name"] for pattern in told["patterns"] if pattern["found"] and pattern["above_max_fpr"]]
         if above:
             break
     assert above
-    done = cli("discover", "--store", store, "--seed", seed, "--max-fpr", "0.02")
+    done = cli("study", "discover", "--store", store, "--seed", seed, "--max-fpr", "0.02")
     assert f"more false positives than 2 % on the held-out half: {', '.join(above)}" in done.err
 
 
@@ -136,12 +138,12 @@ def test_it_says_where_there_are_more_false_positives_than_were_allowed(make_sto
     ],
 )
 def test_what_can_t_be_is_said_in_a_line(options, message, make_store, cli):
-    done = cli("discover", "--store", make_store(), *options)
+    done = cli("study", "discover", "--store", make_store(), *options)
     assert done.code == 2
     assert message in done.err
 
 
 def test_too_few_conversations_are_refused(make_store, cli):
-    done = cli("discover", "--store", make_store(attacks=12))
+    done = cli("study", "discover", "--store", make_store(attacks=12))
     assert done.code == 2
     assert "are too few for the discovery half: at least 10 are needed" in done.err

@@ -22,7 +22,10 @@ def test_a_store_goes_out_and_comes_back(cli: Cli, evaluated: Path, name: str) -
     done = cli("import", "--from-store", "out", "--store", "again.db")
     said = "imported 3 sequences, 8 turns, 1 runs, 3 provenances, 18 evaluations from out into again.db\n"
     assert (done.code, done.out) == (0, said), done.err
-    assert cli("runs", "--json", "--store", "again.db").json == cli("runs", "--json", "--store", evaluated).json
+    assert (
+        cli("runs", "list", "--json", "--store", "again.db").json
+        == cli("runs", "list", "--json", "--store", evaluated).json
+    )
     for command in (["show", "attack_01"], ["detect", "--detector", "any_turn"]):
         there, here = (cli(*command, "--json", "--store", store) for store in (evaluated, "again.db"))
         assert (here.code, here.out) == (there.code, there.out)

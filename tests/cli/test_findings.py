@@ -41,7 +41,7 @@ def test_query_in_sql_and_as_json(cli: Cli, findings: str) -> None:
 
 
 def test_runs_detect_and_show(cli: Cli, findings: str) -> None:
-    [run] = cli("runs", "--store", findings, "--json").json
+    [run] = cli("runs", "list", "--store", findings, "--json").json
     assert (run["name"], run["observer"], run["evaluations"], run["sequences"]) == (
         "scan",
         "scripted:words",
@@ -60,6 +60,7 @@ def test_status_names_the_findings(cli: Cli, findings: str) -> None:
 
 def test_compare_and_calibrate_take_labels_from_findings_and_people(cli: Cli, findings: str) -> None:
     done = cli(
+        "study",
         "calibrate",
         "--detector",
         "any_turn",
@@ -73,23 +74,23 @@ def test_compare_and_calibrate_take_labels_from_findings_and_people(cli: Cli, fi
     )
     assert done.code == 0, done.err
     settings = "--splits", "1", "--replicates", "20", "--target-fpr", "0.2"
-    done = cli("compare", "--detector", "any_turn", *settings, "--store", findings, "--json")
+    done = cli("study", "compare", "--detector", "any_turn", *settings, "--store", findings, "--json")
     assert done.code == 0, done.err
 
 
 def test_what_people_say_is_kept_beside_the_findings(cli: Cli, tmp_path: Path) -> None:
     folder = make_findings(tmp_path / "findings", [conversation("a", 0.2), conversation("b", 0.7)])
-    assert "no correction" in cli("judgements", "--store", folder).err
+    assert "no correction" in cli("judgements", "list", "--store", folder).err
     done = cli("judgements", "label", "b", "attack", "--author", "Ann", "--store", folder)
     assert done.code == 0, done.err
-    [said] = cli("judgements", "--store", folder, "--json").json["corrections"]
+    [said] = cli("judgements", "list", "--store", folder, "--json").json["corrections"]
     assert (said["sequence_id"], said["label"], said["author"]) == ("b", "attack", "Ann")
     assert (tmp_path / "findings" / "people.db").exists()
 
 
 def test_a_scan_that_has_not_ended_is_read_and_says_so(cli: Cli, tmp_path: Path) -> None:
     folder = make_findings(tmp_path / "findings", RISING, complete=False)
-    for command in (("query", "F > 0.5"), ("runs",), ("detect",)):
+    for command in (("query", "F > 0.5"), ("runs", "list"), ("detect",)):
         done = cli(*command, "--store", folder)
         assert done.code == 0
         assert "has not ended: 20 records are there, in 1 parts of 1 of 1 input files" in done.err
@@ -102,7 +103,7 @@ def test_a_scan_that_has_not_ended_is_read_and_says_so(cli: Cli, tmp_path: Path)
         (("export", "--out", "out"), "Parquet already"),
         (("runs", "rename", "scan", "other", "--yes"), "scan into another folder"),
         (("runs", "delete", "scan", "--yes"), "remove the folder"),
-        (("cache", "stats"), "turnwise import, then turnwise evaluate"),
+        (("llm", "cache"), "turnwise import, then turnwise evaluate"),
     ],
 )
 def test_what_findings_cannot_do_says_what_to_do_instead(

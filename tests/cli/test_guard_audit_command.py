@@ -27,7 +27,7 @@ def log(cli: Cli, tmp_path: Path) -> Path:
 
 
 def test_a_table_of_what_was_checked(cli: Cli, log: Path) -> None:
-    done = cli("guard", "audit", "query", log)
+    done = cli("guard", "audit", log)
     assert done.code == 0
     lines = [line for line in done.out.splitlines() if re.match(r" \d{4}-", line)]
     assert [next(word for word in line.split() if word in ("passed", "warned", "blocked")) for line in lines] == [
@@ -53,40 +53,40 @@ def test_a_table_of_what_was_checked(cli: Cli, log: Path) -> None:
     ],
 )
 def test_json_and_each_option(cli: Cli, log: Path, options: list[str], count: int) -> None:
-    found = cli("guard", "audit", "query", log, *options, "--json").json
+    found = cli("guard", "audit", log, *options, "--json").json
     assert found["count"] == len(found["events"]) == count
     assert found["gaps"] == found["unreadable"] == []
 
 
 def test_a_conversation_by_its_id(cli: Cli, log: Path) -> None:
-    event = cli("guard", "audit", "query", log, "--json").json["events"][1]
-    found = cli("guard", "audit", "query", log, "--conversation", event["conversation_id"], "--json").json
+    event = cli("guard", "audit", log, "--json").json["events"][1]
+    found = cli("guard", "audit", log, "--conversation", event["conversation_id"], "--json").json
     assert found["events"] == [event]
 
 
 def test_nothing_found_and_more_than_is_shown_are_said(cli: Cli, log: Path) -> None:
-    assert "no check is what was asked for" in cli("guard", "audit", "query", log, "--session", "x").err
-    assert "did you mean --guardrail pii?" in cli("guard", "audit", "query", log, "--guardrail", "pi").err
+    assert "no check is what was asked for" in cli("guard", "audit", log, "--session", "x").err
+    assert "did you mean --guardrail pii?" in cli("guard", "audit", log, "--guardrail", "pi").err
     log.write_text(log.read_text() * 20)
-    done = cli("guard", "audit", "query", log)
+    done = cli("guard", "audit", log)
     assert "the latest 50; --limit shows more" in done.err
 
 
 def test_csv_neutralises_formulas(cli: Cli, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    done = cli("guard", "audit", "export", log, "--csv", out)
+    done = cli("guard", "audit", log, "--csv", out)
     assert done.out == f"3 checks written to {out}\n"
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["text"] for row in rows] == ["Hello", "'=1+1 [EMAIL]", "The vault"]
-    done = cli("guard", "audit", "export", log, "--csv", out, "--blocked", "--json")
+    done = cli("guard", "audit", log, "--csv", out, "--blocked", "--json")
     assert done.json == {"csv": str(out), "count": 1, "unreadable": []}
 
 
 def test_torn_lines_and_gaps_are_named(cli: Cli, log: Path) -> None:
     gap = '{"kind":"gap","time":"2025-01-01T00:00:00.000000+00:00","dropped":3,"unwritten":2}\n'
     log.write_text(log.read_text() + gap + '{"v":1,"ki')
-    done = cli("guard", "audit", "query", log, "--json")
+    done = cli("guard", "audit", log, "--json")
     assert done.code == 0
     assert done.json["count"] == 3
     assert "line 5 is not JSON; the last line: cut off by a crash" in done.err
@@ -96,15 +96,15 @@ def test_torn_lines_and_gaps_are_named(cli: Cli, log: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["query", "none.jsonl"], "the audit none.jsonl can't be read: No such file"),
-        (["query", "audit.jsonl", "--since", "yesterday"], "--since is 'yesterday'"),
-        (["query", "audit.jsonl", "--limit", "0"], "--limit"),
-        (["export", "audit.jsonl", "--csv", "no/out.csv"], "can't write no/out.csv"),
-        (["export", "audit.jsonl"], "--csv"),
+        (["audit", "none.jsonl"], "the audit none.jsonl can't be read: No such file"),
+        (["audit", "audit.jsonl", "--since", "yesterday"], "--since is 'yesterday'"),
+        (["audit", "audit.jsonl", "--limit", "0"], "--limit"),
+        (["audit", "audit.jsonl", "--csv", "no/out.csv"], "can't write no/out.csv"),
+        (["verify", "audit.jsonl", "--first", "0"], "--first"),
     ],
 )
 def test_wrong_use_is_said(cli: Cli, log: Path, arguments: list[str], said: str) -> None:
-    done = cli("guard", "audit", *arguments)
+    done = cli("guard", *arguments)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
 
@@ -121,5 +121,5 @@ def test_a_store_is_asked_the_same_way(cli: Cli, tmp_path: Path) -> None:
     config = tmp_path / "mine.yaml"
     config.write_text("guardrails: [pii]\naudit: {path: work.db, sink: store}\n")
     cli("guard", "check", "Hello", "--config", config)
-    assert cli("guard", "audit", "query", "work.db", "--json").json["events"][0]["text"] == "Hello"
-    assert cli("guard", "audit", "export", "work.db", "--csv", "out.csv", "--json").json["count"] == 1
+    assert cli("guard", "audit", "work.db", "--json").json["events"][0]["text"] == "Hello"
+    assert cli("guard", "audit", "work.db", "--csv", "out.csv", "--json").json["count"] == 1

@@ -138,7 +138,7 @@ def test_a_chat_can_be_saved_and_analysed(cli: Cli, config: Path, typed: Type, t
     assert "chat.json already exists" in done.err
     assert "/save needs the name" in done.err
     assert "can't write no/such/chat.json" in done.err
-    assert "Blocked: input of turn 2." in cli("forensics", saved).out
+    assert "Blocked: input of turn 2." in cli("guard", "forensics", saved).out
 
 
 def test_what_a_chat_cannot_do_is_said_and_it_goes_on(cli: Cli, config: Path, typed: Type) -> None:

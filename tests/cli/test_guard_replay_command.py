@@ -1,4 +1,4 @@
-"""``turnwise guard replay`` and ``turnwise forensics`` as a person uses them."""
+"""``turnwise guard replay`` and ``turnwise guard forensics`` as a person uses them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_lines_fit_eighty_columns(cli: Cli, tmp_path: Path) -> None:
     )
     example = resources.files("turnwise.datasets").joinpath("examples.jsonl").read_text(encoding="utf-8")
     chats.write_text(example.splitlines()[0] + "\n")
-    for arguments in (("guard", "replay", chats), ("forensics", chats)):
+    for arguments in (("guard", "replay", chats), ("guard", "forensics", chats)):
         done = cli(*arguments, "--config", config)
         assert done.code == 0
         assert "drift" in done.out
@@ -150,15 +150,15 @@ def one_chat(tmp_path: Path) -> Path:
 
 def test_forensics_checks_first_where_it_is_asked_to(cli: Cli, config: Path, tmp_path: Path) -> None:
     chat = one_chat(tmp_path)
-    done = cli("forensics", chat)
+    done = cli("guard", "forensics", chat)
     assert done.code == 0
     assert "No guard looked at this conversation" in done.out
     assert "check it first: --preset NAME" in done.err
-    done = cli("forensics", chat, "--config", config)
+    done = cli("guard", "forensics", chat, "--config", config)
     assert "Blocked: input of turn 2." in done.out
     assert "F of reciprocity" in done.out
     assert "blocked by keywords" in done.out
-    found = cli("forensics", chat, "--preset", "research", "--json").json
+    found = cli("guard", "forensics", chat, "--preset", "research", "--json").json
     assert (found["totals"]["checks"], found["totals"]["blocked_turns"]) == (4, 0)
 
 
@@ -172,16 +172,16 @@ def test_a_checked_conversation_is_not_checked_again(cli: Cli, tmp_path: Path) -
     pipeline.check_input("refused", conversation=chat)
     saved = tmp_path / "saved.json"
     saved.write_text(json.dumps(chat.to_dict()))
-    done = cli("forensics", saved, "--preset", "research")
+    done = cli("guard", "forensics", saved, "--preset", "research")
     assert "has its checks already" in done.err
     assert "Blocked: input of turn 1." in done.out
     assert "A rate limit refused 1 prompt." in done.out
     assert "rate limit: more than 1 turns per day" in done.out
-    assert cli("forensics", saved, "--json").json["rate_limits"]["count"] == 1
+    assert cli("guard", "forensics", saved, "--json").json["rate_limits"]["count"] == 1
 
 
 def test_a_page_is_written(cli: Cli, config: Path, tmp_path: Path) -> None:
-    done = cli("forensics", one_chat(tmp_path), "--config", config, "--html", "page.html")
+    done = cli("guard", "forensics", one_chat(tmp_path), "--config", config, "--html", "page.html")
     assert done.code == 0
     assert "page.html written" in done.err
     page = (tmp_path / "page.html").read_text()
@@ -207,7 +207,7 @@ def test_forensics_of_what_cannot_be_read(
     (tmp_path / "torn.json").write_text("{")
     (tmp_path / "odd.json").write_text("3")
     (tmp_path / "latin.json").write_bytes(b'"\xe9"')
-    done = cli("forensics", *arguments)
+    done = cli("guard", "forensics", *arguments)
     assert (done.code, done.out) == (code, "")
     assert said in done.err
 
@@ -218,7 +218,7 @@ def test_a_long_conversation_fits_into_a_line_and_keeps_its_worst_turn(cli: Cli,
     config, chat = tmp_path / "mine.yaml", tmp_path / "long.json"
     config.write_text(f"guardrails:\n  - drift: {{observer: 'scripted:{','.join(map(str, scores))}'}}\n")
     chat.write_text(json.dumps([{"role": "user", "content": f"prompt {number}"} for number in range(500)]))
-    out = cli("forensics", chat, "--config", config).out
+    out = cli("guard", "forensics", chat, "--config", config).out
     [row] = [line for line in out.splitlines() if line.startswith(" F of reciprocity")]
     graph = row.split()[3]
     assert len(graph) <= 60

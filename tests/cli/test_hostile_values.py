@@ -22,22 +22,22 @@ TURNWISE = [sys.executable, "-c", "from turnwise.cli import main; main()"]
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["presets", "copy", "basic", "{}"],
+        ["list", "presets", "basic", "--out", "{}"],
         ["check", "{}"],
-        ["forensics", "{}"],
-        ["forensics", "chat.json", "--html", "{}"],
+        ["guard", "forensics", "{}"],
+        ["guard", "forensics", "chat.json", "--html", "{}"],
         ["guard", "chat", "--config", "{}"],
         ["guard", "replay", "{}"],
-        ["guard", "audit", "query", "{}"],
-        ["guard", "audit", "export", "audit.jsonl", "--csv", "{}"],
+        ["guard", "audit", "{}"],
+        ["guard", "audit", "audit.jsonl", "--csv", "{}"],
         ["import", "{}"],
         ["import", "chats.jsonl", "--store", "{}"],
         ["detect", "--detector", "{}.yaml"],
         ["query", "peak(F) > 0.5", "--csv", "{}"],
         ["query", "peak(F) > 0.5", "--patterns", "{}"],
         ["evaluate", "--run", "new", "--observer", "replay:{}"],
-        ["sessions", "audit", "{}"],
-        ["tune", "--out", "{}"],
+        ["study", "session-rules", "{}"],
+        ["study", "tune", "--out", "{}"],
     ],
     ids=" ".join,
 )
@@ -45,7 +45,7 @@ def test_a_name_that_no_file_can_have(cli: Cli, evaluated: Path, name: str, argu
     Path("chat.json").write_text('[{"role": "user", "content": "Hi"}]')
     Path("audit.jsonl").write_text("")
     given = [argument.format(name) for argument in arguments]
-    if given[0] in ("detect", "query", "evaluate", "tune"):
+    if given[0] in ("detect", "query", "evaluate") or given[1] == "tune":
         given += ["--store", str(evaluated)]
     done = cli(*given)
     assert done.code in (1, 2)
@@ -54,7 +54,7 @@ def test_a_name_that_no_file_can_have(cli: Cli, evaluated: Path, name: str, argu
 
 
 def test_a_home_of_nobody_is_no_file(cli: Cli) -> None:
-    done = cli("guard", "audit", "query", "~nobody-of-that-name/audit.jsonl")
+    done = cli("guard", "audit", "~nobody-of-that-name/audit.jsonl")
     assert done.code == 2
     assert "no home folder" in done.err
 
@@ -62,29 +62,29 @@ def test_a_home_of_nobody_is_no_file(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["compare", "--seed", "-1"], "seed"),
-        (["compare", "--seed", HUGE], "seed"),
-        (["compare", "--folds", HUGE], "folds"),
+        (["study", "compare", "--seed", "-1"], "seed"),
+        (["study", "compare", "--seed", HUGE], "seed"),
+        (["study", "compare", "--folds", HUGE], "folds"),
         (["query", "--sql", "\udcff"], "surrogate"),
-        (["compare", "--replicates", "2147483648"], "replicates"),
-        (["compare", "--target-fpr", "1e-300"], "target fpr"),
-        (["tune", "--detector", "cusum", "--budget", "2", "--seed", "-1"], "seed"),
-        (["tune", "--detector", "cusum", "--budget", HUGE], "budget"),
-        (["calibrate", "--alpha", "1e-300"], "alpha"),
-        (["power", "--stateless", "0.4", "--temporal", "0.6", "--target-fpr", "1e-300"], "target fpr"),
+        (["study", "compare", "--replicates", "2147483648"], "replicates"),
+        (["study", "compare", "--target-fpr", "1e-300"], "target fpr"),
+        (["study", "tune", "--detector", "cusum", "--budget", "2", "--seed", "-1"], "seed"),
+        (["study", "tune", "--detector", "cusum", "--budget", HUGE], "budget"),
+        (["study", "calibrate", "--alpha", "1e-300"], "alpha"),
+        (["study", "power", "--stateless", "0.4", "--temporal", "0.6", "--target-fpr", "1e-300"], "target fpr"),
         (["query", "peak(F) > 0.5", "--limit", HUGE], "--limit"),
         (["query", "--sql", "SELECT 1", "--limit", HUGE], "--limit"),
         (["guard", "replay", "chats.jsonl", "--limit", HUGE], "--limit"),
-        (["guard", "audit", "query", "audit.jsonl", "--limit", HUGE], "--limit"),
-        (["cost", "--observer", "llm:openai/gpt-4.1-mini", "--repeats", "2147483648"], "repeats"),
-        (["guard", "audit", "query", "audit.jsonl", "--until", "9999-12-31T23:59:59-23:59"], "until"),
-        (["guard", "audit", "query", "audit.jsonl", "--since", "0001-01-01T00:00:00+23:59"], "since"),
+        (["guard", "audit", "audit.jsonl", "--limit", HUGE], "--limit"),
+        (["llm", "cost", "--observer", "llm:openai/gpt-4.1-mini", "--repeats", "2147483648"], "repeats"),
+        (["guard", "audit", "audit.jsonl", "--until", "9999-12-31T23:59:59-23:59"], "until"),
+        (["guard", "audit", "audit.jsonl", "--since", "0001-01-01T00:00:00+23:59"], "since"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_number_or_time_out_of_range(cli: Cli, evaluated: Path, arguments: list[str], names: str) -> None:
     Path("audit.jsonl").write_text("")
-    if arguments[0] not in ("power", "guard"):
+    if arguments[0] != "guard" and arguments[1] != "power":
         arguments = [*arguments, "--store", str(evaluated)]
     done = cli(*arguments)
     assert done.code == 2
@@ -107,9 +107,9 @@ def test_standard_input_and_errors_may_be_closed(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_closes_and_a_terminal_of_ascii(tmp_path: Path) -> None:
-    closed = _shell('"$@" | :', tmp_path, "presets", "show", "basic")
+    closed = _shell('"$@" | :', tmp_path, "list", "presets", "basic")
     assert closed.stderr == b""
-    ascii_only = _shell('PYTHONIOENCODING=ascii "$@"', tmp_path, "patterns", "explain", "slow_boil")
+    ascii_only = _shell('PYTHONIOENCODING=ascii "$@"', tmp_path, "list", "patterns", "slow_boil")
     assert (ascii_only.returncode, ascii_only.stderr) == (0, b"")
 
 

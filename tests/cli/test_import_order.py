@@ -53,9 +53,9 @@ def report(cli, folder: Path, files: list[Path], name: str) -> dict[str, bytes]:
         assert cli("evaluate", *asked, "--context", "history", *principles).code == 0
     on = ["--store", store, "--run", "history"]
     out, tuned = folder / f"{name}-out", folder / "tuned.yaml"
-    assert cli("tune", *on, "--detector", "learned", "--target-fpr", "0.2", "--out", tuned).code == 0
+    assert cli("study", "tune", *on, "--detector", "learned", "--target-fpr", "0.2", "--out", tuned).code == 0
     asked = ["--detector", "cusum", "--detector", "learned", "--target-fpr", "0.2", "--truth", "reader"]
-    done = cli("compare", *on, *asked, "--replicates", "20", "--splits", "3", "--report", out)
+    done = cli("study", "compare", *on, *asked, "--replicates", "20", "--splits", "3", "--report", out)
     assert done.code == 0, done.err
     assert "Against the turns that a reader flags" in done.out
     return {

@@ -24,13 +24,13 @@ def said(cli: Cli, imported: Path) -> Path:
 
 
 def test_what_is_said_is_kept_with_its_author(cli: Cli, said: Path) -> None:
-    listed = cli("judgements", "--store", said, "--json").json
+    listed = cli("judgements", "list", "--store", said, "--json").json
     assert [(one["author"], one["label"]) for one in listed["corrections"][:2]] == [
         ("ann", "attack"),
         ("ben", "attack"),
     ]
     assert listed["corrections"][-1]["note"] == "his house"
-    table = cli("judgements", "--store", said).out
+    table = cli("judgements", "list", "--store", said).out
     assert "ann" in table
     assert "ben" in table
     with Store(said) as store:
@@ -70,4 +70,6 @@ def test_what_does_not_fit_is_refused(cli: Cli, imported: Path, arguments: tuple
 
 def test_a_word_can_be_taken_back(cli: Cli, said: Path) -> None:
     assert "took back" in cli("judgements", "turn", "attack_01", "none", "--author", "ann", "--store", said).out
-    assert all(one["kind"] == "label" for one in cli("judgements", "--store", said, "--json").json["corrections"])
+    assert all(
+        one["kind"] == "label" for one in cli("judgements", "list", "--store", said, "--json").json["corrections"]
+    )

@@ -85,7 +85,7 @@ def test_runs_add_up_to_their_rows(
     server.plan("range", None, "refusal")
     evaluate("--max-retries", 0)
     cli("evaluate", "--store", store, "--run", "mine", "--observer", "scripted:0.1,0.2")
-    listed = cli("runs", "--store", store, "--json")
+    listed = cli("runs", "list", "--store", store, "--json")
     gpt, mine = listed.json
     assert (gpt["run"], gpt["sequences"], gpt["evaluations"], gpt["failed"], gpt["failures"]) == (
         ("gpt", 3, SCORES - 2, 2, 2)
@@ -99,15 +99,15 @@ def test_runs_add_up_to_their_rows(
         ).fetchone()
         (bought,) = rows.execute("SELECT sum(cost_usd) FROM replies").fetchone()
     assert gpt["cost_usd"] == pytest.approx(total) == pytest.approx(bought)
-    table = cli("runs", "--store", store).out
+    table = cli("runs", "list", "--store", store).out
     assert "gpt" in table
     assert "repeats=1" in table
     assert f"${total:.4f}" in table
 
 
 def test_no_run_is_no_error(cli: Cli, store: Path) -> None:
-    assert cli("runs", "--store", store, "--json").json == []
-    assert "has no run yet" in cli("runs", "--store", store).err
+    assert cli("runs", "list", "--store", store, "--json").json == []
+    assert "has no run yet" in cli("runs", "list", "--store", store).err
 
 
 def test_retry_scores_what_failed_and_nothing_else(
@@ -117,17 +117,17 @@ def test_retry_scores_what_failed_and_nothing_else(
     assert evaluate("--max-retries", 0, "--principle", "reciprocity", "--sides", "prompt,response").code == 1
     before = server.calls
     server.plan("declines")
-    first = cli("retry", "--store", store, "--run", "gpt", "-j", 1, "--json")
+    first = cli("evaluate", "--failed", "--store", store, "--run", "gpt", "-j", 1, "--json")
     assert first.code == 1
-    assert "1 evaluations failed; turnwise retry --run gpt tries them again" in first.err
+    assert "1 evaluations failed; turnwise evaluate --failed --run gpt tries them again" in first.err
     assert (first.json["evaluations"], first.json["failures"]) == (2, 1)
-    second = cli("retry", "--store", store)
+    second = cli("evaluate", "--failed", "--store", store)
     assert second.code == 0
     assert "1 evaluations of 1 sequences" in second.out
     assert server.calls - before == 4
-    third = cli("retry", "--store", store, "--json")
+    third = cli("evaluate", "--failed", "--store", store, "--json")
     assert (third.json["evaluations"], third.json["failures"]) == (0, 0)
-    assert "no failed evaluations left" in cli("retry", "--store", store).err
+    assert "no failed evaluations left" in cli("evaluate", "--failed", "--store", store).err
     assert server.calls - before == 4
 
 
@@ -136,9 +136,9 @@ def test_retry_leaves_gaps_to_evaluate(
 ) -> None:
     server.plan("empty", "401")
     assert evaluate("--max-retries", 0).code == 1
-    done = cli("retry", "--store", store, "--json")
+    done = cli("evaluate", "--failed", "--store", store, "--json")
     assert (done.json["evaluations"], done.json["skipped"]) == (1, 0)
-    (run,) = cli("runs", "--store", store, "--json").json
+    (run,) = cli("runs", "list", "--store", store, "--json").json
     assert run["evaluations"] == 1
 
 
@@ -147,19 +147,19 @@ def test_retry_needs_the_folder_of_a_principle_of_ones_own(
 ) -> None:
     server.plan("malformed")
     evaluate("--principle", candour, "--max-retries", 0)
-    without = cli("retry", "--store", store)
+    without = cli("evaluate", "--failed", "--store", store)
     assert without.code == 2
     assert "principle 'candour' does not ship with turnwise: name its folder with --principle" in without.err
-    wrong = cli("retry", "--store", store, "--principle", "reciprocity")
+    wrong = cli("evaluate", "--failed", "--store", store, "--principle", "reciprocity")
     assert wrong.code == 2
     assert "no failed score of it" in wrong.err
-    assert cli("retry", "--store", store, "--principle", candour, "--json").json["evaluations"] == 1
+    assert cli("evaluate", "--failed", "--store", store, "--principle", candour, "--json").json["evaluations"] == 1
 
 
 def test_cost_is_told_before_it_is_spent(
     cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
 ) -> None:
-    asking = ("cost", "--store", store, "--run", "gpt", "--observer", MODEL, "--base-url", server.url)
+    asking = ("llm", "cost", "--store", store, "--run", "gpt", "--observer", MODEL, "--base-url", server.url)
     before = cli(*asking, "--json").json
     assert server.calls == 0
     assert (before["scores"], before["calls"], before["cached"]) == (SCORES, SCORES, 0)
@@ -171,29 +171,38 @@ def test_cost_is_told_before_it_is_spent(
     after = cli(*asking, "--json").json
     assert (after["scores"], after["calls"], after["cost_usd"]) == (0, 0, 0.0)
     # Another run over the same texts is free; each score asked for twice is half paid for.
-    other = cli(*asking[:3], "--run", "new", *asking[5:], "--repeats", 2, "--json").json
+    other = cli(*asking[:4], "--run", "new", *asking[6:], "--repeats", 2, "--json").json
     assert (other["scores"], other["calls"], other["cached"]) == (SCORES, SCORES, SCORES)
-    anew = cli(*asking[:3], "--run", "new", *asking[5:], "--no-cache", "--json").json
+    anew = cli(*asking[:4], "--run", "new", *asking[6:], "--no-cache", "--json").json
     assert (anew["calls"], anew["cached"]) == (SCORES, 0)
     assert re.search(
-        r"about \$0\.\d{4}, at most \$0\.\d{4}", cli(*asking[:3], "--run", "new", *asking[5:], "--no-cache").out
+        r"about \$0\.\d{4}, at most \$0\.\d{4}", cli(*asking[:4], "--run", "new", *asking[6:], "--no-cache").out
     )
 
 
 def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    unknown = cli("cost", "--store", store, "--observer", "llm:openai/nonesuch")
+    unknown = cli("llm", "cost", "--store", store, "--observer", "llm:openai/nonesuch")
     assert unknown.code == 0
     assert "price unknown" in unknown.out
-    assert cli("cost", "--store", store, "--observer", "llm:openai/nonesuch", "--json").json["cost_usd"] is None
+    assert (
+        cli("llm", "cost", "--store", store, "--observer", "llm:openai/nonesuch", "--json").json["cost_usd"]
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("cost",), "name the model with --observer"),
-        (("cost", "--observer", "local"), "observer 'local' costs nothing"),
-        (("cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
+        (
+            (
+                "llm",
+                "cost",
+            ),
+            "name the model with --observer",
+        ),
+        (("llm", "cost", "--observer", "local"), "observer 'local' costs nothing"),
+        (("llm", "cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
         (("evaluate", "--budget", 5), "--budget: observer local has cache_bytes"),
         (
             ("evaluate", "--no-cache", "--repeats", 2),
@@ -210,14 +219,23 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
             "no price is known for openai/nonesuch",
         ),
         (("evaluate", "--observer", MODEL, "--base-url", "ftp://x"), "base URL must look like https://host/v1"),
-        (("prompt", "nonesuch", "--sequence", "attack_01", "--turn", 1), "unknown principle 'nonesuch'"),
-        (("prompt", "reciprocity", "--sequence", "nobody", "--turn", 1), "unknown sequence 'nobody'"),
-        (("prompt", "reciprocity", "--sequence", "attack_01", "--turn", 9), "--turn 9: attack_01 has 3 turns"),
+        (("llm", "prompt", "nonesuch", "--sequence", "attack_01", "--turn", 1), "unknown principle 'nonesuch'"),
+        (("llm", "prompt", "reciprocity", "--sequence", "nobody", "--turn", 1), "unknown sequence 'nobody'"),
         (
-            ("prompt", "reciprocity", "--sequence", "attack_01", "--turn", 1, "--side", "left"),
+            ("llm", "prompt", "reciprocity", "--sequence", "attack_01", "--turn", 9),
+            "--turn 9: attack_01 has 3 turns",
+        ),
+        (
+            ("llm", "prompt", "reciprocity", "--sequence", "attack_01", "--turn", 1, "--side", "left"),
             "unknown side 'left'",
         ),
-        (("retry",), "has no run yet"),
+        (
+            (
+                "evaluate",
+                "--failed",
+            ),
+            "has no run yet",
+        ),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "unknown setting --observer-s"),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat"), "'heat' is not name=value"),
         (
@@ -238,7 +256,7 @@ def test_what_can_not_be_is_said_in_a_line(
 def test_prompt_prints_what_is_sent(
     cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
 ) -> None:
-    about = ("prompt", "reciprocity", "--sequence", "attack_01", "--turn", 3, "--store", store)
+    about = ("llm", "prompt", "reciprocity", "--sequence", "attack_01", "--turn", 3, "--store", store)
     shown = cli(*about, "--json").json
     evaluate("--principle", "reciprocity", "--sequence", "attack_01")
 
@@ -261,17 +279,17 @@ def test_prompt_prints_what_is_sent(
 def test_the_cache_is_counted_and_forgotten(
     cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
 ) -> None:
-    assert cli("cache", "stats", "--store", store, "--json").json == []
-    assert "has no replies" in cli("cache", "stats", "--store", store).err
+    assert cli("llm", "cache", "--store", store, "--json").json == []
+    assert "has no replies" in cli("llm", "cache", "--store", store).err
     cost = evaluate("--json").json["cost_usd"]
-    (kept,) = cli("cache", "stats", "--store", store, "--json").json
+    (kept,) = cli("llm", "cache", "--store", store, "--json").json
     assert (kept["replies"], kept["reusable"]) == (SCORES, SCORES)
     assert kept["cost_usd"] == pytest.approx(cost)
-    assert kept["model"] in cli("cache", "stats", "--store", store).out
+    assert kept["model"] in cli("llm", "cache", "--store", store).out
     assert evaluate("--json", run="second").json["cached"] == SCORES
     assert server.calls == SCORES
-    assert cli("cache", "clear", "--store", store, "--json").json == {"forgotten": SCORES}
-    assert "0 replies will no longer be reused" in cli("cache", "clear", "--store", store).out
+    assert cli("llm", "cache", "--clear", "--store", store, "--json").json == {"forgotten": SCORES}
+    assert "0 replies will no longer be reused" in cli("llm", "cache", "--clear", "--store", store).out
     assert evaluate("--json", run="third").json["cached"] == 0
     assert server.calls == 2 * SCORES
     assert cli("show", "attack_01", "--store", store, "--run", "gpt").code == 0
@@ -309,7 +327,7 @@ def test_a_panel_shares_one_budget(cli: Cli, store: Path, server: ChatServer) ->
     two = ("--observer", MODEL, "--observer", "llm:openai/gpt-4.1")
     done = cli(*asking, "--run", "panel", *two, "--budget", budget)
     assert done.code == 1
-    runs = {run["run"]: run for run in cli("runs", "--store", store, "--json").json}
+    runs = {run["run"]: run for run in cli("runs", "list", "--store", store, "--json").json}
     assert runs[f"panel-{MODEL}"]["evaluations"] == SCORES
     assert sum(run["cost_usd"] or 0 for name, run in runs.items() if name.startswith("panel")) <= float(budget)
 
@@ -320,7 +338,7 @@ def test_a_budget_ends_a_run_cleanly_and_says_what_is_missing(
     whole = evaluate("--no-cache", "--json", run="whole").json["cost_usd"]
     stopped = evaluate("--no-cache", "--budget", f"{whole / 2:.6f}", "-j", 4)
     assert stopped.code == 1
-    (run,) = [run for run in cli("runs", "--store", store, "--json").json if run["run"] == "gpt"]
+    (run,) = [run for run in cli("runs", "list", "--store", store, "--json").json if run["run"] == "gpt"]
     assert 0 < run["evaluations"] < SCORES
     assert run["cost_usd"] <= whole / 2
     missing = SCORES - run["evaluations"]
@@ -358,7 +376,14 @@ def test_the_key_appears_nowhere(
     server.answer = lambda body: answer(body).replace("as the text has it", f"the key is {KEY}")
     server.plan("400", "malformed", "no_usage", "401")
     said = [evaluate("--max-retries", 0), evaluate("--max-retries", 0, "--json")]
-    for command in ("runs", "show attack_01", "cache stats", "retry", "cost --run gpt", "detect"):
+    for command in (
+        "runs list",
+        "show attack_01",
+        "llm cache",
+        "evaluate --failed",
+        "llm cost --run gpt",
+        "detect",
+    ):
         said += [cli(*command.split(), "--store", store), cli(*command.split(), "--store", store, "--json")]
     assert [one.code for one in said] == [1] + [0] * (len(said) - 1)
     assert not any(KEY in one.out or KEY in one.err for one in said)
@@ -383,11 +408,11 @@ def test_any_setting_can_be_given_by_its_name(evaluate: Callable[..., Any], serv
 
 
 def test_how_often_is_tried_again_has_one_default(cli: Cli) -> None:
-    listed = {row["name"]: row for row in cli("observers", "--json").json}
+    listed = {row["name"]: row for row in cli("list", "observers", "--json").json}
     assert listed["llm"]["settings"]["max_retries"] == LlmSettings().max_retries == 5
     told = " ".join(cli("evaluate", "--help").out.split())
     assert "max_retries: how often a request is sent again after a passing fault." in told
-    assert "Exits with 1 where evaluations failed; turnwise retry tries them again." in told
+    assert "Exits with 1 where evaluations failed; with --failed only these are scored again." in told
     assert listed["llm"]["costs"]
     assert listed["local"]["principles"] == ["reciprocity", "context_integrity", "third_party_harm"]
 
@@ -402,8 +427,8 @@ class TestAServerThatRefusesTheStructure:
         assert done.code == 0, done.err
         assert said in done.out
         assert server.calls == 9
-        assert f"run gpt: {said}" in cli("runs", "--store", store).out
-        (listed,) = cli("runs", "--store", store, "--json").json
+        assert f"run gpt: {said}" in cli("runs", "list", "--store", store).out
+        (listed,) = cli("runs", "list", "--store", store, "--json").json
         assert listed["structured"] == {"json_object": 8}
         assert listed["parameters"]["structured"] == "json_schema"
 
@@ -430,8 +455,8 @@ class TestTheCommonestFailure:
         done = evaluate("--principle", "reciprocity")
         assert done.code == 1
         assert said in done.out
-        assert "run gpt: commonest failure: malformed, 2 times" in cli("runs", "--store", store).out
-        (listed,) = cli("runs", "--store", store, "--json").json
+        assert "run gpt: commonest failure: malformed, 2 times" in cli("runs", "list", "--store", store).out
+        (listed,) = cli("runs", "list", "--store", store, "--json").json
         assert (listed["commonest_failure"]["reason"], listed["commonest_failure"]["count"]) == ("malformed", 2)
 
     def test_is_in_the_json(self, evaluate: Callable[..., Any], server: ChatServer) -> None:
@@ -452,8 +477,8 @@ class TestTheCommonestFailure:
         said = [
             evaluate("--principle", "reciprocity"),
             evaluate("--principle", "context_integrity", "--json"),
-            cli("runs", "--store", store),
-            cli("runs", "--store", store, "--json"),
+            cli("runs", "list", "--store", store),
+            cli("runs", "list", "--store", store, "--json"),
         ]
         for one in said:
             assert "[AWS_KEY]" in one.out

@@ -20,18 +20,18 @@ Cli = Callable[..., Any]
 
 
 def test_the_card_says_what_a_reader_needs(cli: Cli) -> None:
-    done = cli("observers", "card")
+    done = cli("list", "observers", "local-small")
     assert done.code == 0
     for heading in ("## Intended use", "## `local-small`: weights and training data", "## Known limits"):
         assert heading in done.out
-    metrics = cli("observers", "card", "local", "--json").json
+    metrics = cli("list", "observers", "local", "--json").json
     assert metrics == {"local": card_data(shipped("local"))}
 
 
 def test_weights_of_ones_own_have_a_card(cli: Cli, tmp_path: Path) -> None:
     folder = shutil.copytree(shipped("local-small"), tmp_path / "model")
-    own = cli("observers", "card", f"local:{folder}").out
-    assert own.replace(f"local:{folder}", "local-small") == cli("observers", "card", "local-small").out
+    own = cli("list", "observers", f"local:{folder}").out
+    assert own.replace(f"local:{folder}", "local-small") == cli("list", "observers", "local-small").out
 
 
 def test_the_page_is_current() -> None:
@@ -46,7 +46,7 @@ def test_the_page_is_current() -> None:
 
 
 def test_the_card_opens_with_what_people_wrote_and_no_figure_goes_without_what_is_known_of_it(cli: Cli) -> None:
-    people, _, rest = cli("observers", "card", "local").out.partition("## `local`: weights and training data")
+    people, _, rest = cli("list", "observers", "local").out.partition("## `local`: weights and training data")
     assert "a large language model judged, which also wrote part of the data" in " ".join(people.split())
     for where in ("kept outside", "`benchmarks/people.py`"):
         assert f"Measured {'on conversations that are ' if where == 'kept outside' else 'by '}{where}" in people
@@ -67,10 +67,10 @@ def test_figures_of_other_weights_are_not_shown(cli: Cli, tmp_path: Path) -> Non
     for said, shown in ((digest, True), ("0" * 64, False)):
         lines = [json.dumps(one) for one in ({"weights_sha256": said}, *rows)]
         (folder / PEOPLE_FILE).write_text("\n".join(lines), encoding="utf-8")
-        card = cli("observers", "card", f"local-small:{folder}").out
+        card = cli("list", "observers", f"local-small:{folder}").out
         assert ("| calls that were weighed | 0.250 (1 of 4) | [0.006, 0.806] |" in card) is shown
     (folder / PEOPLE_FILE).write_text("[]", encoding="utf-8")
-    refused = cli("observers", "card", f"local-small:{folder}")
+    refused = cli("list", "observers", f"local-small:{folder}")
     assert (refused.code, "people.jsonl: not as benchmarks/people.py writes it" in refused.err) == (1, True)
 
 
@@ -91,12 +91,12 @@ def test_the_training_table_names_the_files_alone_that_were_trained_on() -> None
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("scripted", 2, "'scripted' has no model card"),
+        ("nobody", 2, "unknown observer 'nobody'"),
         ("local:nowhere", 1, "such a folder, as in local:path/to/model"),
     ],
 )
-def test_an_observer_without_a_card_is_refused(cli: Cli, name: str, code: int, message: str) -> None:
-    done = cli("observers", "card", name)
+def test_an_observer_that_is_not_there_is_refused(cli: Cli, name: str, code: int, message: str) -> None:
+    done = cli("list", "observers", name)
     assert done.code == code
     assert message in done.err
 
@@ -115,7 +115,7 @@ def test_a_principle_that_the_embedded_observer_does_not_know_is_refused_at_once
         "it scores only reciprocity, context_integrity, third_party_harm\n"
     )
     if command == "evaluate":
-        assert cli("runs", "--store", imported, "--json").json == []
+        assert cli("runs", "list", "--store", imported, "--json").json == []
 
 
 def test_settings_of_the_embedded_observer_reach_its_worker_processes(cli: Cli, imported: Path) -> None:

@@ -40,10 +40,10 @@ def test_a_run_counts_it_and_ends_well(cli: Cli, scored: Any) -> None:
     assert scored.code == 0 and "0 failed, 2 not read (ru 2)" in scored.out
     again = cli("evaluate", "--store", "s.db", "--run", "r", "--principle", "reciprocity", "--json")
     assert again.code == 0 and (again.json["skipped"], again.json["unread"]) == (3, {})
-    assert cli("retry", "--store", "s.db", "--run", "r").code == 0
-    listed = cli("runs", "--store", "s.db")
+    assert cli("evaluate", "--failed", "--store", "s.db", "--run", "r").code == 0
+    listed = cli("runs", "list", "--store", "s.db")
     assert "not read" in listed.out and "run r: 2 not read (ru 2)" in listed.out
-    assert cli("runs", "--store", "s.db", "--json").json[0]["unread"] == {"ru": 2}
+    assert cli("runs", "list", "--store", "s.db", "--json").json[0]["unread"] == {"ru": 2}
     assert cli("status", "--store", "s.db").code == 0
 
 

@@ -58,7 +58,7 @@ def nasty(cli: Cli, tmp_path: Path) -> Path:
         ["query", "--sql", "SELECT * FROM sequences", "--json"],
         ["query", "--sql", f"SELECT '{NASTY}' FROM nowhere"],
         ["query", "--sql", f'SELECT 1 AS "{NASTY}"'],
-        ["runs"],
+        ["runs", "list"],
         ["detect", "--label", NASTY],
         ["query", "--limit", NASTY],
         ["evaluate", "--observer", f"replay:{NASTY}"],
@@ -72,10 +72,12 @@ def test_no_command_sends_the_terminal_what_others_wrote(cli: Cli, nasty: Path, 
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-@pytest.mark.parametrize("command", [["check", "--observer", "scripted:0.9"], ["forensics", "--preset", "basic"]])
-def test_texts_of_a_file_are_made_visible(cli: Cli, tmp_path: Path, command: list[str], form: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command", ["check chat.json --observer scripted:0.9", "guard forensics chat.json --preset basic"]
+)
+def test_texts_of_a_file_are_made_visible(cli: Cli, tmp_path: Path, command: str, form: list[str]) -> None:
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": f"Hello {NASTY}"}]))
-    done = cli(command[0], "chat.json", *command[1:], *form)
+    done = cli(*command.split(), *form)
     assert done.code == 0
     assert not dangerous(done.out + done.err)
 
@@ -175,13 +177,11 @@ WIDE = {
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("width", [40, 80])
 def test_tables_fit_the_terminal_and_no_number_is_divided(name, width, monkeypatch, capsys):
-    from turnwise.cli.output import Table, print_table
+    from turnwise.cli.output import print_table
 
     columns, row = WIDE[name]
     monkeypatch.setattr("turnwise.cli.output._WIDTH_OF_A_FILE", width)
-    table = Table(*columns, numeric=columns[3:])
-    table.add_row(*row)
-    print_table(table)
+    print_table(columns, [row], numeric=columns[3:])
     out = capsys.readouterr().out
     assert max(map(len, out.split("\n"))) <= width
     shown = out.split()
@@ -191,13 +191,12 @@ def test_tables_fit_the_terminal_and_no_number_is_divided(name, width, monkeypat
 
 
 def test_words_stay_whole_where_there_is_room_and_scores_dates_and_intervals_in_a_line(monkeypatch, capsys):
-    from turnwise.cli.output import Table, print_table
+    from turnwise.cli.output import print_table
 
     monkeypatch.setenv("COLUMNS", "80")
-    table = Table("name", "scores", "rate", "made", "what it says")
+    columns = "name", "scores", "rate", "made", "what it says"
     name, scores, date = "cross_dimensional_one", "0.91 0.10 0.03", "2026-01-02 03:04"
-    table.add_row(name, scores, "5/18 = 27.8 % [9.7, 53.5]", date, "a long sentence of many words " * 8)
-    print_table(table)
+    print_table(columns, [(name, scores, "5/18 = 27.8 % [9.7, 53.5]", date, "a long sentence of many words " * 8)])
     out = capsys.readouterr().out
     assert max(map(len, out.split("\n"))) <= 80
     for whole in (name, scores, "[9.7, 53.5]", date):
@@ -205,21 +204,21 @@ def test_words_stay_whole_where_there_is_room_and_scores_dates_and_intervals_in_
 
 
 COMMANDS = [
-    "runs",
+    "runs list",
     "detect",
     "show attack_01",
     "query F>=0",
     "query --sql FROM/**/sequences",
-    "patterns",
-    "detectors",
-    "observers",
-    "principles",
-    "datasets",
-    "guardrails",
+    "list patterns",
+    "list detectors",
+    "list observers",
+    "list principles",
+    "list datasets",
+    "list guardrails",
     "status",
-    "presets list",
-    "sessions presets",
-    "sessions audit",
+    "list presets",
+    "list session-presets",
+    "study session-rules",
 ]
 
 

@@ -151,7 +151,7 @@ def test_a_failed_score_is_shown_and_is_never_a_verdict(cli: Cli, chats: Path, t
     asked = ("--observer", f"replay:{recorded}", "--principle", "reciprocity")
     done = cli("evaluate", "--run", "r", *asked, "--json")
     assert (done.json["evaluations"], done.json["failures"], done.code) == (0, 8, 1)
-    assert "8 evaluations failed; turnwise retry --run r tries them again" in done.err
+    assert "8 evaluations failed; turnwise evaluate --failed --run r tries them again" in done.err
     rows = cli("detect", "--run", "r", "--detector", "any_turn", "--json").json
     assert [row["fired"] for row in rows] == [None, None, None]
     assert "not checked" in cli("detect", "--run", "r").out
@@ -163,13 +163,30 @@ def test_a_failed_score_is_shown_and_is_never_a_verdict(cli: Cli, chats: Path, t
 
 @pytest.mark.parametrize("command", ["observers", "detectors", "principles", "datasets"])
 def test_what_there_is_can_be_listed(cli: Cli, command: str) -> None:
-    rows = cli(command, "--json").json
+    rows = cli("list", command, "--json").json
     assert all(row["name"] for row in rows)
-    assert rows[0]["name"] in cli(command).out
+    assert rows[0]["name"] in cli("list", command).out
+
+
+def test_one_of_them_is_told_in_full(cli: Cli, tmp_path: Path) -> None:
+    assert cli("list", "detectors", "cusum", "--json").json["parameters"]["drift"] > 0
+    told = cli("list", "detectors", "cusum").out
+    assert "drift=" in told
+    assert "limit=" in told
+    assert cli("list", "detectors", "cusum", "--out", "cusum.txt").code == 0
+    assert (tmp_path / "cusum.txt").read_text(encoding="utf-8") == told
+    assert "unknown detector 'cusun'; did you mean 'cusum'?" in cli("list", "detectors", "cusun").err
+    assert "unknown kind 'detector'; did you mean 'detectors'?" in cli("list", "detector").err
+
+
+def test_what_failed_is_scored_as_its_run_scores(cli: Cli, evaluated: Path) -> None:
+    for option in (("--observer", "local"), ("--context", "turn"), ("--sides", "response")):
+        done = cli("evaluate", "--failed", "--store", evaluated, *option)
+        assert (done.code, f"--failed goes without {option[0]}" in done.err) == (2, True)
 
 
 def test_observers_say_version_contexts_and_needs(cli: Cli) -> None:
-    known = {row["name"]: row for row in cli("observers", "--json").json}
+    known = {row["name"]: row for row in cli("list", "observers", "--json").json}
     assert {"turn", "history"} <= set(known["local"]["contexts"])
     assert known["local"]["version"]
     assert "JSONL" in known["replay"]["needs"]

@@ -1,4 +1,4 @@
-"""``turnwise prevalence``: from a scan's flags, and from labels that people gave a sample of it."""
+"""``turnwise study prevalence``: from a scan's flags, and from labels that people gave a sample of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scanned(tmp_path: Path) -> Findings:
 
 
 def test_flags_of_a_scan_become_a_prevalence_with_its_interval(cli: Cli, scanned: Findings) -> None:
-    done = cli("prevalence", scanned.folder)
+    done = cli("study", "prevalence", scanned.folder)
     assert done.code == 0
     for told in ("40/1000 = 4.0 %", "flags by chance alone", "recall taken for it", "attacks that a model wrote"):
         assert told in done.out
@@ -28,7 +28,7 @@ def test_flags_of_a_scan_become_a_prevalence_with_its_interval(cli: Cli, scanned
 
 
 def test_json_has_every_number_with_its_interval(cli: Cli, scanned: Findings) -> None:
-    found = cli("prevalence", scanned.folder, "--json").json
+    found = cli("study", "prevalence", scanned.folder, "--json").json
     flags = found["from_flags"]
     assert flags["flagged"] == 40
     assert flags["prevalence"]["ci"][0] < flags["prevalence"]["value"] < flags["prevalence"]["ci"][1]
@@ -38,7 +38,7 @@ def test_json_has_every_number_with_its_interval(cli: Cli, scanned: Findings) ->
 def test_a_sample_is_drawn_imported_labelled_and_gives_estimates(
     cli: Cli, scanned: Findings, tmp_path: Path
 ) -> None:
-    drawn = cli("prevalence", scanned.folder, "--label-sample", 60)
+    drawn = cli("study", "prevalence", scanned.folder, "--label-sample", 60)
     assert drawn.code == 0
     assert "60 conversations drawn with seed 0" in drawn.out
     file, store = scanned.folder.path / "label-sample.jsonl", tmp_path / "labels.db"
@@ -52,13 +52,13 @@ def test_a_sample_is_drawn_imported_labelled_and_gives_estimates(
             json.dumps({"id": one.id, "label": "attack" if one.stratum == CLEAR else "benign"}) for one in chosen
         )
     )
-    few = cli("prevalence", scanned.folder, "--labels", store)
+    few = cli("study", "prevalence", scanned.folder, "--labels", store)
     assert few.code == 0
     assert "56 conversations of the sample have no label" in few.err
-    every = cli("prevalence", scanned.folder, "--labels", labelled)
+    every = cli("study", "prevalence", scanned.folder, "--labels", labelled)
     assert "2.0 % [" in every.out
     assert "far from flagged" in every.out
-    found = cli("prevalence", scanned.folder, "--labels", labelled, "--json").json["from_labels"]
+    found = cli("study", "prevalence", scanned.folder, "--labels", labelled, "--json").json["from_labels"]
     assert found["prevalence"]["value"] == pytest.approx(0.02)
     assert found["recall"]["value"] == 1
 
@@ -74,12 +74,12 @@ def test_a_sample_is_drawn_imported_labelled_and_gives_estimates(
     ],
 )
 def test_wrong_use_says_what_to_do(cli: Cli, scanned: Findings, options: tuple[str, ...], told: str) -> None:
-    done = cli("prevalence", scanned.folder, *options)
+    done = cli("study", "prevalence", scanned.folder, *options)
     assert done.code == 2
     assert told in done.err
 
 
 def test_a_folder_without_findings_is_named(cli: Cli, tmp_path: Path) -> None:
-    done = cli("prevalence", tmp_path)
+    done = cli("study", "prevalence", tmp_path)
     assert done.code == 1
     assert "has no manifest.json" in done.err

@@ -31,7 +31,7 @@ def test_a_project_file_names_the_store_and_the_run(cli: Cli, evaluated: Path, m
     monkeypatch.setenv("TURNWISE_STORE", "other.db")
     assert cli("status", "--json").json["store"] == {"value": "other.db", "from": "TURNWISE_STORE"}
     assert cli("status", "--store", "third.db", "--json").json["store"]["from"] == "command line"
-    assert "other.db" in cli("runs").err
+    assert "other.db" in cli("runs", "list").err
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_project_file_names_the_store_and_the_run(cli: Cli, evaluated: Path, m
 )
 def test_a_project_file_that_can_not_be(cli: Cli, tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "turnwise.toml").write_text(text)
-    done = cli("runs")
+    done = cli("runs", "list")
     assert done.code == 2
     assert said in done.err
     assert str(tmp_path / "turnwise.toml") in done.err
@@ -58,10 +58,10 @@ def test_quiet_leaves_errors_only(cli: Cli, imported: Path) -> None:
     wrong = cli("query", "peek(F) > 0.5", "--store", imported, "--run", "one", "--quiet")
     assert wrong.code == 2
     assert "error: column 1" in wrong.err
-    assert cli("cache", "stats", "--store", imported, "--quiet").err == ""
+    assert cli("llm", "cache", "--store", imported, "--quiet").err == ""
 
 
-@pytest.mark.parametrize("arguments", [[], ["query"], ["cache"], ["cache", "stats"], ["guard"]])
+@pytest.mark.parametrize("arguments", [[], ["query"], ["llm"], ["llm", "cache"], ["guard"]])
 def test_short_help_is_help(cli: Cli, arguments: list[str]) -> None:
     short, long = cli(*arguments, "-h"), cli(*arguments, "--help")
     assert short.code == 0

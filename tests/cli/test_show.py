@@ -183,6 +183,6 @@ def test_the_label_that_people_gave_stands_beside_the_imported_one(cli: Cli, eva
 
 
 def test_a_turn_that_is_not_there_is_said_with_how_many_there_are(cli: Cli, evaluated: Path) -> None:
-    for command in (("show", "benign_01"), ("prompt", "reciprocity", "--sequence", "benign_01")):
+    for command in (("show", "benign_01"), ("llm", "prompt", "reciprocity", "--sequence", "benign_01")):
         refused = cli(*command, "--turn", 7, "--store", evaluated)
         assert (refused.code, refused.err) == (2, "error: --turn 7: benign_01 has 2 turns\n")

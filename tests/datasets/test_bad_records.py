@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord, files, open_dataset, packed, records
+from turnwise.datasets import BadRecord, files, open_dataset, records
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -123,7 +123,7 @@ def test_a_file_of_line_ends_breaks_off(tmp_path, read, monkeypatch, line, name)
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstandard.compress])
 def test_content_that_is_out_of_all_proportion_to_its_file_breaks_off(tmp_path, read, monkeypatch, line, pack):
-    monkeypatch.setattr(packed, "FREE", 1 << 20)
+    monkeypatch.setattr(files, "FREE", 1 << 20)
     path = tmp_path / "chats.jsonl"
     path.write_bytes(pack(json.dumps(line("a")).encode() + b"\n" + b"x" * (20 << 20)))
     good, [bad] = read(path)

@@ -27,7 +27,7 @@ from turnwise.errors import DetectorError, TurnwiseError
         ("first_turn:limit=1.01", r"limit must be a number in \[0, 1\], or inf"),
         ("last_turn:threshold=nan", "threshold must be a number"),
         ("learned:weights=3", "weights must name a weight by feature"),
-        ("learned:weights={}", "turnwise tune writes a file"),
+        ("learned:weights={}", "turnwise study tune writes a file"),
         ("learned:weights={peek:1}", "unknown feature of learned 'peek'; did you mean 'peak'"),
         ("learned:weights={peak:x}", "is not name:number"),
         ("learned", "missing a required argument: 'weights'"),

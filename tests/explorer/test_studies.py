@@ -136,7 +136,7 @@ def test_what_is_not_there_is_named(study: FinishedStudy, tmp_path: Path) -> Non
         study.arm("cusun")
     with pytest.raises(UnknownNameError, match="unknown part 'calibrate'"):
         study.arm("cusum", "calibrate")
-    with pytest.raises(UsageError, match="name a folder that turnwise compare --report wrote"):
+    with pytest.raises(UsageError, match="name a folder that turnwise study compare --report wrote"):
         FinishedStudy(tmp_path)
 
 

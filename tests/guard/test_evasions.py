@@ -14,7 +14,8 @@ from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.kit import finding_of, opening_check
-from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
+from turnwise.guard.recognisers.readings import readings, readings_of
+from turnwise.guard.recognisers.text import TextReading
 
 CASES = list(evasions.cases())
 ORDINARY = [

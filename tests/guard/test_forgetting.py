@@ -221,16 +221,16 @@ def test_forgetting_and_ageing_on_the_command_line(tmp_path: Path, capsys: pytes
     assert code == 0 and (receipt["conversations"], receipt["audit"]) == (1, {audit: 12})
     assert b"of ann" not in bytes_below(tmp_path) and b"of ben" in bytes_below(tmp_path)
     assert "not reached:" in run("forget", "chat-ben", "--conversation", "--state", state)[1]
-    code, said = run("audit", "verify", audit)
+    code, said = run("verify", audit)
     assert code == 0 and "the chain holds: 25 events, 12 of them with their texts erased" in said
-    shown = json.loads(run("audit", "query", audit, "--json")[1])["events"]
+    shown = json.loads(run("audit", audit, "--json")[1])["events"]
     assert [event["erased"] for event in shown if "erased" in event] == [receipt["time"]] * 12
     code, said = run("expire", "--days", "0", "--state", state, "--audit", audit, "--json")
     assert code == 0 and json.loads(said)["audit"] == {audit: 12}
     assert b"of ben" not in bytes_below(tmp_path)
     lines = Path(audit).read_bytes().splitlines(keepends=True)
     Path(audit).write_bytes(b"".join(lines[:4] + lines[5:]))
-    code, said = run("audit", "verify", audit)
+    code, said = run("verify", audit)
     assert code == 1 and "audit.jsonl, line 5: before it events are missing: 5" in said
     assert run("forget", "ann")[0] == 2
 

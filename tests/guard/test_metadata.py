@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from guard_rails import Contains
 
-from turnwise.cli.forensics import print_analysis
+from turnwise.cli.guard_forensics import print_analysis
 from turnwise.conversation import Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline

@@ -286,5 +286,5 @@ def test_the_audit_can_be_asked_by_person(tmp_path: Path) -> None:
             pipeline.check_input("Hello", Conversation(person))
     assert "ann@" not in audit.read_text(encoding="utf-8")
     assert len(read_audit(audit, AuditQuestion(person="ann@example.com")).events) == 2
-    done = CliRunner().invoke(app, ["guard", "audit", "query", str(audit), "--person", "ben", "--json"])
+    done = CliRunner().invoke(app, ["guard", "audit", str(audit), "--person", "ben", "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["count"] == 1

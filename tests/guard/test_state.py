@@ -670,17 +670,17 @@ def test_sessions_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         said = capsys.readouterr()
         return said.err if done.value.code else json.loads(said.out)
 
-    rows = run("list")
+    rows = run()
     assert {(row["session"], row["phase"], row["turns"]) for row in rows} == {
         (digest_of("ann"), "terminated", 8),
         (digest_of("ben"), "normal", 1),
     }
-    assert [row["session"] for row in run("list", "--terminated")] == [digest_of("ann")]
-    shown = run("show", "ann")
+    assert [row["session"] for row in run("--terminated")] == [digest_of("ann")]
+    shown = run("ann")
     assert shown["conversations"] == ["c1"] and shown["memories"][0]["guardrail"] == "drift"
     with pytest.raises(SystemExit):
         main(["guard", "forget", "ann", "--state", path, "--json"])
     receipt = json.loads(capsys.readouterr().out)
     assert (receipt["sessions"], receipt["conversations"], receipt["limits"]) == (1, 1, 0)
-    assert "no session 'ann'" in run("show", "ann")
-    assert run("show", digest_of("ben"))["memories"][0]["turns"] == 1
+    assert "no session 'ann'" in run("ann")
+    assert run(digest_of("ben"))["memories"][0]["turns"] == 1

@@ -194,11 +194,11 @@ def test_sessions_of_a_tenant_on_the_command_line(tmp_path, capsys):
             main(["guard", "sessions", *words, "--state", path, "--json"])
         return done.value.code or json.loads(capsys.readouterr().out)
 
-    assert {row["guardrail"] for row in run("list")} == {"web/drift", "desk/drift"}
-    assert [one["guardrail"] for one in run("show", "ANN", "--tenant", "web")["memories"]] == ["drift"]
+    assert {row["guardrail"] for row in run()} == {"web/drift", "desk/drift"}
+    assert [one["guardrail"] for one in run("ANN", "--tenant", "web")["memories"]] == ["drift"]
     with pytest.raises(SystemExit):
         main(["guard", "forget", " Ann", "--state", path, "--tenant", "web", "--json"])
     receipt = json.loads(capsys.readouterr().out)
     assert (receipt["sessions"], receipt["conversations"], receipt["limits"]) == (1, 1, 1)
-    assert run("show", "ann", "--tenant", "web") == 2
-    assert run("show", "ann", "--tenant", "desk")["memories"]
+    assert run("ann", "--tenant", "web") == 2
+    assert run("ann", "--tenant", "desk")["memories"]

@@ -101,7 +101,7 @@ def test_an_audit_that_can_not_be_written_stops_no_guard_and_is_told(chats: Path
     assert written + unwritten == 40
     assert unwritten > 0
     assert "File too large" in error
-    asked = limited(None, *TURNWISE, "guard", "audit", "query", "audit.jsonl", "--json")
+    asked = limited(None, *TURNWISE, "guard", "audit", "audit.jsonl", "--json")
     assert asked.returncode == 0, asked
     told = json.loads(asked.stdout)
     assert written <= told["count"] < 40

@@ -103,7 +103,7 @@ def test_commands_say_of_a_server_what_they_say_of_a_file(
     commands = [
         ("import", "chats.jsonl"),
         ("evaluate", "--run", "first", "--observer", "scripted:0.5,0.25,0.75"),
-        ("runs",),
+        ("runs", "list"),
         ("detect", "--run", "first", "--detector", "any_turn:threshold=0.5"),
         ("query", "F > 0.5"),
         ("query", "F > 0.5", "--where", "label = attack and turns >= 3"),
@@ -111,7 +111,7 @@ def test_commands_say_of_a_server_what_they_say_of_a_file(
         ("show", "attack_1", "--run", "first"),
         ("runs", "rename", "first", "pilot", "--yes"),
         ("runs", "delete", "pilot", "--yes"),
-        ("cache", "clear"),
+        ("llm", "cache", "--clear"),
     ]
     for command in commands:
         told = {}
@@ -139,7 +139,7 @@ def test_the_environment_and_a_project_name_a_server_without_its_password_being_
     code, out, err = turnwise(capsys, "status")
     assert (code, PASSWORD in out + err) == (0, False)
     assert "postgresql://keeper@127.0.0.1" in out
-    code, out, err = turnwise(capsys, "runs")
+    code, out, err = turnwise(capsys, "runs", "list")
     assert code == 1
     assert "there is no store at postgresql://keeper@127.0.0.1" in err
     assert PASSWORD not in out + err
@@ -410,7 +410,7 @@ def test_a_wrong_url_is_one_line_without_the_password(
     with pytest.raises(kind, match=said) as raised:
         Store(url, create=True, busy_seconds=0.2)
     assert "\n" not in str(raised.value)
-    code, out, err = turnwise(capsys, "runs", "--store", url)
+    code, out, err = turnwise(capsys, "runs", "list", "--store", url)
     assert code == (2 if kind is UsageError else 1)
     assert err.count("\n") <= 2
     for word in (PASSWORD, 'wr0ng-word"@', "t-word"):

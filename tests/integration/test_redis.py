@@ -480,14 +480,14 @@ def test_sessions_on_the_command_line(server: RedisServer, capsys: pytest.Captur
         said = capsys.readouterr()
         return said.err if done.value.code else json.loads(said.out)
 
-    assert [row["session"] for row in run("list", "--terminated")] == [digest_of("ann")]
-    assert run("show", "ann")["conversations"] == ["c1"]
+    assert [row["session"] for row in run("--terminated")] == [digest_of("ann")]
+    assert run("ann")["conversations"] == ["c1"]
     with pytest.raises(SystemExit):
         main(["guard", "forget", "ann", "--state", server.url, "--json"])
     receipt = json.loads(capsys.readouterr().out)
     assert (receipt["sessions"], receipt["conversations"], receipt["limits"]) == (1, 1, 0)
     assert any("append-only file" in place for place in receipt["unreached"])
-    assert f"no session 'ann' in {server.url}" in run("show", "ann")
+    assert f"no session 'ann' in {server.url}" in run("ann")
 
 
 def test_a_conversation_that_was_forgotten_is_refused_by_whoever_holds_it(

@@ -134,7 +134,7 @@ def test_a_plug_in_that_describes_itself_wrongly_is_named_in_a_line(
     monkeypatch.setattr(Odd, "describe", staticmethod(describe))
     monkeypatch.setitem(OBSERVERS._parts, "odd", Odd)
     with pytest.raises(SystemExit) as left:
-        main(["observers"])
+        main(["list", "observers"])
     assert left.value.code == 1
     err = capsys.readouterr().err
     assert (err.startswith("error: "), told in err, err.count("\n")) == (True, True, 1)

@@ -1,4 +1,4 @@
-"""``turnwise patterns``: the list, and the explanation of one."""
+"""``turnwise list patterns``: the list, and the explanation of one."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def test_the_list_names_every_pattern_with_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "patterns")
+    code, out, _ = run(capsys, "list", "patterns")
     assert code == 0
     for pattern in shipped_patterns():
         assert pattern.name in out
     assert "x=F, limit=0.1, turns=3" in out
-    code, out, _ = run(capsys, "patterns", "--json")
+    code, out, _ = run(capsys, "list", "patterns", "--json")
     rows = {row["name"]: row for row in json.loads(out)}
     assert rows["gradual_drift"]["parameters"] == {"x": "F", "limit": "0.1", "turns": "3"}
     assert rows["gradual_drift"]["expression"] == "turn >= turns and slope(x) > limit"
@@ -54,7 +54,7 @@ def test_the_list_names_every_pattern_with_its_parameters(capsys: pytest.Capture
 @pytest.mark.parametrize("pattern", shipped_patterns(), ids=lambda pattern: pattern.name)
 def test_explaining_a_pattern(pattern: object, capsys: pytest.CaptureFixture[str]) -> None:
     name = pattern.name
-    code, out, err = run(capsys, "patterns", "explain", name)
+    code, out, err = run(capsys, "list", "patterns", name)
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     for part in ("expression", "usage", "description", "reference"):
@@ -65,7 +65,7 @@ def test_explaining_a_pattern(pattern: object, capsys: pytest.CaptureFixture[str
 
 
 def test_explaining_shows_the_curve_and_the_turns_that_match(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "patterns", "explain", "gradual_drift")
+    _, out, _ = run(capsys, "list", "patterns", "gradual_drift")
     assert out.splitlines()[-7:] == [
         "  F                       1 ┤",
         "                            ┤                     ▄▄",
@@ -78,7 +78,7 @@ def test_explaining_shows_the_curve_and_the_turns_that_match(capsys: pytest.Capt
 
 
 def test_explaining_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "patterns", "explain", "gradual_drift", "--json")
+    _, out, _ = run(capsys, "list", "patterns", "gradual_drift", "--json")
     said = json.loads(out)
     assert said["stands_for"] == "turn >= 3 and slope(F) > 0.1"
     assert [turn["holds"] for turn in said["example"]] == [False, False, False, True, True, True]
@@ -88,17 +88,17 @@ def test_explaining_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_patterns_of_a_file(
     mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "lasting_doubt" in run(capsys, "patterns", "--patterns", mine)[1]
-    _, out, _ = run(capsys, "patterns", "explain", "lasting_doubt", "--patterns", mine)
+    assert "lasting_doubt" in run(capsys, "list", "patterns", "--patterns", mine)[1]
+    _, out, _ = run(capsys, "list", "patterns", "lasting_doubt", "--patterns", mine)
     assert "streak(I > 0.5) >= 2" in out
     assert "conversation" not in out
-    assert run(capsys, "patterns", "--patterns", mine, "explain", "lasting_doubt")[1] == out
+    assert run(capsys, "list", "--patterns", mine, "patterns", "lasting_doubt")[1] == out
     monkeypatch.setenv("TURNWISE_PATTERNS", str(mine))
-    assert run(capsys, "patterns", "explain", "lasting_doubt")[1] == out
+    assert run(capsys, "list", "patterns", "lasting_doubt")[1] == out
 
 
 def test_a_curve_shows_gaps_and_negative_values(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "patterns", "explain", "balanced", "--patterns", mine)
+    _, out, _ = run(capsys, "list", "patterns", "balanced", "--patterns", mine)
     assert out.splitlines()[-7:] == [
         "  reciprocity.balance     1 ┤         ▅▅",
         "                            ┤         ██",
@@ -113,11 +113,11 @@ def test_a_curve_shows_gaps_and_negative_values(mine: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("explain", "gradul_drift"), "did you mean 'gradual_drift'?"),
+        (("gradul_drift",), "did you mean 'gradual_drift'?"),
         (("--patterns", "nowhere.yaml"), "nowhere.yaml: the file of patterns can't be read"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "patterns", *arguments)
+    code, out, err = run(capsys, "list", "patterns", *arguments)
     assert (code, out) == (2, "")
     assert words in err

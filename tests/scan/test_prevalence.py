@@ -149,7 +149,7 @@ def test_an_observer_of_which_nothing_ships_has_no_rates(tmp_path: Path) -> None
 
 
 def study(scanned: Findings, threshold: float = 0.5, **run: Any) -> dict[str, Any]:
-    """What `turnwise compare --out` writes of a study with one detector, as far as rates go."""
+    """What `turnwise study compare --out` writes of a study with one detector, as far as rates go."""
     made = {name: scanned.manifest.run[name] for name in ("observer", "observer_version", "context")}
     return {
         "data": {"runs": [{"name": "first", **made, **run}]},

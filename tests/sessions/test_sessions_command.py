@@ -1,4 +1,4 @@
-"""``turnwise sessions``: the table on a file and on a run, the presets, and bad input."""
+"""``turnwise study session-rules`` on a file and on a run, the presets, and bad input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.mark.shows("SESSION-7")
 def test_audit_prints_the_table_with_intervals(cli, recorded_file):
-    done = cli("sessions", "audit", recorded_file)
+    done = cli("study", "session-rules", recorded_file)
     assert done.code == 0
     assert "20 sessions: 10 attack, 10 benign" in done.out
     lines = {line.strip().split("  ")[0]: line for line in done.out.splitlines()}
@@ -21,7 +21,7 @@ def test_audit_prints_the_table_with_intervals(cli, recorded_file):
 
 
 def test_audit_as_json(cli, recorded_file):
-    found = cli("sessions", "audit", recorded_file, "--json").json
+    found = cli("study", "session-rules", recorded_file, "--json").json
     assert (found["records"], found["attack"], found["benign"]) == (20, 10, 10)
     assert found["trust_difference"] < 1e-9
     row = found["rules"][1]
@@ -33,7 +33,7 @@ def test_audit_as_json(cli, recorded_file):
 
 def test_audit_reads_standard_input(cli, recorded_file, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(recorded_file.read_text(encoding="utf-8")))
-    assert cli("sessions", "audit", "-", "--json").json["records"] == 20
+    assert cli("study", "session-rules", "-", "--json").json["records"] == 20
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def store(cli, tmp_path):
 
 
 def test_audit_of_a_run(cli, store):
-    done = cli("sessions", "audit", "--store", store, "--json")
+    done = cli("study", "session-rules", "--store", store, "--json")
     found = done.json
     assert (found["attack"], found["benign"]) == (1, 1)
     assert found["trust_difference"] is None
@@ -69,11 +69,13 @@ def test_audit_of_a_run(cli, store):
     assert rules["trust < 0.60 at the end"] == ["attack_01"]
     assert rules["degrading at the end"] == ["attack_01"]
     assert "1 sequences were left out" in done.err
-    assert "2 sessions: 1 attack, 1 benign" in cli("sessions", "audit", "--store", store, "--run", "first").out
+    assert (
+        "2 sessions: 1 attack, 1 benign" in cli("study", "session-rules", "--store", store, "--run", "first").out
+    )
 
 
 def test_without_a_file_and_a_store_it_says_what_to_name(cli):
-    done = cli("sessions", "audit")
+    done = cli("study", "session-rules")
     assert done.code == 1
     assert "name a FILE of recorded sessions" in done.err
 
@@ -92,29 +94,29 @@ def test_without_a_file_and_a_store_it_says_what_to_name(cli):
 def test_a_bad_file_is_an_error_that_names_it(cli, tmp_path, text, message):
     file = tmp_path / "bad.json"
     file.write_text(text, encoding="utf-8")
-    done = cli("sessions", "audit", file)
+    done = cli("study", "session-rules", file)
     assert done.code == 1
     assert message in done.err
     assert "bad.json" in done.err
 
 
 def test_a_file_that_is_not_there(cli):
-    done = cli("sessions", "audit", "nowhere.json")
+    done = cli("study", "session-rules", "nowhere.json")
     assert done.code == 1
     assert "can't read the records in nowhere.json" in done.err
 
 
 def test_presets(cli):
-    done = cli("sessions", "presets")
+    done = cli("list", "session-presets")
     assert done.code == 0
     for name in ("default", "original", "trust_only", "multi_signal", "short_windows"):
         assert name in done.out
-    found = {info["name"]: info["settings"] for info in cli("sessions", "presets", "--json").json}
+    found = {info["name"]: info["settings"] for info in cli("list", "session-presets", "--json").json}
     assert found["default"]["half_life"] == 7 * 86_400
     assert found["trust_only"]["boundary"]["trust_below"] == 0.6
 
 
-def test_the_group_explains_itself(cli):
-    done = cli("sessions", "--help")
+def test_the_command_explains_itself(cli):
+    done = cli("study", "session-rules", "--help")
     assert done.code == 0
-    assert "audit" in done.out
+    assert "recorded sessions" in " ".join(done.out.split())

@@ -121,7 +121,7 @@ def test_another_label_is_seen_at_once(
     location: str, store: Store, fill: Callable[..., None], make_sequence: Make
 ) -> None:
     fill(store, attack_1=(0.9,), attack_2=(0.9,))
-    marked = store.numbered.newest()
+    marked = store.source.newest()
     with Store(location) as reader:
         for one in (store, reader):
             assert len(one.query("p.F > 0.5", label=Label.ATTACK)) == 2
@@ -131,7 +131,7 @@ def test_another_label_is_seen_at_once(
             for one in (store, reader):
                 assert [match.sequence_id for match in one.query("p.F > 0.5", label=Label.BENIGN)] == ["attack_1"]
                 assert rows(one, "SELECT label FROM sequences ORDER BY sequence_id") == [("benign",), ("attack",)]
-    assert store.numbered.newest() != marked  # a page that shows the store is drawn anew
+    assert store.source.newest() != marked  # a page that shows the store is drawn anew
 
 
 def test_a_run_without_evaluations_says_so(store: Store, make_run: Callable[..., Run]) -> None:

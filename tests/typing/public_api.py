@@ -229,7 +229,6 @@ from turnwise.study import (
     needed_benign,
     split_by_group,
     threshold_for,
-    threshold_with_confidence,
     tune,
 )
 from turnwise.study.compare import Settings, Study, compare
@@ -419,7 +418,7 @@ def study(store: Store, folder: Path) -> Study:
     fitted: Detector = fit_detector(next(iter(FITTED)), parts["train"])
     tuned: Tuned = tune("cusum", examples, target_fpr=0.05)
     flagged: Rate = tuned.flagged_benign
-    limits: tuple[float, float] = threshold_for([0.1, 0.2], 0.5), threshold_with_confidence([0.1] * 99, 0.05)
+    limits: tuple[float, float] = threshold_for([0.1, 0.2], 0.5), threshold_for([0.1] * 99, 0.05, 0.95)
     found: Discovery = discover(halves_of(examples, 0)[0], max_fpr=0.02)
     half: Half = found.held_out
     named_patterns: dict[str, Tested] = names_of(found)

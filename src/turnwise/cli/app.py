@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Annotated, Any
 
@@ -9,32 +10,32 @@ import typer
 from typer.core import TyperGroup
 
 from turnwise._version import __version__
-from turnwise.cli.compare import compare
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import check, detect
-from turnwise.cli.discover import discover
-from turnwise.cli.evaluate import evaluate, retry
+from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
-from turnwise.cli.export import export
-from turnwise.cli.forensics import forensics
-from turnwise.cli.guard import guard
-from turnwise.cli.import_ import import_
-from turnwise.cli.judgements import judgements
-from turnwise.cli.language_models import cache, cost, prompt
-from turnwise.cli.listings import datasets, detectors, observers, principles
+from turnwise.cli.guard import check as guard_check
+from turnwise.cli.guard import replay
+from turnwise.cli.guard_audit import audit, verify
+from turnwise.cli.guard_chat import chat
+from turnwise.cli.guard_forensics import forensics
+from turnwise.cli.guard_state import expire, forget, sessions
+from turnwise.cli.import_export import export, import_
+from turnwise.cli.judgements import agreement, export_judgements, label, list_judgements, turn
+from turnwise.cli.list_ import list_
+from turnwise.cli.llm import cache, cost, prompt
 from turnwise.cli.output import keep_quiet, say
-from turnwise.cli.patterns import app as patterns
-from turnwise.cli.presets import guardrails, presets
-from turnwise.cli.prevalence import prevalence
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
-from turnwise.cli.runs import runs
+from turnwise.cli.runs import delete_run, list_runs, rename_run
 from turnwise.cli.scan import scan
 from turnwise.cli.serve import serve
-from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
-from turnwise.cli.study import power
-from turnwise.cli.tune import calibrate, tune
+from turnwise.cli.study import compare, power
+from turnwise.cli.study_discover import discover
+from turnwise.cli.study_prevalence import prevalence
+from turnwise.cli.study_sessions import session_rules
+from turnwise.cli.study_tune import calibrate, tune
 
 
 class Commands(TyperGroup):
@@ -61,6 +62,13 @@ def _with_summary(command: Any) -> Any:
     return command
 
 
+def _add_group(name: str, about: str, commands: Mapping[str, Callable[..., None]]) -> None:
+    group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+    for below, command in commands.items():
+        group.command(below)(command)
+    app.add_typer(group, name=name, cls=Commands)
+
+
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
@@ -72,34 +80,56 @@ app.command()(demo)
 app.command("import")(import_)
 app.command()(export)
 app.command()(evaluate)
-app.command()(retry)
-app.add_typer(runs, name="runs", cls=Commands)
-app.command()(cost)
-app.command()(prompt)
-app.add_typer(cache, name="cache", cls=Commands)
+_add_group(
+    "runs",
+    "Runs: list them with counts, failures, tokens, cost, time and settings; delete or rename one.",
+    {"list": list_runs, "delete": delete_run, "rename": rename_run},
+)
 app.command()(detect)
 app.command()(scan)
-app.command()(discover)
 app.command()(show)
 app.command()(query)
 app.command()(explore)
 app.command()(check)
-app.add_typer(observers, name="observers", cls=Commands)
-app.command()(detectors)
-app.command()(principles)
-app.command()(datasets)
-app.command()(tune)
-app.command()(calibrate)
-app.command()(compare)
-app.command()(power)
-app.command()(prevalence)
-app.add_typer(judgements, name="judgements", cls=Commands)
-app.add_typer(sessions, name="sessions", cls=Commands)
-app.add_typer(patterns, name="patterns", cls=Commands)
-app.add_typer(guard, name="guard", cls=Commands)
-app.command()(forensics)
-app.add_typer(presets, name="presets", cls=Commands)
-app.command()(guardrails)
+app.command("list")(list_)
+_add_group(
+    "llm",
+    "A language model as observer: what it costs, what it is asked, and its stored replies.",
+    {"cost": cost, "prompt": prompt, "cache": cache},
+)
+_add_group(
+    "study",
+    "Studies of labelled conversations: compare detectors and runs, set thresholds, find patterns, rate rules.",
+    {
+        "compare": compare,
+        "power": power,
+        "tune": tune,
+        "calibrate": calibrate,
+        "discover": discover,
+        "prevalence": prevalence,
+        "session-rules": session_rules,
+    },
+)
+_add_group(
+    "judgements",
+    "What people say of conversations: corrected labels, turns where it turned, scores of turns.",
+    {"list": list_judgements, "label": label, "turn": turn, "agreement": agreement, "export": export_judgements},
+)
+_add_group(
+    "guard",
+    "Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
+    {
+        "check": guard_check,
+        "chat": chat,
+        "replay": replay,
+        "forensics": forensics,
+        "audit": audit,
+        "verify": verify,
+        "sessions": sessions,
+        "forget": forget,
+        "expire": expire,
+    },
+)
 app.command()(serve)
 app.command()(status)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say, say_paragraphs
+from turnwise.cli.output import note, print_json, print_table, say, say_paragraphs, sparkline
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.cli.demo_run import Demo, DemoRun
@@ -41,9 +42,7 @@ def demo(
 ) -> None:
     """Show a conversation turn, and compare single turns with trajectories on the conversations that ship."""
     from turnwise.cli.demo_run import OBSERVERS, demo_observer, run_demo
-    from turnwise.cli.output import note, print_json
     from turnwise.cli.study import EXTRA, FOR_A_REPORT, is_installed
-    from turnwise.errors import UsageError
     from turnwise.store import Store
 
     observers = {name: demo_observer(name) for name in observer or OBSERVERS}
@@ -80,7 +79,6 @@ def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
 
     It goes into a folder beside the store, or into the working directory where that is in a server.
     """
-    from turnwise.cli.output import note
     from turnwise.cli.study import rescorer
     from turnwise.study.compare import Settings, compare
     from turnwise.study.report import write_report
@@ -140,44 +138,45 @@ def _print(store: str, done: Demo) -> None:
 
 
 def _print_verdicts(title: str, chats: Sequence[Chat], runs: Sequence[DemoRun], beside: Sequence[DemoRun]) -> None:
-    from turnwise.cli.output import Table, print_table, sparkline
-
     graphs = next(run for run in runs if run.context == "history")
-    table = Table("conversation", "F so far", *map(_heading, beside), title=title)
-    for chat in chats:
-        graph = sparkline(_binned(graphs.peaks(chat.sequence_id)))
-        table.add_row(chat.sequence_id, graph, *(_verdict(run, chat) for run in beside))
-    print_table(table)
+    rows = [
+        (
+            chat.sequence_id,
+            sparkline(_binned(graphs.peaks(chat.sequence_id))),
+            *(_verdict(run, chat) for run in beside),
+        )
+        for chat in chats
+    ]
+    print_table(("conversation", "F so far", *map(_heading, beside)), rows, title=title)
 
 
 def _print_rates(done: Demo) -> None:
     from turnwise.cli.demo_run import READER
-    from turnwise.cli.output import Table, print_table
 
     rows = [(_short(run.observer), run.context, run.rates) for run in done.runs]
     rows += [
         ("second reader", run.context, done.second_reader(run)) for run in done.runs if run.observer == READER
     ]
-    table = Table("scores of", "looking at", "attacks caught", "benign flagged", title="With 95 % intervals")
+    table = []
     for name, context, rates in rows:
         shown = (str(rates.get(label, "–")).replace(" [", "\n[").split("\n") for label in ("attack", "benign"))
-        table.add_row(name, "each turn alone" if context == "turn" else "turns so far", *shown)
-    print_table(table)
+        table.append((name, "each turn alone" if context == "turn" else "turns so far", *shown))
+    columns = "scores of", "looking at", "attacks caught", "benign flagged"
+    print_table(columns, table, title="With 95 % intervals")
 
 
 def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
     """Print a conversation turn by turn, with the scores of every run, and say what turned."""
-    from turnwise.cli.output import Table, print_table
-
     name = chat.sequence_id
     for beside in _side_by_side(runs):
         headings = list(map(_heading, beside))
         room = _WIDTH - len(" turn   ") - sum(3 + max(map(len, heading.split("\n"))) for heading in headings) - 1
-        table = Table("turn", "the user says", *headings, numeric=("turn", *headings), title=f"How {name} turns")
-        for turn in chat.conversation:
-            cells = (_score(run, name, turn.number) for run in beside)
-            table.add_row(str(turn.number), _cut(turn.prompt, room), *cells)
-        print_table(table)
+        rows = [
+            (str(turn.number), _cut(turn.prompt, room), *(_score(run, name, turn.number) for run in beside))
+            for turn in chat.conversation
+        ]
+        columns = "turn", "the user says", *headings
+        print_table(columns, rows, numeric=("turn", *headings), title=f"How {name} turns")
     alone, so_far = runs[:2]
     verdict = so_far.found[name].verdict
     at = verdict.turn if verdict else None

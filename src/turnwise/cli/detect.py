@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.patterns import PatternsFile
+from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.show import print_trajectory
+from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 
 if TYPE_CHECKING:
     from turnwise.detectors import Verdict
@@ -43,13 +45,13 @@ VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
 """Headings of `_verdict_cells`."""
 
 
+@options.grouped
 def detect(
+    *,
     run: options.Run = None,
     detector: options.Detectors = None,
-    patterns: PatternsFile = None,
-    sequence: options.Sequences = None,
-    label: options.Label = None,
-    source: options.Source = None,
+    patterns: options.PatternsFile = None,
+    selection: options.Selection,
     corrected_by: options.CorrectedBy = None,
     fired: Annotated[
         bool, typer.Option("--fired", help="List only verdicts that fired; the rates stay those of all.")
@@ -64,25 +66,21 @@ def detect(
 ) -> None:
     """Run detectors over every sequence of a run: which fire, at which turn and why."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
-    from turnwise.cli.options import read_label, read_run, read_source
-    from turnwise.cli.output import note, print_json
     from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.evaluation import detect as detect_in_run
 
     if export is not None:
         check_export(export, ROW_FILES)
-    with options.opened_store(store) as opened:
+    with opened_store(store) as opened:
         name = read_run(opened, run)
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
-        ids = read_source(opened, source, sequence)
-        wanted = read_label(label)
-        people = tuple(dict.fromkeys(corrected_by or ()))
+        ids, wanted, people = selection.ids(opened), selection.read_label(), read_people(corrected_by)
         found = list(
             detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
         )
         heads = {one.head.sequence_id: one for one in found}.values()
         corrected = sum(one.label not in (None, one.head.label) for one in heads)
-        counted = options.CountedLabels(people, corrected, sum(one.label is None for one in heads))
+        counted = CountedLabels(people, corrected, sum(one.label is None for one in heads))
         counted.tell(opened, [one.head for one in heads])
     listed = [one for one in found if one.verdict and one.verdict.fired] if fired else found
     if export is not None:
@@ -116,27 +114,33 @@ def as_json(found: Detection, run: str) -> dict[str, Any]:
 
 def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Sequence[str]) -> None:
     """Print the verdicts that are listed, and the rates of all."""
-    from turnwise.cli.output import Table, note, print_table, say
     from turnwise.rates import rates_by_label
 
-    table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
-    for item in listed:
-        table.add_row(
-            item.head.sequence_id, _label_cell(item), item.detector, *_verdict_cells(item.verdict, item.unread)
-        )
     if listed or not found:
-        print_table(table)
+        print_table(
+            ("sequence", "label", "detector", *VERDICT_COLUMNS),
+            [
+                (
+                    item.head.sequence_id,
+                    _label_cell(item),
+                    item.detector,
+                    *_verdict_cells(item.verdict, item.unread),
+                )
+                for item in listed
+            ],
+            numeric=("turn", "score"),
+        )
     else:
         say("no detector fired", "")
-    labels = "attack", "benign", "unlabelled"
-    fired_of = "of attacks", "of benign", "of unlabelled"
-    summary = Table("detector", "threshold", *fired_of, title="Fired, with 95 % intervals")
+    summary = []
     for spec in specs:
         checked = [(str(one.label), one.verdict) for one in found if one.detector == spec and one.verdict]
         rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
         threshold = _threshold_cell(checked[0][1]) if checked else ""
-        summary.add_row(spec, threshold, *(str(rates.get(label, "none")) for label in labels))
-    print_table(summary)
+        of_labels = (str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled"))
+        summary.append((spec, threshold, *of_labels))
+    columns = "detector", "threshold", "of attacks", "of benign", "of unlabelled"
+    print_table(columns, summary, title="Fired, with 95 % intervals")
     _note_sources(item.verdict for item in found)
     heads = {item.head.sequence_id: item for item in found}.values()
     unchecked = sum(item.verdict is None and not item.unread for item in heads)
@@ -173,7 +177,6 @@ def _threshold_cell(verdict: Verdict) -> str:
 
 def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
     """Say so where some detectors have calibrated thresholds and others their defaults."""
-    from turnwise.cli.output import note
     from turnwise.detectors import ThresholdSource
 
     source_of = {one.detector: one.threshold_source for one in verdicts if one}
@@ -184,8 +187,8 @@ def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
     if point and default:
         note(
             f"{point}: at the observer's operating point, calibrated to a rate of false positives; {default}: at "
-            "the default, calibrated to nothing. What they flag can't be compared; turnwise calibrate sets a "
-            "threshold"
+            "the default, calibrated to nothing. What they flag can't be compared; turnwise study calibrate sets "
+            "a threshold"
         )
 
 
@@ -196,16 +199,14 @@ def check(
             help="JSON file with an OpenAI messages list, or - for standard input.", show_default=False
         ),
     ],
-    observer: Annotated[str, typer.Option(help="What scores; see turnwise observers.")] = "local",
-    context: Annotated[
-        str, typer.Option(help="What it may see: turn, window:k, history, transcript.")
-    ] = "history",
+    observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
+    context: options.Context = "history",
     principle: options.Principles = None,
     detector: options.Detectors = None,
-    patterns: PatternsFile = None,
+    patterns: options.PatternsFile = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
-    observer_setting: options.ObserverSettings = None,
+    observer_setting: options.ObserverSetting = None,
     json: options.Json = False,
 ) -> None:
     """Score one conversation and print the verdicts of the detectors. Nothing is stored.
@@ -213,9 +214,6 @@ def check(
     Exits with 1 where evaluations failed; texts that the observer does not read are told, and are no failures.
     """
     from turnwise.cli.files import read_conversation
-    from turnwise.cli.options import read_principles, read_sides
-    from turnwise.cli.output import Table, note, print_json, print_table
-    from turnwise.cli.show import print_trajectory
     from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.front_door import check as check_conversation
     from turnwise.observers import build_observer, read_settings
@@ -225,18 +223,19 @@ def check(
         build_observer(observer, **read_settings(observer, observer_setting or ())),
         dict.fromkeys(detector or DEFAULT_DETECTORS),
         context=context,
-        principles=read_principles(principle),
-        sides=read_sides(sides),
+        principles=options.read_principles(principle),
+        sides=options.read_sides(sides),
         patterns=patterns,
     )
     if json:
         print_json(report.to_dict())
     else:
         print_trajectory(report.turns, report.conversation)
-        table = Table("detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
-        for verdict in report.verdicts:
-            table.add_row(verdict.detector, *_verdict_cells(verdict))
-        print_table(table)
+        print_table(
+            ("detector", *VERDICT_COLUMNS),
+            [(verdict.detector, *_verdict_cells(verdict)) for verdict in report.verdicts],
+            numeric=("turn", "score"),
+        )
         _note_sources(report.verdicts)
     for missing in (*report.failures, *report.unread):
         note(str(missing))

@@ -1,35 +1,42 @@
-"""``turnwise evaluate`` and ``retry``: score what a run lacks, or only what failed."""
+"""``turnwise evaluate``: score what a run lacks, or only what failed in it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import dollars, note, progress, say
+from turnwise.cli.output import dollars, note, print_json, progress, say
+from turnwise.cli.stores import read_run
 from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
-    from turnwise.cli.options import GivenSettings
     from turnwise.evaluation import Plan, Summary
     from turnwise.principles import Principle
     from turnwise.store import Store
 
-Jobs = Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)]
+_OF_THE_RUN = ("observer", "context", "sides")
+"""Options that ``--failed`` goes without: what failed is scored as the run has it."""
 
 
+@options.grouped
 def evaluate(
+    *,
+    command: typer.Context,
     run: Annotated[
         str | None,
-        typer.Option(help="Name of the run; what the runs of a panel begin with. [default: observer-context]"),
+        typer.Option(
+            help="Name of the run; what the runs of a panel begin with. [default: observer-context; with --failed "
+            "the only run]"
+        ),
     ] = None,
     observer: Annotated[
         list[str] | None,
         typer.Option(
-            help="What scores; see turnwise observers. Several make a panel, a run each. "
+            help="What scores; see turnwise list observers. Several make a panel, a run each. "
             "[default: that of the run, else local]"
         ),
     ] = None,
@@ -41,127 +48,105 @@ def evaluate(
     ] = None,
     principle: options.Principles = None,
     sides: options.Sides = "prompt",
-    sequence: options.Sequences = None,
-    label: options.Label = None,
-    source: options.Source = None,
-    jobs: Jobs = 1,
-    observer_setting: options.ObserverSettings = None,
-    base_url: options.BaseUrl = None,
-    temperature: options.Temperature = None,
-    max_tokens: options.MaxTokens = None,
-    structured: options.Structured = None,
-    repeats: options.Repeats = None,
-    max_retries: options.MaxRetries = None,
-    timeout: options.Timeout = None,
-    budget: options.Budget = None,
-    no_cache: options.NoCache = False,
+    failed: Annotated[
+        bool,
+        typer.Option(
+            "--failed",
+            help="Score again only what failed in a run, with the run's own observer, settings, context and "
+            "sides; --principle names the folders of those failed principles that are your own.",
+        ),
+    ] = False,
+    selection: options.Selection,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
+    settings: options.ModelSettings,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Score the turns that have no score yet in a run. The same command again continues, and repeats nothing.
 
-    Exits with 1 where evaluations failed; turnwise retry tries them again.
+    Exits with 1 where evaluations failed; with --failed only these are scored again.
     """
-    from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides, read_source
     from turnwise.evaluation import Plan
     from turnwise.observers import DEFAULT_OBSERVER, Context
     from turnwise.store import Store
 
-    principles = read_principles(principle)
-    given: dict[str, Any] = {
-        "base_url": base_url,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "structured": structured,
-        "repeats": repeats,
-        "max_retries": max_retries,
-        "timeout": timeout,
-        "cache": False if no_cache else None,
-    }
-    halves, truth = read_sides(sides), read_label(label)
+    if failed:
+        if wrong := [f"--{name}" for name in _OF_THE_RUN if options.given(name, command)]:
+            raise UsageError(f"--failed goes without {', '.join(wrong)}: it scores as the run does")
+        _evaluate_failed(run, principle or [], selection, jobs, settings, store, json)
+        return
+    principles, halves, label = (
+        options.read_principles(principle),
+        options.read_sides(sides),
+        selection.read_label(),
+    )
     summaries: list[Summary] = []
-    structures: dict[str, object] = {}
     with Store(store) as opened:
-        ids = read_source(opened, source, sequence)
+        ids = selection.ids(opened)
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
         specs = list(dict.fromkeys(observer or [named.observer if named else DEFAULT_OBSERVER]))
-        GivenSettings(observer_setting, **given, budget_usd=budget).check(specs)
+        settings.check(specs)
         for spec in specs:
             whole = run if len(specs) == 1 else f"{run}-{spec}" if run else None
             seen = context or (known[whole].context if whole in known else "history")
-            name = whole or f"{spec}-{seen}"
-            plan = Plan(principles, Context.parse(seen), halves, ids, truth)
-            settings = GivenSettings(observer_setting, **given, budget_usd=budget)
-            summary = _score(opened, name, spec, plan, settings, jobs=jobs)
+            plan = Plan(principles, Context.parse(seen), halves, ids, label)
+            summary = _score(opened, whole or f"{spec}-{seen}", spec, plan, settings, jobs)
             summaries.append(summary)
-            structures[name] = opened.run(name).parameters.get("structured")
-            if budget is not None:  # one budget for the whole panel
-                budget = max(0.0, budget - (summary.cost_usd or 0.0))
-    _tell(summaries, structures, json=json, several=len(specs) > 1)
+            if settings.budget is not None:  # one budget for the whole panel
+                left = max(0.0, settings.budget - (summary.cost_usd or 0.0))
+                settings = dataclasses.replace(settings, budget=left)
+        _tell(opened, summaries, json)
     if not json:
         chosen = summaries[-1].run
         say(f"next: turnwise detect --store {opened.location} --run {chosen} --detector any_turn --detector cusum")
     _exit(summaries)
 
 
-def retry(
-    run: options.Run = None,
-    principle: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--principle",
-            help="Folder of a principle of your own that is among the failures; may be given several times.",
-        ),
-    ] = None,
-    sequence: options.Sequences = None,
-    jobs: Jobs = 1,
-    observer_setting: options.ObserverSettings = None,
-    max_retries: options.MaxRetries = None,
-    timeout: options.Timeout = None,
-    budget: options.Budget = None,
-    no_cache: options.NoCache = False,
-    store: options.Store = options.DEFAULT_STORE,
-    json: options.Json = False,
+def _evaluate_failed(
+    run: str | None,
+    principle: Sequence[str],
+    selection: options.Selection,
+    jobs: int,
+    settings: options.ModelSettings,
+    store: str,
+    json: bool,
 ) -> None:
-    """Score again only what failed in a run, with the run's own observer, settings and context.
-
-    Exits with 1 where evaluations failed again.
-    """
-    from turnwise.cli.options import GivenSettings, read_run
+    """Score again what failed in a run."""
     from turnwise.conversation import Side
     from turnwise.evaluation import Plan, Summary
     from turnwise.observers import Context
     from turnwise.store import Store
 
+    label = selection.read_label()
     with Store(store) as opened:
         name = read_run(opened, run)
         known = opened.run(name)
-        cache = False if no_cache else None
-        asked = GivenSettings(
-            observer_setting, max_retries=max_retries, timeout=timeout, budget_usd=budget, cache=cache
-        )
-        asked.check([known.observer])
-        failed = opened.failed(name, ids=sequence or None)
+        settings.check([known.observer])
+        failed = opened.failed(name, ids=selection.ids(opened))
+        if label is not None:
+            heads = opened.heads(ids={key.sequence_id for key in failed}, label=label)
+            meant = {head.sequence_id for head in heads}
+            failed = {key for key in failed if key.sequence_id in meant}
         if failed:
             plan = Plan(
-                principles=_failed_principles({key.principle for key in failed}, principle or []),
+                principles=_failed_principles({key.principle for key in failed}, principle),
                 context=Context.parse(known.context),
                 sides=[side for side in Side if any(key.side is side for key in failed)],
                 ids={key.sequence_id for key in failed},
                 only=failed,
             )
-            summary = _score(opened, name, known.observer, plan, asked, jobs=jobs)
+            summary = _score(opened, name, known.observer, plan, settings, jobs)
         else:
             summary = Summary(name, 0, 0, 0, 0, 0, 0.0)
-    if failed or json:
-        _tell([summary], {name: known.parameters.get("structured")}, json=json)
-    else:
-        note(f"run {name} has no failed evaluations left to score")
+        if failed or json:
+            _tell(opened, [summary], json)
+        else:
+            note(f"run {name} has no failed evaluations left to score")
     _exit([summary])
 
 
-def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, *, jobs: int) -> Summary:
+def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSettings, jobs: int) -> Summary:
     """Score what a run lacks, with progress; where it is interrupted or fails, what was scored is kept."""
     from turnwise.evaluation import count_missing
     from turnwise.evaluation import evaluate as score
@@ -197,15 +182,9 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, 
         raise
 
 
-def _tell(
-    summaries: Sequence[Summary], structures: Mapping[str, object], *, json: bool, several: bool = False
-) -> None:
-    """Print what was done, and where a language model was asked what that cost.
-
-    `structures` says how each run is set to ask a language model for JSON.
-    """
-    from turnwise.cli.output import print_json
-    from turnwise.cli.run_notes import notes, without_secrets
+def _tell(store: Store, summaries: Sequence[Summary], json: bool) -> None:
+    """Print what was done, and where a language model was asked what that cost."""
+    from turnwise.cli.runs import notes, without_secrets
     from turnwise.scoring import unread_in_words
 
     if json:
@@ -214,7 +193,7 @@ def _tell(
             for summary in summaries
         ]
         shown = [dataclasses.asdict(summary) for summary in clean]
-        print_json(shown if several else shown[0])
+        print_json(shown if len(shown) > 1 else shown[0])
         return
     for summary in summaries:
         say(
@@ -229,14 +208,18 @@ def _tell(
                 f"{summary.prompt_tokens} tokens sent, {summary.completion_tokens} received, "
                 f"{dollars(summary.cost_usd)}"
             )
-        say(*notes(summary.structured, structures[summary.run], summary.commonest_failure))
+        wanted = store.run(summary.run).parameters.get("structured")
+        say(*notes(summary.structured, wanted, summary.commonest_failure))
 
 
 def _exit(summaries: Sequence[Summary]) -> None:
     """Say which runs have evaluations that failed, and leave with 1 where there are any."""
     failed = [summary for summary in summaries if summary.failures]
     for summary in failed:
-        note(f"{summary.failures} evaluations failed; turnwise retry --run {summary.run} tries them again")
+        note(
+            f"{summary.failures} evaluations failed; turnwise evaluate --failed --run {summary.run} tries "
+            "them again"
+        )
     if failed:
         raise typer.Exit(1)
 

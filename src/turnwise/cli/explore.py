@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.patterns import PatternsFile
+from turnwise.cli.output import note
+from turnwise.cli.stores import opened_store
+from turnwise.errors import TurnwiseError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -40,7 +42,7 @@ def explore(
         str | None,
         typer.Option(help="Address of a turnwise serve to watch; its API key is read from TURNWISE_SERVICE_KEY."),
     ] = None,
-    patterns: PatternsFile = None,
+    patterns: options.PatternsFile = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser of this machine.")] = False,
 ) -> None:
     """Look at conversations, scores and patterns in a browser. Needs the extra turnwise[explorer].
@@ -49,9 +51,6 @@ def explore(
     TURNWISE_EXPLORER_PASSWORD is asked for. Nothing is changed in the store but what people add to it.
     """
     import os
-
-    from turnwise.cli.output import note
-    from turnwise.errors import UsageError
 
     try:
         import nicegui  # noqa: F401 - to say early what is missing
@@ -71,7 +70,7 @@ def explore(
             typer.launch(line.rpartition(" on ")[2])
 
     with ExitStack() as stack:
-        opened = _demo(stack) if demo else stack.enter_context(options.opened_store(store))
+        opened = _demo(stack) if demo else stack.enter_context(opened_store(store))
         named = Named(opened, study or (), audit or (), service, os.environ.get(SERVICE_KEY, ""))
         stack.callback(named.close)
         file = None if patterns is None else to_path(patterns)
@@ -87,8 +86,6 @@ def _demo(stack: ExitStack) -> Store:
     import threading
 
     from turnwise.cli.demo_run import LOCAL, READER, demo_observer, run_demo
-    from turnwise.cli.output import note
-    from turnwise.errors import TurnwiseError
     from turnwise.store import Store
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnwise-"))

@@ -1,29 +1,88 @@
-"""``turnwise guard``: a pipeline on the command line."""
+"""``turnwise guard check`` and ``replay``, and what commands of the guard share: a pipeline, results in words."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from turnwise._support.visible import shown
 from turnwise.cli import options
-from turnwise.cli.guard_audit import audit
-from turnwise.cli.guard_chat import chat
-from turnwise.cli.guard_forget import expire, forget
-from turnwise.cli.guard_options import ConfigFile, Findings, Preset
-from turnwise.cli.guard_replay import replay
-from turnwise.cli.guard_sessions import sessions
-from turnwise.cli.output import say
+from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.errors import UsageError
 
-guard = typer.Typer(
-    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+if TYPE_CHECKING:
+    from turnwise.conversation import Sequence
+    from turnwise.datasets import BadRecord
+    from turnwise.guard import GuardrailPipeline, PipelineResult
+    from turnwise.guard.config import Config
+    from turnwise.rates import Rate
+
+Preset: TypeAlias = Annotated[
+    str | None, typer.Option(help="Configuration that ships, by name; see turnwise list presets.")
+]
+ConfigFile: TypeAlias = Annotated[
+    str | None, typer.Option("--config", help="YAML file of your own, in place of a preset.")
+]
+Findings: TypeAlias = Annotated[
+    bool, typer.Option("--fail-on-findings", help="Exit with 3 where something was blocked or warned of.")
+]
+
+DEFAULT_PRESET = "basic"
+
+WIDTH = 80
+"""Columns that lines for people take at most."""
 
 
-@guard.command()
+def read_config(preset: str | None, config: str | None, observer: str | None = None) -> Config:
+    """The configuration of a preset or a file, by default the preset ``basic``.
+
+    An observer replaces that of each guardrail that has one.
+    """
+    from turnwise.guard.config import Config, with_observer
+
+    if preset is not None and config is not None:
+        raise UsageError("--preset and --config name a configuration each: give one of them")
+    read = Config.read(config) if config is not None else Config.preset(preset or DEFAULT_PRESET)
+    return read if observer is None else with_observer(read, observer)
+
+
+def open_pipeline(preset: str | None, config: str | None, observer: str | None = None) -> GuardrailPipeline:
+    """The pipeline of a configuration, as `read_config` finds it."""
+    from turnwise.guard import GuardrailPipeline
+
+    return GuardrailPipeline(read_config(preset, config, observer))
+
+
+def wrapped(line: str, *, hanging: str = "    ") -> list[str]:
+    """A line as lines of at most 80 columns; a word that is longer stays whole.
+
+    >>> wrapped("  blocked by drift: " + "word " * 14)
+    ['  blocked by drift: word word word word word word word word word word word word', '    word word']
+    """
+    return textwrap.wrap(line, WIDTH, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+
+
+def result_lines(result: PipelineResult) -> list[str]:
+    """What came of a check, a line each: the verdict, its reasons, warnings and failures."""
+    verdict = "blocked" if result.blocked else "passed with a warning" if result.warnings else "passed"
+    about = f"{result.pipeline_type} of {shown(result.tool)}" if result.tool else str(result.pipeline_type)
+    lines = [f"{verdict}  ({about}, {1000 * result.seconds:.2f} ms)"]
+    told = [f"  blocked by {reason}" for reason in result.reasons]
+    told += [f"  warning of {warning}" for warning in result.warnings]
+    known = {*result.reasons, *result.warnings}
+    told += [f"  let pass, though {one}" for one in (*result.failures, *result.unread) if one not in known]
+    lines += [line for one in told for line in wrapped(one)]
+    if any(detail.redactions for detail in result.details.values()):
+        lines.append(f"  goes on as: {result.text}")
+    return lines
+
+
 def check(
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.", show_default=False)],
     preset: Preset = None,
@@ -39,12 +98,9 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Check one text with a pipeline; the preset basic by default."""
-    from turnwise.cli.guard_options import open_pipeline, read_text, result_lines, warned
-    from turnwise.cli.output import Table, print_json, print_table
-
     if output + (tool_call is not None) + (tool_result is not None) > 1:
         raise UsageError("--output, --tool-call and --tool-result say what the text is: give one of them")
-    content = read_text(text)
+    content = _read_text(text)
     with open_pipeline(preset, config) as pipeline:
         if tool_call is not None:
             result = pipeline.check_tool_call(tool_call, content)
@@ -56,20 +112,193 @@ def check(
         print_json(result.to_dict())
     else:
         say(*result_lines(result))
-        table = Table("guardrail", "status", "action", "confidence", "ms", "reason", numeric=("confidence", "ms"))
+        rows = []
         for name, detail in result.details.items():
             action = str(detail.action or "") if detail.found or detail.blocked else ""
             confidence = f"{detail.confidence:.2f}" if detail.confidence else ""
             took = f"{1000 * detail.seconds:.2f}"
-            table.add_row(name, str(detail.status), action, confidence, took, detail.reason)
-        print_table(table)
-    if fail_on_findings and warned(result):
+            rows.append((name, str(detail.status), action, confidence, took, detail.reason))
+        columns = "guardrail", "status", "action", "confidence", "ms", "reason"
+        print_table(columns, rows, numeric=("confidence", "ms"))
+    if fail_on_findings and (result.blocked or result.warnings):
         raise typer.Exit(3)
 
 
-guard.command()(chat)
-guard.command()(replay)
-guard.command()(forget)
-guard.command()(expire)
-guard.add_typer(audit, name="audit")
-guard.add_typer(sessions, name="sessions")
+def _read_text(text: str) -> str:
+    """A text from the command line; for ``-`` what standard input holds."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not UTF-8 text: {error}") from error
+
+
+@options.grouped
+def replay(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="An audit, conversations as Conversation.to_dict gives them, or a file in any format that import "
+            "reads."
+        ),
+    ],
+    *,
+    preset: Preset = None,
+    config: ConfigFile = None,
+    file_format: options.FileFormat,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="The first so many conversations.")
+    ] = None,
+    fail_on_findings: Findings = False,
+    json: options.Json = False,
+) -> None:
+    """Put recorded conversations through a pipeline, turn by turn, and say what it would have blocked.
+
+    Calls of tools and what they gave back are checked as well.
+
+    Rate limits and audit are left out: they are about live conversations.
+    """
+    from turnwise.datasets import BadRecord, open_dataset
+    from turnwise.guard.forensics import recorded, replay_pipeline
+
+    pipeline = replay_pipeline(read_config(preset, config))
+    told = file_format != options.FileFormat()
+    records = (None if told else recorded(file)) or open_dataset(file, **file_format.to_dict())
+    bad: list[BadRecord] = []
+
+    def good() -> Iterator[Sequence]:
+        for record in records:
+            if isinstance(record, BadRecord):
+                bad.append(record)
+            else:
+                yield record
+
+    rows: list[dict[str, Any]] = []
+    seconds = 0.0
+    for sequence in islice(good(), limit):
+        began = time.perf_counter()
+        rows.append(_row(pipeline, sequence))
+        seconds += time.perf_counter() - began
+        if not json:
+            # At once: a model reads every turn, so a file of conversations takes minutes.
+            say(*_lines(rows[-1]))
+    checks = sum(row["checks"] for row in rows)
+    pace = (
+        f"{checks} checks in {seconds:.2f} s: {checks / seconds:,.0f} a second" if checks else "nothing to check"
+    )
+    if json:
+        print_json(
+            {
+                "pipeline": pipeline.config.name,
+                "conversations": rows,
+                "summary": {
+                    group: {what: _rate_json(rate) for what, rate in rates.items()}
+                    for group, rates in _summary(rows).items()
+                },
+                "checks": checks,
+                "seconds": seconds,
+                "checks_per_second": checks / seconds if seconds else None,
+                "bad_lines": [{"line": one.line, "reason": one.reason} for one in bad],
+            }
+        )
+        note(pace)
+    else:
+        _print_summary(rows)
+        say(pace)
+    for one in bad:
+        note(f"{file}, line {one.line}: {one.reason}; left out")
+    if (bad and not rows) or any(one.ends for one in bad):
+        raise typer.Exit(1)
+    if fail_on_findings and any(row["blocked_at"] or row["warned_at"] for row in rows):
+        raise typer.Exit(3)
+
+
+def _row(pipeline: GuardrailPipeline, sequence: Sequence) -> dict[str, Any]:
+    from turnwise.guard.forensics import check_again
+
+    _, results = check_again(pipeline, sequence.conversation, session_id=sequence.sequence_id)
+    blocked = [result.turn_number for result in results if result.blocked]
+    warned = [result.turn_number for result in results if result.warnings]
+    return {
+        "sequence_id": sequence.sequence_id,
+        "label": str(sequence.label),
+        "turns": sequence.conversation.get_turn_count(),
+        "checks": len(results),
+        "blocked_at": blocked[0] if blocked else None,
+        "warned_at": warned[0] if warned else None,
+        "failures": sum(len(result.failures) for result in results),
+        "unread": sum(len(result.unread) for result in results),
+        "findings": [finding for result in results for finding in _findings_of(result)],
+    }
+
+
+def _findings_of(result: PipelineResult) -> list[dict[str, Any]]:
+    """What guardrails found, failed at or did not read in a text, as JSON values."""
+    return [
+        {
+            "turn": result.turn_number,
+            "side": str(result.pipeline_type),
+            **({} if result.call_id is None else {"tool": result.tool, "call_id": result.call_id}),
+            "guardrail": name,
+            "action": _action(detail),
+            "reason": detail["reason"],
+        }
+        for name, detail in result.details.items()
+        if detail.found or detail["status"] in ("failed", "not_read")
+    ]
+
+
+def _action(detail: Mapping[str, Any]) -> str:
+    if detail["status"] == "failed":
+        return f"failed {detail['path']}"
+    if detail["status"] == "not_read" and detail["action"] is None:
+        return "not read"
+    return str(detail["action"])
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, Rate]]:
+    """By label the share of conversations in which something was blocked, and blocked or warned of."""
+    from turnwise.rates import Rate
+
+    found = {}
+    for group in ("attack", "benign", "unlabelled"):
+        some = [row for row in rows if row["label"] == group]
+        if some:
+            found[group] = {
+                "blocked": Rate(sum(row["blocked_at"] is not None for row in some), len(some)),
+                "blocked_or_warned": Rate(
+                    sum(row["blocked_at"] is not None or row["warned_at"] is not None for row in some), len(some)
+                ),
+            }
+    return found
+
+
+def _rate_json(rate: Rate) -> dict[str, Any]:
+    return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
+
+
+_DONE = {"block": "blocked", "redact": "redacted", "warn": "warned of", "log": "logged"}
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    clean = "" if row["findings"] else ": nothing found"
+    lines = [f"{row['sequence_id']} ({row['label']}, {row['turns']} turns){clean}"]
+    for one in row["findings"]:
+        done = _DONE.get(one["action"], one["action"])
+        side = f"{one['side']} of {shown(one['tool'])}" if one.get("tool") else one["side"]
+        what = f"  turn {one['turn']}, {side}: {done} by {one['guardrail']}: {one['reason']}"
+        lines += wrapped(what, hanging=" " * 6)
+    return lines
+
+
+def _print_summary(rows: list[dict[str, Any]]) -> None:
+    summary = ((group, *map(str, rates.values())) for group, rates in _summary(rows).items())
+    columns = "label", "blocked", "blocked or warned of"
+    print_table(columns, summary, title="Conversations, with 95 % intervals")
+    failures = sum(row["failures"] for row in rows)
+    if failures:
+        note(f"{failures} checks of guardrails failed; not checked is not clean")
+    unread = sum(row["unread"] for row in rows)
+    if unread:
+        note(f"{unread} checks of guardrails met a language that they do not read; not checked is not clean")

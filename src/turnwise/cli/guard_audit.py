@@ -1,14 +1,15 @@
-"""``turnwise guard audit``: what an audit holds."""
+"""``turnwise guard audit`` and ``verify``: what an audit holds, and whether its chain of hashes does."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from turnwise.guard.audit import AuditAnswer
@@ -16,55 +17,64 @@ if TYPE_CHECKING:
 SHOWN = 50
 """Events that a table shows by default."""
 
-audit = typer.Typer(
-    help="The audit: ask a file or store of checks, export it, verify it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
 Location: TypeAlias = Annotated[str, typer.Argument(metavar="FILE_OR_STORE", show_default=False)]
-ConversationId: TypeAlias = Annotated[str | None, typer.Option("--conversation", help="Only this conversation.")]
-SessionId: TypeAlias = Annotated[str | None, typer.Option("--session", help="Only this session.")]
-Person: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--person", help="Only what this person began, by the initiator's name; also where it is hashed."
-    ),
-]
-GuardrailName: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--guardrail", help="Only where this guardrail found something, failed, or did not read."),
-]
-Blocked: TypeAlias = Annotated[bool, typer.Option("--blocked", help="Only what was blocked.")]
-Since: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="From this time on, such as 2025-01-31 or 2025-01-31T12:00+02:00; UTC by default."),
-]
-Until: TypeAlias = Annotated[str | None, typer.Option(help="Before this time.")]
 
 
-@audit.command()
-def query(
+def audit(
     location: Location,
-    conversation: ConversationId = None,
-    session: SessionId = None,
-    person: Person = None,
-    guardrail: GuardrailName = None,
-    blocked: Blocked = False,
-    since: Since = None,
-    until: Until = None,
+    conversation: Annotated[str | None, typer.Option(help="Only this conversation.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(help="Only what this person began, by the initiator's name; also where it is hashed."),
+    ] = None,
+    guardrail: Annotated[
+        str | None, typer.Option(help="Only where this guardrail found something, failed, or did not read.")
+    ] = None,
+    blocked: Annotated[bool, typer.Option("--blocked", help="Only what was blocked.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(help="From this time on, such as 2025-01-31 or 2025-01-31T12:00+02:00; UTC by default."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, max=options.MOST, help=f"The latest so many. Default: {SHOWN}, with --json all."),
+        typer.Option(
+            min=1,
+            max=options.MOST,
+            help=f"The latest so many. Default: {SHOWN}, with --json and --csv all.",
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option(
+            help="Write them to this CSV file; a cell that a spreadsheet would take for a formula begins with an "
+            "apostrophe."
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """List checks that were written, in the order in which they were written."""
-    from turnwise.cli.output import Table, note, print_json, print_table
+    """List the checks that an audit holds, in the order in which they were written, or write them to a file."""
+    from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
 
-    most = limit if limit is not None or json else SHOWN
-    answer = _ask(location, conversation, session, person, guardrail, blocked, since, until, most)
-    if json:
+    question = AuditQuestion(
+        conversation_id=conversation,
+        session_id=session,
+        person=person,
+        guardrail=guardrail,
+        blocked=True if blocked else None,
+        since=_time("--since", since),
+        until=_time("--until", until),
+        limit=limit if limit is not None or json or csv is not None else SHOWN,
+    )
+    answer = read_audit(location, question)
+    if csv is not None:
+        count = export_csv(answer.events, csv)
+        if json:
+            print_json({"csv": csv, "count": count, "unreadable": list(answer.unreadable)})
+        else:
+            say(f"{count} checks written to {csv}")
+    elif json:
         print_json(
             {
                 "count": len(answer.events),
@@ -74,53 +84,24 @@ def query(
             }
         )
     else:
-        table = Table("time", "conversation", "turn", "side", "verdict", "reasons and warnings", "text")
-        for event in answer.events:
-            table.add_row(*_cells(event))
-        print_table(table)
+        columns = "time", "conversation", "turn", "side", "verdict", "reasons and warnings", "text"
+        print_table(columns, map(_cells, answer.events))
         if limit is None and len(answer.events) == SHOWN:
             note(f"the latest {SHOWN}; --limit shows more")
         if not answer.events:
-            note("no check is what was asked for")
-            from turnwise.errors import nearest
-            from turnwise.guard import guardrail_names
-
-            near = nearest(guardrail or "", guardrail_names())
-            if near not in (None, guardrail):
-                note(f"did you mean --guardrail {near}?")
+            _note_nothing(guardrail)
     _tell(location, answer)
 
 
-@audit.command()
-def export(
-    location: Location,
-    csv: Annotated[str, typer.Option(help="The CSV file to write.", show_default=False)],
-    conversation: ConversationId = None,
-    session: SessionId = None,
-    person: Person = None,
-    guardrail: GuardrailName = None,
-    blocked: Blocked = False,
-    since: Since = None,
-    until: Until = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, max=options.MOST, help="The latest so many; all by default.")
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """Write checks to a CSV file; a cell that a spreadsheet would take for a formula begins with an apostrophe."""
-    from turnwise.cli.output import print_json
-    from turnwise.guard.audit import export_csv
+def _note_nothing(guardrail: str | None) -> None:
+    from turnwise.guard import guardrail_names
 
-    answer = _ask(location, conversation, session, person, guardrail, blocked, since, until, limit)
-    count = export_csv(answer.events, csv)
-    if json:
-        print_json({"csv": csv, "count": count, "unreadable": list(answer.unreadable)})
-    else:
-        say(f"{count} checks written to {csv}")
-    _tell(location, answer)
+    note("no check is what was asked for")
+    near = nearest(guardrail or "", guardrail_names())
+    if near not in (None, guardrail):
+        note(f"did you mean --guardrail {near}?")
 
 
-@audit.command()
 def verify(
     location: Location,
     head: Annotated[
@@ -139,7 +120,6 @@ def verify(
     Files that rotation moved away are part of it: beside the file, with its name and more. The key of the
     environment variable TURNWISE_AUDIT_KEY is used where there is one.
     """
-    from turnwise.cli.output import note, print_json
     from turnwise.guard.audit import verify_audit
 
     found = verify_audit(location, expected=head, first=first)
@@ -159,37 +139,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _ask(
-    location: str,
-    conversation: str | None,
-    session: str | None,
-    person: str | None,
-    guardrail: str | None,
-    blocked: bool,
-    since: str | None,
-    until: str | None,
-    limit: int | None,
-) -> AuditAnswer:
-    from turnwise.guard.audit import AuditQuestion, read_audit
-
-    question = AuditQuestion(
-        conversation_id=conversation,
-        session_id=session,
-        person=person,
-        guardrail=guardrail,
-        blocked=True if blocked else None,
-        since=_time("--since", since),
-        until=_time("--until", until),
-        limit=limit,
-    )
-    return read_audit(location, question)
-
-
 def _time(option: str, text: str | None) -> datetime | None:
-    from datetime import UTC
-
-    from turnwise.errors import UsageError
-
     if text is None:
         return None
     try:
@@ -218,8 +168,6 @@ def _cells(event: dict[str, Any]) -> list[str]:
 
 
 def _tell(location: str, answer: AuditAnswer) -> None:
-    from turnwise.cli.output import note
-
     for line in answer.unreadable:
         note(f"{location}: {line}; left out")
     dropped = sum(gap.get("dropped", 0) for gap in answer.gaps)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json as json_
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from turnwise.cli import options
-from turnwise.cli.guard_options import ConfigFile, Preset
-from turnwise.cli.output import print_json, say
+from turnwise.cli.guard import ConfigFile, Preset, open_pipeline, result_lines, wrapped
+from turnwise.cli.output import note, print_json, say
+from turnwise.errors import TurnwiseError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.conversation import Conversation
@@ -31,17 +30,13 @@ _WIDTH = 20
 def chat(
     preset: Preset = None,
     config: ConfigFile = None,
-    observer: Annotated[
-        str | None, typer.Option(help="What scores, such as local or llm:openai/gpt-4.1-mini.")
-    ] = None,
+    observer: options.ObserverName = None,
     json: options.Json = False,
 ) -> None:
     """Type messages and see scores, verdict and stance after each; nothing goes to a model.
 
     With --json a line of JSON for every check.
     """
-    from turnwise.cli.guard_options import open_pipeline
-    from turnwise.cli.output import note
     from turnwise.conversation import Conversation
 
     conversation = Conversation("you", "other")
@@ -71,8 +66,6 @@ class _Loop:
 
     def take(self, line: str) -> bool:
         """Do what a line says; return whether to go on."""
-        from turnwise.cli.output import note
-        from turnwise.errors import TurnwiseError, UnknownNameError
 
         if not line.strip():
             return True
@@ -94,8 +87,7 @@ class _Loop:
         self._tell(self._pipeline.check_output(text, conversation=self._conversation))
 
     def _forensics(self, _: str) -> None:
-        from turnwise.cli.forensics import print_analysis
-        from turnwise.cli.output import print_json
+        from turnwise.cli.guard_forensics import print_analysis
         from turnwise.guard.forensics import analyze_conversation_forensics
 
         analysis = analyze_conversation_forensics(self._conversation)
@@ -106,23 +98,18 @@ class _Loop:
 
     def _save(self, name: str) -> None:
         from turnwise.cli.files import writing
-        from turnwise.cli.output import note
-        from turnwise.errors import UsageError
 
         if not name:
             raise UsageError("/save needs the name of a file")
         with writing(name, taken="give another name", home=True) as file:
             json_.dump(self._conversation.to_dict(), file, indent=1)
-        note(f"{name} written; turnwise forensics {name} reads it")
+        note(f"{name} written; turnwise guard forensics {name} reads it")
 
     def _help(self, _: str) -> None:
-        from turnwise.cli.output import note
 
         note(HELP)
 
     def _tell(self, result: PipelineResult) -> None:
-        from turnwise.cli.guard_options import result_lines, wrapped
-
         if self._json:
             print_json(result.to_dict(), indent=None)
             return
@@ -165,8 +152,6 @@ def _bar(share: float) -> str:
 
 def _lines() -> Iterator[str]:
     """Yield lines until there are no more: typed, with history and editing, or from a pipe."""
-    from turnwise.cli.output import note
-    from turnwise.errors import UsageError
 
     typed = sys.stdin.isatty()
     if typed:

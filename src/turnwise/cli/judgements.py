@@ -9,19 +9,13 @@ import typer
 
 from turnwise._support.visible import visible
 from turnwise.cli import options
-from turnwise.cli.output import note, print_json, say
+from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.stores import opened_store
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, Store
     from turnwise.study.people import Agreement
-
-judgements = typer.Typer(
-    help="List what people said of conversations: corrected labels, turns where it turned, scores of turns.",
-    invoke_without_command=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
 
 Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
 Author = Annotated[str, typer.Option(help="Your name, which is kept with what you say.", envvar="TURNWISE_AUTHOR")]
@@ -31,44 +25,28 @@ Authors = Annotated[
 Note = Annotated[str, typer.Option(help="Why, in your words.")]
 
 
-@judgements.callback()
-def list_judgements(
-    context: typer.Context, store: options.Store = options.DEFAULT_STORE, json: options.Json = False
-) -> None:
+def list_judgements(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
     """List what people said of conversations: corrected labels, turns where it turned, scores of turns."""
-    if context.invoked_subcommand is not None:
-        for name in ("store", "json"):
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":  # lost, it could write into another store
-                raise UsageError(
-                    f"--{name} must come after the command: turnwise judgements {context.invoked_subcommand} ..."
-                )
-        return
-    with options.opened_store(store, prepared=False) as opened:
+    with opened_store(store, prepared=False) as opened:
         corrections, scores = opened.people.corrections(), opened.people.scores()
     if json:
         print_json(
-            {
-                "corrections": [one.to_dict() for one in corrections],
-                "scores": [one.to_dict() for one in scores],
-            }
+            {"corrections": [one.to_dict() for one in corrections], "scores": [one.to_dict() for one in scores]}
         )
         return
     if not (corrections or scores):
         note(f"{opened.location} holds no correction and no judgement of a person yet")
         return
-    from turnwise.cli.output import Table, print_table
-
-    table = Table("author", "labels", "turned", "scored turns", numeric=("labels", "turned", "scored turns"))
+    rows = []
     for author in sorted({one.author for one in corrections} | {one.author for one in scores}):
         mine = [one for one in corrections if one.author == author]
         turns = {(one.sequence_id, one.turn, one.side) for one in scores if one.author == author}
         labels = sum(one.label is not None for one in mine)
-        table.add_row(author, str(labels), str(len(mine) - labels), str(len(turns)))
-    print_table(table)
+        rows.append((author, str(labels), str(len(mine) - labels), str(len(turns))))
+    numeric = ("labels", "turned", "scored turns")
+    print_table(("author", *numeric), rows, numeric=numeric)
 
 
-@judgements.command()
 def label(
     sequence: Sequence,
     label: Annotated[str, typer.Argument(help="attack, benign or unlabelled; none takes it back.")],
@@ -85,7 +63,6 @@ def label(
         _tell(opened, opened.people.correct_label(sequence, wanted, author, because), json)
 
 
-@judgements.command()
 def turn(
     sequence: Sequence,
     turn: Annotated[
@@ -114,7 +91,6 @@ def _tell(store: Store, said: Correction, json: bool) -> None:
     say(f"{visible(said.sequence_id)}: {what}, by {said.author}; kept in {store.location}")
 
 
-@judgements.command()
 def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
     """Tell how far people agree: Krippendorff's alpha with its interval, by principle, on labels and on turns."""
     from turnwise.store import Store
@@ -150,27 +126,21 @@ def _as_json(one: Agreement) -> dict[str, Any]:
 
 
 def _print(found: tuple[Agreement, ...]) -> None:
-    from turnwise.cli.output import Table, print_table
-
-    table = Table("what", "alpha", "units", "people", numeric=("units",))
+    rows = []
     for one in found:
-        told = (
-            one.reason
-            if one.alpha is None
-            else f"{one.alpha.value:.2f} [{one.alpha.low:.2f}, {one.alpha.high:.2f}]"
-        )
-        table.add_row(f"{one.what} {one.component}".strip(), told, str(one.units), ", ".join(one.authors) or "–")
-    print_table(table)
+        alpha = one.alpha
+        told = one.reason if alpha is None else f"{alpha.value:.2f} [{alpha.low:.2f}, {alpha.high:.2f}]"
+        rows.append((f"{one.what} {one.component}".strip(), told, str(one.units), ", ".join(one.authors) or "–"))
+    print_table(("what", "alpha", "units", "people"), rows, numeric=("units",))
     for told in dict.fromkeys(one.alpha.note for one in found if one.alpha is not None and one.alpha.note):
         note(told)
 
 
-@judgements.command()
-def export(
+def export_judgements(
     out: Annotated[Path, typer.Option(help="Folder to write to: one folder for each author.")],
     author: Authors = None,
     as_runs: Annotated[
-        bool, typer.Option("--as-runs", help="Store them as runs too, for turnwise compare --truth.")
+        bool, typer.Option("--as-runs", help="Store them as runs too, for turnwise study compare --truth.")
     ] = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,

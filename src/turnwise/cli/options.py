@@ -1,11 +1,18 @@
-"""Options that several commands share, and the objects that they name."""
+"""Options that several commands share, each defined once, and what is read from their texts.
+
+An option is an annotated type; options that go together are the fields of a dataclass, which a command under
+`grouped` takes as one parameter.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
@@ -14,15 +21,12 @@ from turnwise.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from turnwise import conversation, principles
     from turnwise import store as stores
+    from turnwise.patterns import Library
 
 DEFAULT_STORE = "turnwise.db"
 
-_MANY = 500_000
-"""Scores of findings whose first reading takes long enough for a bar."""
-
 MOST = sys.maxsize
 """The largest number of rows that a ``--limit`` may be: more can't be counted."""
-
 
 Store: TypeAlias = Annotated[
     str,
@@ -34,27 +38,26 @@ Store: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 Run: TypeAlias = Annotated[str | None, typer.Option(help="Name of the run; the only one where there is one.")]
-Sequences: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--sequence", help="Only this sequence; may be given several times.")
+ObserverName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="What scores, such as local or llm:openai/gpt-4.1-mini; see turnwise list observers."),
 ]
+Context: TypeAlias = Annotated[str, typer.Option(help="What it may see: turn, window:k, history, transcript.")]
 Label: TypeAlias = Annotated[
     str | None, typer.Option(help="Only sequences with this label: attack, benign or unlabelled.")
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only sequences of this data set.")]
-Format: TypeAlias = Annotated[
-    str | None, typer.Option(help="Format of the file, if it is not detected; see turnwise datasets.")
-]
-Columns: TypeAlias = Annotated[
-    str | None, typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid.")
-]
-DefaultLabel: TypeAlias = Annotated[
-    str | None, typer.Option(help="Label for conversations without one: attack or benign.")
-]
 Detectors: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--detector",
         help="Detector, such as cusum or cusum:drift=0.05,limit=0.2, or a YAML file; may be given several times.",
+    ),
+]
+PatternsFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--patterns", envvar="TURNWISE_PATTERNS", show_envvar=True, help="YAML file of your own named patterns."
     ),
 ]
 Principles: TypeAlias = Annotated[
@@ -67,42 +70,19 @@ Principles: TypeAlias = Annotated[
 Sides: TypeAlias = Annotated[
     str, typer.Option(help="Sides of a turn to score: prompt, response, or both with a comma.")
 ]
+Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Only sequences for which this holds, such as 'turns >= 5 and metadata.tactic = \"x\"'. "
+        "Fields: id, label, source, turns, chars, response_chars, cost, metadata.KEY."
+    ),
+]
 FailOnFindings: TypeAlias = Annotated[
     bool, typer.Option("--fail-on-findings", help="Exit with 3 where a detector fired.")
 ]
-ObserverSettings: TypeAlias = Annotated[
+CorrectedBy: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--observer-setting",
-        help="Setting of the observer as name=value, such as temperature=0.5; may be given several times. "
-        "turnwise observers lists settings and defaults.",
-    ),
-]
-BaseUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Setting base_url: where to send requests instead of the provider's own address."),
-]
-Temperature: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting temperature: 0 to 2, or none for models without one.")
-]
-MaxTokens: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting max_tokens: most tokens in a reply.", metavar="INTEGER")
-]
-Structured: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting structured: how to ask for JSON: json_schema, json_object or none.")
-]
-Repeats: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Setting repeats: how often each score is asked for; it is the mean.", metavar="INTEGER"),
-]
-MaxRetries: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Setting max_retries: how often a request is sent again after a passing fault.", metavar="INTEGER"
-    ),
-]
-Timeout: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting timeout: seconds that a request may take in all.", metavar="FLOAT")
+    typer.Option(help="Person whose corrected labels hold, see turnwise judgements; may be given several times."),
 ]
 Rates: TypeAlias = Annotated[
     str | None,
@@ -111,39 +91,222 @@ Rates: TypeAlias = Annotated[
         "or results.json of a study. [default: what ships for the observer's operating points]"
     ),
 ]
+DetectorFile: TypeAlias = Annotated[
+    str | None, typer.Option(help="YAML file to write, for --detector of other commands.")
+]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: each of their fields becomes an option of the command."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        if not dataclasses.is_dataclass(parameter.annotation):
+            parameters.append(parameter)
+            continue
+        groups[name] = parameter.annotation
+        hints = get_type_hints(parameter.annotation, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+            for field in dataclasses.fields(parameter.annotation)
+        ]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which sequences of a store are meant."""
+
+    sequence: Annotated[list[str] | None, typer.Option(help="Only this sequence; may be given several times.")] = (
+        None
+    )
+    label: Label = None
+    source: Source = None
+
+    def read_label(self) -> conversation.Label | None:
+        """The label that is meant; None for all."""
+        return read_label(self.label)
+
+    def ids(self, store: stores.Store) -> list[str] | None:
+        """The ids of the sequences that are meant, by source, by name or by both; None for all."""
+        named = list(self.sequence) if self.sequence else None
+        if self.source is None:
+            return named
+        found = [head.sequence_id for head in store.heads(ids=named) if head.source == self.source]
+        if not found:
+            known = {head.source for head in store.heads()}
+            if self.source not in known:
+                raise UnknownNameError("source", self.source, known)
+            raise UsageError(f"none of the named sequences comes from source {self.source!r}")
+        return found
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How files of conversations are to be read."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="Format of the file, if it is not detected: see turnwise list datasets; or a YAML file of your "
+            "own."
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid."),
+    ] = None
+    label: Annotated[str | None, typer.Option(help="Label for conversations without one: attack or benign.")] = (
+        None
+    )
+    label_map: Annotated[
+        str | None,
+        typer.Option(
+            help="What labels of the files mean, such as trick=attack,odd=benign, or a YAML or JSON file of such "
+            "pairs; * is every other label. The usual words are known."
+        ),
+    ] = None
+    role_map: Annotated[
+        str | None,
+        typer.Option(
+            help="What roles of the files mean, such as agent=assistant,customer=user, or a YAML or JSON file of "
+            "such pairs; * is every other role. The usual words are known."
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="How text files are encoded, such as cp1252 or utf-16. [default: utf-8]"),
+    ] = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """What `open_dataset` takes."""
+        return dataclasses.asdict(self)
+
+
+_SETTING_OF = {"budget": "budget_usd", "no_cache": "cache"}
+"""Settings that are called otherwise than their option."""
+
+ObserverSetting: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Setting of the observer as name=value, such as temperature=0.5; may be given several times. "
+        "turnwise list observers has settings and defaults."
+    ),
+]
 Budget: TypeAlias = Annotated[
     float | None,
     typer.Option(help="Setting budget_usd: most US dollars to spend; the run stops before it exceeds them."),
 ]
-NoCache: TypeAlias = Annotated[
-    bool, typer.Option("--no-cache", help="Setting cache=false: ask again even if a reply is stored.")
-]
-LabelMap: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="What labels of the files mean, such as trick=attack,odd=benign, or a YAML or JSON file of such "
-        "pairs; * is every other label. The usual words are known."
-    ),
-]
 
-RoleMap: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="What roles of the files mean, such as agent=assistant,customer=user, or a YAML or JSON file of such "
-        "pairs; * is every other role. The usual words are known."
-    ),
-]
-CorrectedBy: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(help="Person whose corrected labels hold, see turnwise judgements; may be given several times."),
-]
-Encoding: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="How text files are encoded, such as cp1252 or utf-16. [default: utf-8]"),
-]
 
-_OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
-"""Options that are called otherwise than their setting."""
+@dataclass(frozen=True)
+class Settings:
+    """Settings of observers: any by ``--observer-setting``, and those that have an option of their own."""
+
+    observer_setting: ObserverSetting = None
+
+    def check(self, specs: Sequence[str]) -> None:
+        """Check that each setting is one of at least one of these observers."""
+        from turnwise.observers import observer_settings
+
+        known = {spec: observer_settings(spec) for spec in specs}
+        wrong = [
+            option for name, (option, _) in self._given().items() if not any(name in one for one in known.values())
+        ]
+        if wrong:
+            there_are = "; ".join(
+                f"observer {spec} has {', '.join(sorted(settings)) or 'none'}" for spec, settings in known.items()
+            )
+            raise UsageError(f"unknown setting {', '.join(wrong)}: {there_are}")
+
+    def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
+        """The settings of one observer: as given, else as the run that is continued has them.
+
+        Settings that it does not have are left out.
+        """
+        from turnwise.observers import observer_settings, read_settings
+
+        known = observer_settings(spec)
+        before = run.parameters if run is not None and run.observer == spec else {}
+        values = {name: before[name] for name in known if name in before}
+        return values | read_settings(spec, (text for name, (_, text) in self._given().items() if name in known))
+
+    def _given(self) -> dict[str, tuple[str, str]]:
+        """By setting the option that gave it, and its text as name=value."""
+        given = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name == "observer_setting" or value is None or value is False:
+                continue
+            name = _SETTING_OF.get(field.name, field.name)
+            option = f"--{field.name.replace('_', '-')}"
+            given[name] = option, f"{name}={False if field.name == 'no_cache' else value}"
+        for text in self.observer_setting or ():
+            name, equals, _ = text.partition("=")
+            if not (name.strip() and equals):
+                raise UsageError(f"--observer-setting {text!r} is not name=value, such as temperature=0.5")
+            given[name.strip()] = f"--observer-setting {name.strip()}", text
+        return given
+
+
+@dataclass(frozen=True)
+class PromptSettings(Settings):
+    """Settings that say what a language model is asked, and so what that costs."""
+
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="Setting base_url: where to send requests instead of the provider's own address."),
+    ] = None
+    temperature: Annotated[
+        str | None, typer.Option(help="Setting temperature: 0 to 2, or none for models without one.")
+    ] = None
+    max_tokens: Annotated[
+        str | None, typer.Option(help="Setting max_tokens: most tokens in a reply.", metavar="INTEGER")
+    ] = None
+    structured: Annotated[
+        str | None,
+        typer.Option(help="Setting structured: how to ask for JSON: json_schema, json_object or none."),
+    ] = None
+    repeats: Annotated[
+        str | None,
+        typer.Option(
+            help="Setting repeats: how often each score is asked for; it is the mean.", metavar="INTEGER"
+        ),
+    ] = None
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Setting cache=false: ask again even if a reply is stored.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class ModelSettings(PromptSettings):
+    """Settings of a language model that is asked."""
+
+    max_retries: Annotated[
+        str | None,
+        typer.Option(
+            help="Setting max_retries: how often a request is sent again after a passing fault.",
+            metavar="INTEGER",
+        ),
+    ] = None
+    timeout: Annotated[
+        str | None,
+        typer.Option(help="Setting timeout: seconds that a request may take in all.", metavar="FLOAT"),
+    ] = None
+    budget: Budget = None
 
 
 def read_label(text: str | None) -> conversation.Label | None:
@@ -178,136 +341,14 @@ def read_principles(names: Sequence[str] | None) -> tuple[principles.Principle, 
     return tuple(map(load_principle, names)) if names else builtin_principles()
 
 
-def read_source(store: stores.Store, source: str | None, sequences: Sequence[str] | None) -> list[str] | None:
-    """The ids of the sequences that are meant, by source, by name or by both; None for all."""
-    named = list(sequences) if sequences else None
-    if source is None:
-        return named
-    found = [head.sequence_id for head in store.heads(ids=named) if head.source == source]
-    if not found:
-        known = {head.source for head in store.heads()}
-        if source not in known:
-            raise UnknownNameError("source", source, known)
-        raise UsageError(f"none of the named sequences comes from source {source!r}")
-    return found
+def read_library(path: str | None) -> Library:
+    """The named patterns that ship, those of installed packages, and those of a user's file."""
+    from turnwise.patterns import default_library, load_patterns
+
+    return default_library() if path is None else load_patterns(path)
 
 
-@contextmanager
-def opened_store(location: str, *, prepared: bool = True) -> Iterator[stores.Store]:
-    """Open a store that is read, and say on standard error what is to be known of it.
-
-    With `prepared` what questions need of the findings of a scan is made now, with a bar.
-    """
-    from turnwise.cli.output import note, progress
-    from turnwise.store import Store
-
-    with Store(location) as opened:
-        if opened.note:
-            note(opened.note)
-        scores = opened.counts()["evaluations"] if prepared and opened.is_findings else 0
-        if scores >= _MANY:
-            with progress("reading the findings for the first time", scores) as bar:
-                opened.prepare(bar)
-        yield opened
-
-
-class CountedLabels(NamedTuple):
-    """Whose labels a command counts.
-
-    Nobody in `corrected_by` means the imported ones. `corrected` counts the conversations whose label is not that
-    of their data set but what these people made of it, `disputed` those in no rate because these people disagree.
-    """
-
-    corrected_by: tuple[str, ...]
-    corrected: int
-    disputed: int
-
-    def __str__(self) -> str:
-        left = f"; {self.disputed} on which they disagree are in no rate" if self.disputed else ""
-        return (
-            f"the labels of {self.corrected} conversations are not those of their data sets but what "
-            f"{', '.join(self.corrected_by)} made of them{left}"
-        )
-
-    def as_heading(self) -> str:
-        """A comment of a YAML file; nothing where imported labels are counted."""
-        return f"# {str(self)[0].upper()}{str(self)[1:]}.\n" if self.corrected_by else ""
-
-    def tell(self, store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None) -> None:
-        """Say it on standard error; where imported labels are counted, how many of them people corrected."""
-        from turnwise.cli.output import note
-
-        if self.corrected_by:
-            note(str(self))
-            return
-        said = store.people.labels()
-        if not said:
-            return
-        known = store.heads(ids=said) if heads is None else heads  # only these can differ
-        others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
-        if not others:
-            return
-        authors = sorted({one.author for one in store.people.corrections() if one.label})
-        names = (
-            f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors
-        )
-        note(
-            f"people say of {others} of these conversations that their label is another one, which is not counted "
-            f"here; {' '.join(names)} counts it"
-        )
-
-
-def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:
-    """Refuse the number of a turn that a sequence does not have."""
-    if turn > turns:
-        there = "1 turn" if turns == 1 else f"{turns} turns"
-        raise UsageError(f"{option} {turn}: {sequence_id} has {there}")
-
-
-def read_run(store: stores.Store, name: str | None) -> str:
-    """The name of a run that the store has: the given one, or the only one."""
-    return store.only_run() if name is None else store.run(name).name
-
-
-class GivenSettings:
-    """What was set on the command line: by ``--observer-setting name=value``, and by options of their own.
-
-    An option that was left out is None.
-    """
-
-    def __init__(self, texts: Iterable[str] | None, **options: object) -> None:
-        named = {name: value for name, value in options.items() if value is not None}
-        self._options = {name: f"--{_OPTION_OF_SETTING.get(name, name).replace('_', '-')}" for name in named}
-        self._texts = {name: f"{name}={value}" for name, value in named.items()}
-        for text in texts or ():
-            name, equals, _ = text.partition("=")
-            if not (name.strip() and equals):
-                raise UsageError(f"--observer-setting {text!r} is not name=value, such as temperature=0.5")
-            self._texts[name.strip()] = text
-            self._options[name.strip()] = f"--observer-setting {name.strip()}"
-
-    def check(self, specs: Sequence[str]) -> None:
-        """Check that each setting is one of at least one of these observers."""
-        from turnwise.observers import observer_settings
-
-        known = {spec: observer_settings(spec) for spec in specs}
-        wrong = [
-            option for name, option in self._options.items() if not any(name in one for one in known.values())
-        ]
-        if wrong:
-            there_are = "; ".join(
-                f"observer {spec} has {', '.join(sorted(settings)) or 'none'}" for spec, settings in known.items()
-            )
-            raise UsageError(f"unknown setting {', '.join(wrong)}: {there_are}")
-
-    def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
-        """The settings of one observer: as given, else as the run that is continued has them.
-
-        Settings that it does not have are left out.
-        """
-        from turnwise.observers import observer_settings, read_settings
-
-        known = observer_settings(spec)
-        before = run.parameters if run is not None and run.observer == spec else {}
-        values = {name: before[name] for name in known if name in before}
-        return values | read_settings(spec, (text for name, text in self._texts.items() if name in known))
+def given(option: str, context: typer.Context) -> bool:
+    """Whether an option was given on the command line itself."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"

@@ -113,48 +113,43 @@ def dollars(amount: float | None) -> str:
     return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
-class Table:
-    """Rows of cells under headings, to be printed.
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | list[str]]],
+    *,
+    numeric: Sequence[str] = (),
+    title: str | None = None,
+) -> None:
+    """Print rows of cells under headings to standard output; data in them is never taken for markup.
 
-    Those in `numeric` are set flush right; a heading may have several lines.
-    """
+    A table is as wide as the terminal at most. Cells wrap, but never inside a number; columns that find no room
+    beside the others follow below, each time beside the first column again.
 
-    def __init__(self, *columns: str, numeric: Sequence[str] = (), title: str | None = None) -> None:
-        self.columns = columns
-        self.numeric = numeric
-        self.title = title
-        self.rows: list[tuple[str | list[str], ...]] = []
-
-    def add_row(self, *cells: str | list[str]) -> None:
-        """Add a row; a cell is a text, or a list of lines."""
-        self.rows.append(cells)
-
-
-def print_table(table: Table) -> None:
-    """Print a table to standard output; data in it is never taken for markup.
-
-    It is as wide as the terminal at most. Cells wrap, but never inside a number; columns that find no room beside
-    the others follow below, each time beside the first column again.
+    Args:
+        columns: the headings; one may have several lines.
+        rows: a cell is a text, or a list of lines.
+        numeric: headings of the columns that are set flush right.
+        title: a line above the table.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table as Drawn
+    from rich.table import Table
 
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_A_FILE
     console = Console(width=wide, markup=False, highlight=False, emoji=False)
     room = max(console.width, _NARROWEST) - 2  # the box has a blank at both ends
-    columns = [_cell(column.split("\n")) for column in table.columns]
-    rows = [tuple(map(_cell, row)) for row in table.rows]
-    measured = [_widths([columns[place], *(row[place] for row in rows)], room) for place in range(len(columns))]
+    headings = [_cell(column.split("\n")) for column in columns]
+    cells = [tuple(map(_cell, row)) for row in rows]
+    measured = [_widths([heading, *(row[place] for row in cells)], room) for place, heading in enumerate(headings)]
     name = measured[0]  # what the rows are about is not divided unless it takes more than a third
     measured[0] = name._replace(least=max(name.least, min(name.words, room // 3)))
-    title = None if table.title is None else visible(table.title)
+    title = None if title is None else visible(title)
     for block in _blocks([one.least for one in measured], room):
-        drawn = Drawn(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        drawn = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         for place, width in zip(block, _shared([measured[place] for place in block], room), strict=True):
-            justify: Literal["left", "right"] = "right" if table.columns[place] in table.numeric else "left"
-            drawn.add_column(columns[place], justify=justify, overflow="fold", width=width)
-        for row in rows:
+            justify: Literal["left", "right"] = "right" if columns[place] in numeric else "left"
+            drawn.add_column(headings[place], justify=justify, overflow="fold", width=width)
+        for row in cells:
             drawn.add_row(*(row[place] for place in block))
         with console.capture() as printed:
             console.print(drawn)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import print_json, print_table, say
+from turnwise.errors import UsageError
 
 FILE = "turnwise.toml"
 """Its name; the nearest one counts, in the working directory or above it."""
@@ -29,8 +30,6 @@ class Project:
 
 def find_project() -> Project:
     """What the nearest project file says. A store in it that is a relative path lies beside the file."""
-    from turnwise.errors import UsageError
-
     try:
         folder = Path.cwd()
         path = next((one / FILE for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
@@ -66,11 +65,6 @@ def defaults_of(command: Any, values: Mapping[str, str]) -> dict[str, Any]:
     return defaults
 
 
-def given(option: str, context: typer.Context) -> bool:
-    """Whether an option was given on the command line itself."""
-    return _source(option, context) == "COMMANDLINE"
-
-
 def _source(option: str, context: typer.Context) -> str:
     source = context.get_parameter_source(option)
     return "DEFAULT" if source is None else source.name
@@ -80,11 +74,10 @@ def status(
     context: typer.Context,
     store: options.Store = options.DEFAULT_STORE,
     run: options.Run = None,
-    observer: Annotated[str | None, typer.Option(help="What scores; see turnwise observers.")] = None,
+    observer: options.ObserverName = None,
     json: options.Json = False,
 ) -> None:
     """Show which store, run and observer commands use here, and where each setting comes from."""
-    from turnwise.cli.output import Table, print_json, print_table
     from turnwise.store import shown_location
 
     told = {
@@ -101,9 +94,7 @@ def status(
     if json:
         print_json(rows)
         return
-    table = Table("setting", "value", "from")
-    for name, row in rows.items():
-        table.add_row(name, row["value"] or "each command's own", str(row["from"]))
-    print_table(table)
+    shown = ((name, row["value"] or "each command's own", str(row["from"])) for name, row in rows.items())
+    print_table(("setting", "value", "from"), shown)
     if not Path(store).exists() and "://" not in store:
         say(f"There is no store {store} yet: turnwise import makes one.")

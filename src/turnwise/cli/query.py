@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
-from turnwise.cli.patterns import PatternsFile
+from turnwise.cli.output import note, print_json, print_table, say, sparkline
+from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def query(
         str | None,
         typer.Argument(
             metavar="[EXPR|NAME]",
-            help="Pattern, such as 'slope(F) > 0.1', or the name of one; see turnwise patterns.",
+            help="Pattern, such as 'slope(F) > 0.1', or the name of one; see turnwise list patterns.",
             show_default=False,
         ),
     ] = None,
@@ -54,14 +54,8 @@ def query(
         str, typer.Option(help="When the pattern must hold: ever, or final for the last turn.")
     ] = "ever",
     label: options.Label = None,
-    source: Annotated[str | None, typer.Option(help="Only sequences of this data set.")] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            help="Only sequences for which this holds, such as 'turns >= 5 and metadata.tactic = \"x\"'. "
-            "Fields: id, label, source, turns, chars, response_chars, cost, metadata.KEY."
-        ),
-    ] = None,
+    source: options.Source = None,
+    where: options.Where = None,
     limit: Annotated[
         int | None,
         typer.Option(min=0, max=options.MOST, help=f"Matches to show at most. Default: {SHOWN}, with --json all."),
@@ -78,23 +72,19 @@ def query(
         float | None,
         typer.Option(min=0.001, help=f"Seconds that --sql may take. Default: {SECONDS:g}.", show_default=False),
     ] = None,
-    patterns: PatternsFile = None,
+    patterns: options.PatternsFile = None,
     corrected_by: options.CorrectedBy = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Ask which stored trajectories match a pattern, and from which turn on."""
     from turnwise.cli.files import ARROW_FILES, check_export
-    from turnwise.cli.options import read_label, read_run
-    from turnwise.cli.patterns import read_library
-    from turnwise.cli.project import given
-    from turnwise.errors import UsageError
     from turnwise.plots import check_target
     from turnwise.store.query import COLUMNS, need
 
     if (pattern is None) == (sql is None):
         raise UsageError("give a pattern, such as 'peak(F) > 0.5', or --sql with a statement")
-    if sql is not None and (label or source or where or corrected_by or plot or given("run", context)):
+    if sql is not None and (label or source or where or corrected_by or plot or options.given("run", context)):
         raise UsageError(
             "--sql works only with --csv, --export, --json, --limit, --timeout and --store: put conditions into "
             "the statement"
@@ -107,15 +97,15 @@ def query(
         check_export(export, ARROW_FILES)
         if not export.lower().endswith(".csv"):
             need("pyarrow", "--export")
-    wanted = read_label(label)
-    library = read_library(patterns)
-    with options.opened_store(store) as opened:
+    wanted = options.read_label(label)
+    library = options.read_library(patterns)
+    with opened_store(store) as opened:
         if sql is not None:
             _answer_sql(opened, sql, timeout or SECONDS, limit=limit, csv=csv, export=export, json=json)
             return
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
-        people = tuple(dict.fromkeys(corrected_by or ()))
+        people = read_people(corrected_by)
         result = opened.query(
             pattern,
             name,
@@ -126,7 +116,7 @@ def query(
             patterns=library,
             corrected_by=people,
         )
-        labels = options.CountedLabels(people, result.corrected, result.disputed)
+        labels = CountedLabels(people, result.corrected, result.disputed)
         labels.tell(opened)
         for path in filter(None, (csv, export)):
             table = result.to_arrow if path == export else None
@@ -150,9 +140,7 @@ def _write(
     return write_csv(path, columns, rows)
 
 
-def _print_json(result: QueryResult, matches: Sequence[QueryMatch], labels: options.CountedLabels) -> None:
-    from turnwise.cli.output import print_json
-
+def _print_json(result: QueryResult, matches: Sequence[QueryMatch], labels: CountedLabels) -> None:
     print_json(
         {
             "count": result.rate.count,
@@ -166,29 +154,27 @@ def _print_json(result: QueryResult, matches: Sequence[QueryMatch], labels: opti
 
 
 def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> None:
-    from turnwise.cli.output import Table, note, print_table, sparkline
-
     say(
         f"{result.rate.count} of {result.rate.of} evaluated sequences of run {result.run} match "
         f"{'at some turn' if result.when == 'ever' else 'at their last turn'}: {result.pattern}"
     )
-    rates = Table("label", "source", "matched, with 95 % interval")
+    rates = []
     for label, rate in result.by_label.items():
-        rates.add_row(str(label), "", str(rate))
+        rates.append((str(label), "", str(rate)))
         sources = [(source, some) for (one, source), some in result.rates.items() if one is label]
         for source, some in sources if len(sources) > 1 else ():
-            rates.add_row("", source, str(some))
-    print_table(rates)
+            rates.append(("", source, str(some)))
+    print_table(("label", "source", "matched, with 95 % interval"), rates)
     if matches:
         series = _main_series(result.pattern)
         values = _over_turns(store, result.run, [match.sequence_id for match in matches], [series])
         columns = "sequence", "label", "source", "first turn", "last turn", f"{series} over turns"
-        table = Table(*columns, numeric=("first turn",))
+        rows = []
         for match in matches:
             graph = sparkline(values[match.sequence_id][str(series)])
             held = "still holds" if match.final else ""
-            table.add_row(match.sequence_id, str(match.label), match.source, str(match.turn), held, graph)
-        print_table(table)
+            rows.append((match.sequence_id, str(match.label), match.source, str(match.turn), held, graph))
+        print_table(columns, rows, numeric=("first turn",))
     if result.not_scored:
         note(f"{result.not_scored} of the {result.rate.of} are not scored on all that the pattern reads")
     if len(matches) < result.rate.count:
@@ -196,7 +182,6 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
 
 
 def _draw(store: Store, result: QueryResult, matches: Sequence[QueryMatch], most: int, plot: str) -> None:
-    from turnwise.cli.output import note
     from turnwise.plots import MatchedLine, matches_chart, save
 
     drawn = matches if len(matches) <= most else _strongest(store, result, matches, most)
@@ -243,7 +228,6 @@ def _answer_sql(
     json: bool,
 ) -> None:
     """Ask and print; rows are taken from the database as they are written."""
-    from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.store.sql import ask
 
     answer = ask(store.mirror, statement, seconds)
@@ -261,11 +245,9 @@ def _answer_sql(
     if json:
         print_json([dict(zip(answer.columns, map(plain, row), strict=True)) for row in islice(answer.rows, limit)])
         return
-    table = Table(*answer.columns)
     most = ROWS_SHOWN if limit is None else limit
-    for row in islice(answer.rows, most):
-        table.add_row(*("" if value is None else str(value) for value in row))
-    print_table(table)
+    shown = (["" if value is None else str(value) for value in row] for row in islice(answer.rows, most))
+    print_table(answer.columns, shown)
     if next(answer.rows, None) is not None:
         note(f"only the first {most} rows are shown; --limit shows more, --csv and --json have all")
 

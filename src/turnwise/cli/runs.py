@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turnwise._support.visible import visible
 from turnwise.cli import options
-from turnwise.cli.output import note, print_json, say
+from turnwise.cli.output import dollars, note, print_json, print_table, say
+from turnwise.cli.stores import opened_store
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from turnwise.scoring import FailureReason
     from turnwise.store import Run, RunTally
 
-runs = typer.Typer(
-    help="List the runs of a store: counts, failures, tokens, cost, time and settings.",
-    invoke_without_command=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
 
 _DIGEST = 64
 """Characters of a SHA-256 in hexadecimal digits."""
@@ -31,20 +28,9 @@ Yes = Annotated[
 ]
 
 
-@runs.callback()
-def list_runs(
-    context: typer.Context, store: options.Store = options.DEFAULT_STORE, json: options.Json = False
-) -> None:
+def list_runs(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
     """List the runs of a store: counts, failures, tokens, cost, time and settings."""
-    if context.invoked_subcommand is not None:
-        for name in ("store", "json"):
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":  # lost, it could delete from another store
-                raise UsageError(
-                    f"--{name} must come after the command: turnwise runs {context.invoked_subcommand} ..."
-                )
-        return
-    with options.opened_store(store, prepared=False) as opened:
+    with opened_store(store, prepared=False) as opened:
         found = opened.tallies()
     if json:
         print_json([run.to_dict() | _clean(tally).to_dict() for run, tally in found])
@@ -54,8 +40,7 @@ def list_runs(
         note(f"{opened.location} has no run yet; turnwise evaluate --store {opened.location} makes one")
 
 
-@runs.command()
-def delete(
+def delete_run(
     name: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
     yes: Yes = False,
     store: options.Store = options.DEFAULT_STORE,
@@ -76,8 +61,7 @@ def delete(
         say(f"deleted {what}")
 
 
-@runs.command()
-def rename(
+def rename_run(
     old: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
     new: Annotated[str, typer.Argument(help="Its new name.", show_default=False)],
     yes: Yes = False,
@@ -107,22 +91,19 @@ def _confirm(question: str, yes: bool) -> None:
 
 
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
-    from turnwise.cli.output import Table, print_table
-    from turnwise.cli.run_notes import notes
     from turnwise.scoring import unread_in_words
 
     rows = [_figures(run, tally) for run, tally in found]
     columns = [column for column in rows[0] if any(row[column] for row in rows)]  # --json has the others
-    figures = Table(*columns, numeric=columns[1:-1])
-    settings = Table("run", "started", "observer", "context", "settings", title="Settings")
-    for row, (run, _) in zip(rows, found, strict=True):
-        figures.add_row(*(row[column] for column in columns))
-        values = ", ".join(
-            f"{name}={_short(value)}" for name, value in run.parameters.items() if value not in ({}, None)
-        )
-        settings.add_row(run.name, f"{run.created_at:%Y-%m-%d %H:%M}", run.observer, run.context, values)
-    print_table(figures)
-    print_table(settings)
+    print_table(columns, ([row[column] for column in columns] for row in rows), numeric=columns[1:-1])
+    print_table(
+        ("run", "started", "observer", "context", "settings"),
+        [
+            (run.name, f"{run.created_at:%Y-%m-%d %H:%M}", run.observer, run.context, _settings(run))
+            for run, _ in found
+        ],
+        title="Settings",
+    )
     for run, tally in found:
         if tally.unread:
             say(f"run {run.name}: {unread_in_words(tally.unread)}")
@@ -130,16 +111,18 @@ def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
         say(*(f"run {run.name}: {line}" for line in told))
 
 
-def _clean(tally: RunTally) -> RunTally:
-    from turnwise.cli.run_notes import without_secrets
+def _settings(run: Run) -> str:
+    return ", ".join(
+        f"{name}={_short(value)}" for name, value in run.parameters.items() if value not in ({}, None)
+    )
 
+
+def _clean(tally: RunTally) -> RunTally:
     return dataclasses.replace(tally, commonest_failure=without_secrets(tally.commonest_failure))
 
 
 def _figures(run: Run, tally: RunTally) -> dict[str, str]:
     """What a run has come to, by column; what a run without a language model can't have is empty."""
-    from turnwise.cli.output import dollars
-
     calls = (tally.calls, tally.cached, tally.prompt_tokens, tally.completion_tokens) if tally.calls else ("",) * 4
     return {
         "run": run.name,
@@ -159,3 +142,31 @@ def _short(value: object) -> str:
     text = str(value)
     is_digest = len(text) == _DIGEST and set(text) <= set("0123456789abcdef")
     return f"{text[:12]}…" if is_digest else text
+
+
+def without_secrets(reason: FailureReason | None) -> FailureReason | None:
+    """A reason whose example shows no key, token or password; it may quote what a model repeats."""
+    if reason is None:
+        return None
+    from turnwise.guard.guardrails.secrets import Secrets
+    from turnwise.guard.kit import finding_of
+    from turnwise.guard.records import Detail, Status
+    from turnwise.guard.step import redacted
+
+    found = finding_of(Secrets(), reason.example).redactions
+    clean = redacted(reason.example, Detail(Status.EVALUATED, redactions=found))
+    return dataclasses.replace(reason, example=clean)
+
+
+def notes(structured: Mapping[str, int], wanted: object, commonest: FailureReason | None) -> Iterator[str]:
+    """Yield what is to be told of a run, in a line each.
+
+    `structured` counts replies by how they were asked for as JSON, `wanted` is how the run is set to ask.
+    """
+    others = {name: count for name, count in structured.items() if name != wanted}
+    if wanted is not None and others:
+        came = ", ".join(f"{count} replies came with {name}" for name, count in others.items())
+        yield f"the server did not take the structure {wanted}: {came}"
+    shown = without_secrets(commonest)
+    if shown is not None:
+        yield f"commonest failure: {shown.reason}, {shown.count} times, such as: {shown.example}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import dollars, note, say
-from turnwise.cli.prevalence import print_label_sample, print_prevalence
+from turnwise.cli.output import dollars, note, print_json, say, share_done
+from turnwise.cli.stores import opened_store
+from turnwise.cli.study_prevalence import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,20 @@ _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
 
 
+@dataclass(frozen=True)
+class _Settings(options.Settings):
+    """Settings of the observer of a scan."""
+
+    budget: options.Budget = None
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Setting device: where the observer's network runs, such as cpu or cuda. [default: cpu]"
+        ),
+    ] = None
+
+
+@options.grouped
 def scan(
     inputs: Annotated[
         list[str],
@@ -34,23 +48,15 @@ def scan(
         str,
         typer.Option("--out", help="Folder or URL of the findings; the same command goes on.", show_default=False),
     ],
-    format: options.Format = None,
-    columns: options.Columns = None,
-    label: options.DefaultLabel = None,
-    label_map: options.LabelMap = None,
-    role_map: options.RoleMap = None,
-    encoding: options.Encoding = None,
+    *,
+    file_format: options.FileFormat,
     source: Annotated[str | None, typer.Option(help="Name of the data set, in place of the files' own.")] = None,
-    observer: Annotated[str, typer.Option(help="What scores; see turnwise observers.")] = "local",
-    context: Annotated[
-        str, typer.Option(help="What it may see: turn, window:k, history, transcript.")
-    ] = "history",
+    observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
+    context: options.Context = "history",
     detector: Annotated[
         str, typer.Option(help="What judges the scores: a detector such as cusum:limit=0.4, or a YAML file.")
     ] = "cusum",
-    patterns: Annotated[
-        str | None, typer.Option("--patterns", help="YAML file of your own patterns, for pattern: detectors.")
-    ] = None,
+    patterns: options.PatternsFile = None,
     principle: options.Principles = None,
     sides: options.Sides = "prompt",
     where: Annotated[
@@ -72,12 +78,6 @@ def scan(
     address: Annotated[
         str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="Setting device: where the observer's network runs, such as cpu or cuda. [default: cpu]",
-        ),
-    ] = None,
     part_rows: Annotated[
         int | None,
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
@@ -89,12 +89,13 @@ def scan(
         bool,
         typer.Option("--dry-run", help="Say what there is and what it would take; write nothing."),
     ] = False,
-    observer_setting: options.ObserverSettings = None,
-    budget: options.Budget = None,
+    settings: _Settings,
     rates: options.Rates = None,
     label_sample: Annotated[
         int | None,
-        typer.Option(help="Draw that many conversations for people to label; see turnwise prevalence.", min=1),
+        typer.Option(
+            help="Draw that many conversations for people to label; see turnwise study prevalence.", min=1
+        ),
     ] = None,
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
@@ -102,9 +103,8 @@ def scan(
     """Score conversations in files of any size, part by part. Killed and started again it goes on.
 
     What can't be read or scored is listed in OUT/failures and the rest completes; the exit code is then 1.
-    turnwise query, compare, calibrate and explore read the findings: --store OUT.
+    turnwise query, study and explore read the findings: --store OUT.
     """
-    from turnwise.cli.output import print_json
     from turnwise.observers import describe_observer
     from turnwise.scan import make_engine, run_scan, set_up
     from turnwise.scan.forecast import forecast
@@ -114,7 +114,6 @@ def scan(
 
     if label_sample is not None and no_texts:
         raise UsageError("--label-sample needs the texts that --no-texts leaves out")
-    settings = options.GivenSettings(observer_setting, budget_usd=budget, device=device)
     settings.check([observer])
     waits = describe_observer(observer).costs
     engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")
@@ -130,12 +129,7 @@ def scan(
         sides=options.read_sides(sides),
         detector=detector,
         patterns=patterns,
-        format=format,
-        columns=columns,
-        label=label,
-        label_map=label_map,
-        role_map=role_map,
-        encoding=encoding,
+        **file_format.to_dict(),
         source=source,
         where=where,
         sample=sample,
@@ -154,13 +148,13 @@ def scan(
         return
     known = None if rates is None else read_rates(rates, prepared.manifest)
     try:
-        with _shown() as tell:
-            result = run_scan(prepared, chosen, tell)
+        with share_done("scan") as tell:
+            result = run_scan(prepared, chosen, lambda now: tell(now.bytes / max(now.total, 1), _pace(now)))
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
     if not result.findings.folder.is_url:
-        with options.opened_store(out):  # which makes the index, so that no question waits for it
+        with opened_store(out):  # which makes the index, so that no question waits for it
             pass
     found = summarise(result.findings, known)
     drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)
@@ -259,15 +253,6 @@ def _time(seconds: float) -> str:
         return f"{minutes} min"
     hours = minutes // 60
     return f"{hours} h {minutes % 60:02d} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
-
-
-@contextmanager
-def _shown() -> Iterator[Callable[[Progress], None]]:
-    """Show progress on standard error with rate and time left."""
-    from turnwise.cli.output import share_done
-
-    with share_done("scan") as tell:
-        yield lambda progress: tell(progress.bytes / max(progress.total, 1), _pace(progress))
 
 
 def _pace(progress: Progress) -> str:

@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-from turnwise.cli.guard_options import ConfigFile, Preset
+from turnwise.cli import options
+from turnwise.cli.guard import ConfigFile, Preset
+from turnwise.cli.output import note
+from turnwise.errors import UsageError
 
 
 def serve(
@@ -19,9 +22,7 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="Where state is kept: a file or redis://HOST; else as configured."),
     ] = None,
-    observer: Annotated[
-        str | None, typer.Option(help="What scores, such as local or llm:openai/gpt-4.1-mini.")
-    ] = None,
+    observer: options.ObserverName = None,
     keys: Annotated[
         str | None,
         typer.Option(
@@ -61,9 +62,6 @@ def serve(
     the service once what is under way has ended.
     """
     import logging
-
-    from turnwise.cli.output import note
-    from turnwise.errors import UsageError
 
     try:
         import fastapi  # noqa: F401 - to say early what is missing

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import Table, dollars, note, print_json, print_table, say, sparkline
+from turnwise.cli.output import dollars, note, print_json, print_table, say, sparkline
+from turnwise.cli.stores import check_turn, opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
-    from turnwise.cli.options import read_run
     from turnwise.plots import check_target, save, trajectory_chart
 
     if plot is not None:
@@ -54,10 +54,10 @@ def show(
         if limit is not None or first != 1:
             raise UsageError("--turn shows a single turn: leave out --from and --limit")
         first, limit = turn, 1
-    with options.opened_store(store) as opened:
+    with opened_store(store) as opened:
         name = read_run(opened, run)
         head = next(opened.heads(ids=[sequence_id]))
-        options.check_turn("--from" if turn is None else "--turn", first, sequence_id, head.turns)
+        check_turn("--from" if turn is None else "--turn", first, sequence_id, head.turns)
         most = limit or (head.turns if json else SHOWN)
         part = range(first, min(first + most, head.turns + 1))
         said = opened.turns(sequence_id, part)
@@ -160,20 +160,20 @@ def _print(
         return
     reasons = [(one.key, one.reasoning) for one in trajectory.evaluations if one.reasoning]
     if reasons:
-        table = Table(
-            "turn", "side", "principle", "reasoning", numeric=("turn",), title="Reasoning (whole: --why)"
+        print_table(
+            ("turn", "side", "principle", "reasoning"),
+            [(str(key.turn), str(key.side), key.principle, _cut(why, _REASON_SHOWN)) for key, why in reasons],
+            numeric=("turn",),
+            title="Reasoning (whole: --why)",
         )
-        for key, reasoning in reasons:
-            table.add_row(str(key.turn), str(key.side), key.principle, _cut(reasoning, _REASON_SHOWN))
-        print_table(table)
     apart = [(one, one.spread) for one in trajectory.evaluations if one.spread]
     if apart:
         columns = "turn", "side", "principle", "calls", "T", "I", "F"
-        table = Table(*columns, numeric=columns[3:], title="Standard deviation over repeated calls")
-        for one, spread in apart:
-            about = map(str, (*_about(one).values(), len(one.calls)))
-            table.add_row(*about, *(f"{value:.3f}" for value in spread))
-        print_table(table)
+        rows = [
+            (*map(str, (*_about(one).values(), len(one.calls))), *(f"{value:.3f}" for value in spread))
+            for one, spread in apart
+        ]
+        print_table(columns, rows, numeric=columns[3:], title="Standard deviation over repeated calls")
     for failure in failures:
         key = failure.key
         note(f"turn {key.turn}, {key.principle}, {key.side}: {failure.reason}: {failure.message}")
@@ -238,21 +238,20 @@ def _cut(text: str, most: int) -> str:
 def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
     """Print T, I and F of every principle, a row for each turn, and a small graph of F for each principle."""
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
-    table = Table(
-        "turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt, > reply", numeric=("turn",)
-    )
+    rows: list[tuple[str | list[str], ...]] = []
     for scores, turn in zip(turns, said, strict=True):
         texts = [_cut(turn.prompt, _TEXT_SHOWN)]
         if turn.response is not None:
             texts.append(f"> {_cut(turn.response, _TEXT_SHOWN)}")
-        table.add_row(str(scores.turn), *(_scores_cell(scores, principle) for principle in principles), texts)
-    print_table(table)
-    graphs = Table("principle", "F over turns", "peak F", numeric=("peak F",))
+        rows.append((str(scores.turn), *(_scores_cell(scores, principle) for principle in principles), texts))
+    headings = (f"{principle}\nT    I    F" for principle in principles)
+    print_table(("turn", *headings, "prompt, > reply"), rows, numeric=("turn",))
+    graphs = []
     for principle in principles:
         values = [scores.scores[principle].F if principle in scores.scores else None for scores in turns]
         known = [value for value in values if value is not None]
-        graphs.add_row(principle, sparkline(values), f"{max(known):.2f}" if known else "")
-    print_table(graphs)
+        graphs.append((principle, sparkline(values), f"{max(known):.2f}" if known else ""))
+    print_table(("principle", "F over turns", "peak F"), graphs, numeric=("peak F",))
 
 
 def _scores_cell(scores: TurnScores, principle: str) -> list[str]:

@@ -1,21 +1,29 @@
-"""``turnwise power``, and what the commands of a study share: the extra they need, an observer to score again."""
+"""``turnwise study compare`` and ``power``, and what studies share: what they need, and whose labels count."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say_paragraphs
-from turnwise.errors import UsageError
+from turnwise.cli.output import note, print_json, print_table, say, say_paragraphs
+from turnwise.cli.stores import CountedLabels, opened_store, read_people
+from turnwise.errors import TurnwiseError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.observers import Observer
+    from turnwise.store import Run, Store
+    from turnwise.study import Loaded
+    from turnwise.study.compare import Study
     from turnwise.study.compare.checks import Rescore
     from turnwise.study.stats.power import Dependence
 
+
+PRINTED = ("runs", "reader", "over_splits", "followed", "detectors", "tests")
+"""Tables of a comparison that the terminal shows; the report has all."""
 
 EXTRA = 'python -m pip install "turnwise[study]"'
 """What installs the libraries that a study needs."""
@@ -41,7 +49,6 @@ def rescorer() -> Rescore:
     from turnwise.conversation import Conversation
     from turnwise.front_door import score
     from turnwise.scoring import TurnScores
-    from turnwise.store import Run
 
     observers: dict[str, Observer | None] = {}
 
@@ -60,7 +67,6 @@ def rescorer() -> Rescore:
 
 def _built_again(spec: str) -> Observer | None:
     """An observer that computes its scores from the texts alone; None for any other."""
-    from turnwise.errors import TurnwiseError
     from turnwise.observers import Workers, build_observer, describe_observer
 
     try:
@@ -69,6 +75,138 @@ def _built_again(spec: str) -> Observer | None:
     except TurnwiseError:
         return None
     return None
+
+
+def load_labelled(store: Store, run: Run, corrected_by: tuple[str, ...]) -> tuple[Loaded, CountedLabels]:
+    """The labelled conversations of a run, and whose labels these are, which is said on standard error."""
+    from turnwise.study import load_examples
+
+    loaded = load_examples(store, run.name, corrected_by)
+    labels = CountedLabels(corrected_by, loaded.corrected, loaded.disputed)
+    labels.tell(store)
+    return loaded, labels
+
+
+def compare(
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Run to compare; may be given several times: two observers are two runs of the same --context. "
+            "[default: all that are scored by turn]"
+        ),
+    ] = None,
+    detector: options.Detectors = None,
+    patterns: options.PatternsFile = None,
+    target_fpr: Annotated[
+        float, typer.Option(help="Share of benign conversations that may be flagged, the same for all.")
+    ] = 0.01,
+    thresholds: Annotated[
+        str, typer.Option(help="calibrated on conversations of their own, or given: those of --detector and run.")
+    ] = "calibrated",
+    guarantee: Annotated[
+        str, typer.Option(help="The rate holds in expectation, or with confidence (needs more conversations).")
+    ] = "expectation",
+    folds: Annotated[
+        int,
+        typer.Option(help="0: one split into train, calibrate, test. From 2: every conversation is tested once."),
+    ] = 0,
+    splits: Annotated[
+        int,
+        typer.Option(
+            help="Splits that the gain is judged on. 1: a single split, which says nothing about others."
+        ),
+    ] = 50,
+    seeds: Annotated[
+        int, typer.Option(help="How often these splits are drawn, each time others: does the gain stay?")
+    ] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
+    replicates: Annotated[int, typer.Option(help="Resamples of the bootstrap.", min=1)] = 2000,
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            help="Run whose F says at which turns a reader flags something (from 0.5), such as judged-history."
+        ),
+    ] = None,
+    keep_trained: Annotated[
+        bool,
+        typer.Option(
+            "--keep-trained", help="Test false positives on data sets that an observer was trained on, too."
+        ),
+    ] = False,
+    corrected_by: options.CorrectedBy = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Folder to write report.html, tables, figures and results.json to.")
+    ] = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Compare detectors, and runs, at the same rate of false positives, with baselines, intervals and tests.
+
+    Runs of different contexts ask whether looking over time helps. Runs that all have the same context, by two
+    observers, ask which of them finds more: the report opens with that, detector by detector.
+    """
+    from turnwise.study.compare import Settings
+    from turnwise.study.compare import compare as run_study
+    from turnwise.study.report import check_folder, summary, write_report
+
+    require_study()
+    if report is not None:
+        check_folder(report)
+    with opened_store(store) as opened:
+        runs = tuple(run or _runs_by_turn(opened))
+        settings = Settings(
+            runs=runs,
+            detectors=tuple(detector or ("cusum", "trust_ema", "slope")),
+            target_fpr=target_fpr,
+            thresholds=thresholds,  # type: ignore[arg-type]  # checked by Settings
+            guarantee=guarantee,  # type: ignore[arg-type]
+            folds=folds,
+            splits=splits,
+            seeds=seeds,
+            seed=seed,
+            replicates=replicates,
+            patterns=patterns,
+            truth=truth,
+            keep_trained=keep_trained,
+            corrected_by=read_people(corrected_by),
+        )
+        if not corrected_by:
+            CountedLabels((), 0, 0).tell(opened)
+        study = run_study(opened, settings, rescore=rescorer(), tell=note)
+    if report is not None:
+        note("writing the report")
+        write_report(study, report, tell=note)
+    if json:
+        print_json(summary(study))
+    else:
+        _print(study)
+    if report is not None:
+        note(f"wrote {report / 'report.html'}")
+
+
+def _runs_by_turn(store: Store) -> list[str]:
+    from turnwise.observers.protocol import Context, ContextMode
+
+    modes = (ContextMode.TURN, ContextMode.HISTORY)
+    names = [known.name for known in store.runs() if Context.parse(known.context).mode in modes]
+    if not names:
+        raise UsageError(
+            f"{store.location} has no run with context turn or history: make one with turnwise evaluate"
+        )
+    return names
+
+
+def _print(study: Study) -> None:
+    from turnwise.study.report.tables import all_tables
+    from turnwise.study.report.words import verdict
+
+    for line in verdict(study):
+        say(line, "")
+    for table in all_tables(study):
+        if table.name in PRINTED:
+            print_table(table.columns, table.rows, numeric=table.columns[table.left :], title=table.title)
+    for warning in study.warnings:
+        note(f"warning: {warning}")
 
 
 def power(
@@ -88,7 +226,6 @@ def power(
 
     The two recalls may as well be those of two observers.
     """
-    from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.study import needed_benign, paired_power, study_size, unpaired_power
     from turnwise.study.stats.power import MOST_UNPAIRED
     from turnwise.study.stats.thresholds import check_rate
@@ -121,17 +258,16 @@ def power(
         )
         return
     columns = ("attacks needed",) if attacks is None else ("attacks needed", f"probability with {attacks}")
-    table = Table("both arms judge the same attacks", *columns, numeric=columns)
     meanings = {
         "independent": "they catch the same ones by chance",
         "most favourable": "one catches all that the other does",
         "least favourable": "they catch different ones as far as can be",
     }
-    for dependence, needed in size.paired.items():
-        table.add_row(
-            meanings[dependence], _count(needed), *([] if attacks is None else [f"{paired[dependence]:.3f}"])
-        )
-    print_table(table)
+    rows = [
+        (meanings[dependence], _count(needed), *([] if attacks is None else [f"{paired[dependence]:.3f}"]))
+        for dependence, needed in size.paired.items()
+    ]
+    print_table(("both arms judge the same attacks", *columns), rows, numeric=columns)
     say_paragraphs(
         f"For a difference of {100 * stateless:g} % and {100 * temporal:g} % recall, found with probability "
         f"{power:g} by the exact McNemar test at level {alpha:g}.",

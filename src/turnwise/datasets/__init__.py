@@ -1,12 +1,13 @@
-"""Data sets: files of conversations in many formats, read as sequences; each format has its loader."""
+"""Data sets: files of conversations in many formats, read as sequences; a format is a row, or a loader."""
 
-from turnwise.datasets.labels import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
+from turnwise.datasets.formats import Format
+from turnwise.datasets.generic import to_line
+from turnwise.datasets.layout import Head
 from turnwise.datasets.loader_kit import check_loader
-from turnwise.datasets.loaders.turnwise import examples, to_line
-from turnwise.datasets.opening import DATASETS, dataset_loader, get_loader, list_datasets, open_dataset
+from turnwise.datasets.opening import DATASETS, dataset_loader, examples, get_loader, list_datasets, open_dataset
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions, RecordError
 from turnwise.datasets.record_loader import USUAL_COLUMNS, RecordLoader, SequenceBuilder
-from turnwise.datasets.records import Head
+from turnwise.datasets.words import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 
 __all__ = [
     "DATASETS",
@@ -15,6 +16,7 @@ __all__ = [
     "USUAL_LABELS",
     "BadRecord",
     "DatasetInfo",
+    "Format",
     "Head",
     "LoadOptions",
     "Loader",

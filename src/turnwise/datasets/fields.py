@@ -1,11 +1,13 @@
-"""Fields and messages of a parsed record, with errors that a person understands."""
+"""JSON values, fields and messages of a record, with errors that a person understands."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from turnwise.datasets.files import parse_json
+from turnwise._support.bounded import read_json
+from turnwise.datasets.files import NOT_UTF8
 from turnwise.datasets.protocol import RecordError
 
 Value = TypeVar("Value")
@@ -19,6 +21,24 @@ _KINDS: dict[type, str] = {
     list: "a list",
     dict: "an object",
 }
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse one JSON text, with NaN and Infinity as null: pandas writes them where a value is missing.
+
+    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise._support.bounded` it breaks.
+
+    >>> parse_json('{"score": NaN}')
+    {'score': None}
+    """
+    try:
+        return read_json(text, nan_is_null=True)
+    except UnicodeDecodeError as error:
+        raise RecordError(f"byte {error.start + 1} is {NOT_UTF8}") from None
+    except json.JSONDecodeError as error:
+        raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError as error:
+        raise RecordError(f"the JSON can't be read: {error}") from None
 
 
 def kind(value: object) -> str:
@@ -62,11 +82,17 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
     return None if record.get(name) is None else field(record, name, str)
 
 
+def filled_list(record: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a field that must be a list with at least one item."""
+    items: list[Any] = field(record, name, list)
+    if not items:
+        raise RecordError(f"field {name!r} is empty: a conversation without turns")
+    return items
+
+
 def text_list(record: Mapping[str, Any], name: str) -> list[str]:
     """Return a field that must be a list of texts, at least one."""
-    texts = field(record, name, list)
-    if not texts:
-        raise RecordError(f"field {name!r} is empty: a conversation without turns")
+    texts = filled_list(record, name)
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise RecordError(f"turn {number} is {kind(text)}, not text")
@@ -111,8 +137,3 @@ def message_list(record: Mapping[str, Any], column: str) -> list[Any]:
         return field({column: parse_json(value)}, column, list)
     except RecordError as error:
         raise RecordError(f"column {column!r}: {error}") from None
-
-
-def roles_and_texts(messages: list[Any]) -> list[Any]:
-    """Return checked messages with only role and content, where a data set adds other things to each."""
-    return [{key: message.get(key) for key in ("role", "content")} for message in checked_messages(messages)]

@@ -1,9 +1,10 @@
-"""Data files and pipes: byte order mark, encoding, lines within bounds, JSON and Parquet, errors in words."""
+"""Bytes of a data file, URL or pipe: unpacked, in UTF-8 without a byte order mark, within bounds."""
 
 from __future__ import annotations
 
+import bz2
 import codecs
-import json
+import gzip
 import os
 import select
 import stat
@@ -11,16 +12,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase, BufferedReader, RawIOBase
+from functools import partial
+from io import BufferedIOBase, BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from typing import Any
 
-from turnwise._support.bounded import ShallowStream, read_json
-from turnwise._support.locations import Location, filesystem, is_url
+from turnwise._support.locations import Location, is_url
 from turnwise._support.paths import to_path
-from turnwise._support.sql_text import file_name
-from turnwise.datasets.packed import ZIP_MAGIC, unpacked
-from turnwise.datasets.protocol import RecordError
 from turnwise.errors import DatasetError, LocationError, UsageError
 
 DAMAGED = (EOFError, OSError, zlib.error)
@@ -30,12 +28,19 @@ MAX_LINE = 64 << 20
 """Bytes that a line may have: it is held in memory, and parsed to several times its size."""
 
 MOST_BLANK = 100_000
-"""Blank lines that may follow each other."""
+"""Blank lines that may follow each other: a few packed kilobytes can stand for billions of them."""
+
+MOST_TIMES = 500
+"""How many times its packed bytes content may have; logs that repeat a long text have some dozens."""
+
+FREE = 256 << 20
+"""Bytes that content may have however small it is packed."""
 
 WAIT_SECONDS = 10.0
 """How long the first byte of a pipe that nobody writes to is waited for."""
 
 PARQUET_MAGIC = b"PAR1"
+ZIP_MAGIC = b"PK\x03\x04"
 
 NOT_UTF8 = "not UTF-8 text; name the encoding of the file with --encoding, such as cp1252"
 """What is said of bytes that can't be read as they are."""
@@ -43,19 +48,10 @@ NOT_UTF8 = "not UTF-8 text; name the encoding of the file with --encoding, such 
 _POLL_SECONDS = 0.05
 _PART = 1 << 16
 
-_PARQUET_ROWS = 128
-"""Rows that are held at a time; one conversation can be long, so few of them."""
+_ZSTD_PART = 1 << 11
+"""Bytes of zstd that are unpacked at once: four of them may stand for 128 KiB."""
 
 _BOM = b"\xef\xbb\xbf"
-
-
-def is_zip(path: str) -> bool:
-    """Whether a file exists and begins as a zip archive does."""
-    try:
-        with to_path(path).open("rb") as file:
-            return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-    except (OSError, ValueError):
-        return False
 
 
 @contextmanager
@@ -76,6 +72,27 @@ def open_counted(path: str, encoding: str | None = None) -> Iterator[tuple[Buffe
         yield _content(raw, path, encoding), raw.tell
 
 
+def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | None = None) -> BufferedReader:
+    """Open a pipe or device as `open_binary` does a file; it is closed with what is returned.
+
+    Waits up to ``wait_seconds`` for a writer, then raises DatasetError.
+    """
+
+    def without_waiting(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    try:
+        pipe = FileIO(path, opener=without_waiting)
+    except OSError as error:
+        raise DatasetError(f"can't read {path}: {error.strerror}") from error
+    parts = _filled(_from_pipe(pipe, path, wait_seconds))
+    try:
+        return _content(BufferedReader(PartsReader(parts, pipe)), path, encoding)
+    except BaseException:
+        pipe.close()
+        raise
+
+
 def is_stream(path: str) -> bool:
     """Whether a path can be read only once, such as a pipe or ``/dev/fd/63``."""
     try:
@@ -85,16 +102,33 @@ def is_stream(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | None = None) -> BufferedReader:
-    """Open a pipe or device as `open_binary` does a file; it is closed with what is returned.
+def is_zip(path: str) -> bool:
+    """Whether a file exists and begins as a zip archive does."""
+    try:
+        with to_path(path).open("rb") as file:
+            return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    except (OSError, ValueError):
+        return False
 
-    Waits up to ``wait_seconds`` for a writer, then raises DatasetError.
+
+def parse_encoding(name: str | None) -> str | None:
+    """Return Python's name of a text encoding; None for UTF-8, which needs none.
+
+    >>> parse_encoding("Windows-1252"), parse_encoding("UTF8")
+    ('cp1252', None)
     """
-    return _content(BufferedReader(_Pipe(path, wait_seconds)), path, encoding)
+    if name is None:
+        return None
+    try:
+        "".encode(name)  # refuses those that are of no text, such as base64
+        known = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        raise UsageError(f"unknown encoding {name!r}; such as cp1252, latin-1, utf-16 or shift_jis") from None
+    return None if known in ("utf-8", "utf-8-sig") else known
 
 
 class Blanks:
-    """Counts blank lines that follow each other: a few packed kilobytes can stand for billions of them."""
+    """Counts blank lines that follow each other."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -119,163 +153,43 @@ def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
         yield None
 
 
-class _Pipe(RawIOBase):
-    """A pipe or device, opened without waiting for a writer; the first read waits for one for a while.
+class PartsReader(RawIOBase):
+    """What an iterator yields part by part, as a stream; an error stays one. `source` is closed with it."""
 
-    Every read but the last fills its buffer, so that the first bytes tell how the content is packed.
-    """
-
-    def __init__(self, path: str, wait_seconds: float) -> None:
-        self._path = path
-        self._wait_seconds = wait_seconds
-        self._written = False
+    def __init__(self, parts: Iterator[bytes], source: BufferedReader | FileIO) -> None:
+        self._parts = filter(None, parts)
+        self._source = source
+        self._error: Exception | None = None
+        self._part = memoryview(b"")
         self._passed = 0
-        try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        except OSError as error:
-            raise DatasetError(f"can't read {path}: {error.strerror}") from error
-        self._is_pipe = stat.S_ISFIFO(os.fstat(self._file).st_mode)
 
     def readable(self) -> bool:
+        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        view, filled = memoryview(buffer), 0
-        while filled < len(view) and (part := self._part(len(view) - filled)):
-            view[filled : filled + len(part)] = part
-            filled += len(part)
-        self._passed += filled
-        return filled
+        """Read into a buffer, as `io.RawIOBase` says."""
+        if self._error is not None:
+            raise self._error
+        try:
+            part = self._part or memoryview(next(self._parts, b""))
+        except Exception as error:
+            self._error = error
+            raise
+        size = min(len(buffer), len(part))
+        buffer[:size] = part[:size]
+        self._part = part[size:]
+        self._passed += size
+        return size
 
     def tell(self) -> int:
+        """How many bytes were read."""
         return self._passed
 
-    def _part(self, size: int) -> bytes:
-        deadline = time.monotonic() + self._wait_seconds
-        poll = select.poll()
-        poll.register(self._file, select.POLLIN)
-        while True:
-            try:
-                part = os.read(self._file, size)
-            except BlockingIOError:  # somebody has it open for writing
-                self._written = True
-                poll.poll()
-                continue
-            if part or self._written or not self._is_pipe:
-                self._written = True
-                return part
-            if poll.poll(1e3 * _POLL_SECONDS):
-                self._written = True
-            elif time.monotonic() > deadline:
-                raise DatasetError(
-                    f"nothing writes to the pipe {self._path}: gave up after {self._wait_seconds:g} s"
-                )
-
     def close(self) -> None:
-        if not self.closed:
-            os.close(self._file)
+        """Close it and its source."""
+        self._source.close()
         super().close()
-
-
-def parse_encoding(name: str | None) -> str | None:
-    """Return Python's name of a text encoding; None for UTF-8, which needs none.
-
-    >>> parse_encoding("Windows-1252"), parse_encoding("UTF8")
-    ('cp1252', None)
-    """
-    if name is None:
-        return None
-    try:
-        "".encode(name)  # refuses those that are of no text, such as base64
-        known = codecs.lookup(name).name
-    except (LookupError, ValueError):
-        raise UsageError(f"unknown encoding {name!r}; such as cp1252, latin-1, utf-16 or shift_jis") from None
-    return None if known in ("utf-8", "utf-8-sig") else known
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Parse one JSON text, with NaN and Infinity as null: pandas writes them where a value is missing.
-
-    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise._support.bounded` it breaks.
-
-    >>> parse_json('{"score": NaN}')
-    {'score': None}
-    """
-    try:
-        return read_json(text, nan_is_null=True)
-    except UnicodeDecodeError as error:
-        raise RecordError(f"byte {error.start + 1} is {NOT_UTF8}") from None
-    except json.JSONDecodeError as error:
-        raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
-    except ValueError as error:
-        raise RecordError(f"the JSON can't be read: {error}") from None
-
-
-def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
-    """Yield values of a JSON text as they are read, so that memory holds one at a time.
-
-    ``prefix`` is ``"item"`` for the items of an array, ``""`` for whole values that follow each other. After a
-    RecordError nothing more can be read.
-    """
-    import ijson  # type: ignore[import-untyped]
-
-    try:
-        yield from ijson.items(ShallowStream(stream), prefix, use_float=True, multiple_values=True)
-    except (ijson.JSONError, ValueError) as error:
-        raise RecordError(str(error).splitlines()[0]) from None
-
-
-def read_parquet(path: str, limit: int | None = None) -> Iterator[Any]:
-    """Yield the rows of a Parquet file as parsed JSON objects, in order."""
-    for row in parquet_lines(path, (0, limit) if limit else None):
-        yield parse_json(row)
-
-
-def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[str]:
-    """Yield the rows of a Parquet file as JSON texts, in order.
-
-    As JSON, dates, decimals and nested structures need no further package to convert them. The file is streamed:
-    memory depends on the size of its row groups, not on its length. ``rows`` is the first row, from 0, and the
-    first no longer wanted; only row groups with wanted rows are read.
-    """
-    wanted = ("", ()) if rows is None else (" WHERE file_row_number >= ? AND file_row_number < ?", rows)
-    query = (
-        "SELECT to_json(t)::VARCHAR FROM "
-        f"(SELECT * EXCLUDE (file_row_number) FROM read_parquet(?, file_row_number = true){wanted[0]}) t"
-        if rows is not None
-        else "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t"
-    )
-    for (row,) in _ask_parquet(path, query, *wanted[1]):
-        yield row
-
-
-def parquet_groups(path: str) -> list[tuple[int, int]]:
-    """Return rows and unpacked bytes of each row group of a Parquet file, in order."""
-    query = (
-        "SELECT any_value(row_group_num_rows), any_value(row_group_bytes) FROM parquet_metadata(?) "
-        "GROUP BY row_group_id ORDER BY row_group_id"
-    )
-    return [(int(rows), int(size)) for rows, size in _ask_parquet(path, query)]
-
-
-def _ask_parquet(path: str, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query whose first parameter is the path of the Parquet file."""
-    import duckdb
-
-    # One thread: more of them read ahead, and hold a row group each.
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "threads": 1,
-        "autoinstall_known_extensions": False,
-    }
-    with duckdb.connect(config=settings) as connection:
-        if is_url(path):
-            connection.register_filesystem(filesystem(path.partition("://")[0]))
-        try:
-            rows = connection.execute(query, [file_name(path), *values])
-            while batch := rows.fetchmany(_PARQUET_ROWS):
-                yield from batch
-        except (duckdb.Error, OSError) as error:
-            raise DatasetError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from error
 
 
 def _open(path: str) -> BufferedReader:
@@ -294,51 +208,12 @@ def _open(path: str) -> BufferedReader:
 
 
 def _content(raw: BufferedReader, path: str, encoding: str | None) -> BufferedReader:
-    stream = unpacked(raw, path)
+    stream = _unpacked(raw, path)
     if encoding is not None and not _starts(stream, path, PARQUET_MAGIC):
-        stream = BufferedReader(_Recoded(stream, encoding))
+        stream = BufferedReader(PartsReader(_recoded(stream, encoding), stream))
     if _starts(stream, path, _BOM):
         stream.read(len(_BOM))
     return stream
-
-
-class _WrongEncodingError(OSError):
-    """A text isn't of the encoding that was named; the reader says where it breaks off."""
-
-
-class _Recoded(RawIOBase):
-    """A text of another encoding, read as UTF-8."""
-
-    def __init__(self, raw: BufferedReader, encoding: str) -> None:
-        self._raw = raw
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._ready = memoryview(b"")
-        self._ended = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not (self._ready or self._ended):
-            part = self._raw.read1(_PART)
-            self._ended = not part
-            try:
-                text = self._decoder.decode(part, final=self._ended)
-            except UnicodeError as error:  # a missing mark of the order of bytes is of this kind alone
-                self._ended = True  # whatever follows would be read as other characters than were meant
-                reason = error.reason if isinstance(error, UnicodeDecodeError) else error
-                raise _WrongEncodingError(f"it is not {self._encoding} text ({reason}); see --encoding") from error
-            self._ready = memoryview(text.encode("utf-8", "surrogatepass"))
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
 
 
 def _starts(stream: BufferedReader, path: str, mark: bytes) -> bool:
@@ -348,3 +223,116 @@ def _starts(stream: BufferedReader, path: str, mark: bytes) -> bool:
         raise DatasetError(f"{path} can't be read: {error}") from error
     except DAMAGED as error:
         raise DatasetError(f"{path} is damaged from its first byte on: {error}") from error
+
+
+def parts_of(stream: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the rest of a stream as it comes, in parts of at most 64 KiB."""
+    return iter(partial(stream.read1, _PART), b"")
+
+
+def _unpacked(raw: BufferedReader, path: str) -> BufferedReader:
+    start = raw.peek(8)
+    for magic, words in _NOT_UNPACKED.items():
+        if start.startswith(magic):
+            raise DatasetError(f"{path} is {words}: unpack it first; gzip, bzip2 and zstd are read as they are")
+    if start.startswith(b"\x1f\x8b"):
+        parts = parts_of(gzip.GzipFile(fileobj=raw))
+    elif start.startswith(b"BZh"):
+        parts = parts_of(bz2.BZ2File(raw))
+    elif start.startswith(b"\x28\xb5\x2f\xfd"):
+        parts = _from_zstd(raw, path)
+    else:
+        return raw
+    return BufferedReader(PartsReader(_in_proportion(parts, raw), raw))
+
+
+_NOT_UNPACKED = {
+    ZIP_MAGIC: "a zip archive",
+    b"\xfd7zXZ\x00": "packed with xz",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+}
+
+
+def _in_proportion(parts: Iterator[bytes], packed: BufferedReader) -> Iterator[bytes]:
+    """Yield unpacked content, up to where it is far more than its packed bytes can be meant to stand for."""
+    passed = 0
+    for part in parts:
+        passed += len(part)
+        if passed > FREE and passed > MOST_TIMES * packed.tell():
+            raise OSError(
+                f"{packed.tell():,} packed bytes stand for more than {passed:,}: unpack it first if that is meant"
+            )
+        yield part
+
+
+def _from_zstd(raw: BufferedReader, path: str) -> Iterator[bytes]:
+    """Yield what frames of zstd hold; the package's own reader takes one that was cut off for a whole one."""
+    try:
+        import zstandard
+    except ImportError:
+        raise DatasetError(
+            f"{path} is packed with zstd, which needs another package: pip install 'turnwise[scan]'"
+        ) from None
+    unpacker, frame = zstandard.ZstdDecompressor(), None
+    for packed in iter(partial(raw.read1, _ZSTD_PART), b""):
+        rest = packed
+        while rest:
+            frame = frame or unpacker.decompressobj()
+            try:
+                content = frame.decompress(rest)
+            except zstandard.ZstdError as error:
+                raise OSError(str(error)) from error
+            yield from (content[at : at + _PART] for at in range(0, len(content), _PART))
+            rest = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise EOFError("the zstd stream ends within a frame")
+
+
+class _WrongEncodingError(OSError):
+    """A text isn't of the encoding that was named; the reader says where it breaks off."""
+
+
+def _recoded(stream: BufferedReader, encoding: str) -> Iterator[bytes]:
+    """Yield a text of another encoding in UTF-8; after an error it would be other characters than were meant."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for part in parts_of(stream):
+            yield decoder.decode(part).encode("utf-8", "surrogatepass")
+        yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    except UnicodeError as error:  # a missing mark of the order of bytes is of this kind alone
+        reason = error.reason if isinstance(error, UnicodeDecodeError) else error
+        raise _WrongEncodingError(f"it is not {encoding} text ({reason}); see --encoding") from error
+
+
+def _from_pipe(pipe: FileIO, path: str, wait_seconds: float) -> Iterator[bytes]:
+    deadline = time.monotonic() + wait_seconds
+    no_writer_yet = stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode)
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    while True:
+        part = pipe.read(_PART)
+        if part is None:  # somebody has it open for writing
+            no_writer_yet = False
+            poll.poll()
+        elif part:
+            no_writer_yet = False
+            yield part
+        elif not no_writer_yet:
+            return
+        elif poll.poll(1e3 * _POLL_SECONDS):
+            no_writer_yet = False
+        elif time.monotonic() > deadline:
+            raise DatasetError(f"nothing writes to the pipe {path}: gave up after {wait_seconds:g} s")
+
+
+def _filled(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the same parts, the first long enough to tell how the content is packed."""
+    start = b""
+    for part in parts:
+        start += part
+        if len(start) >= 8:
+            break
+    yield start
+    yield from parts

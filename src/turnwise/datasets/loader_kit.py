@@ -10,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.loaders.turnwise import TurnwiseJsonl, to_line
+from turnwise.datasets.generic import to_line
+from turnwise.datasets.layout import Head, Layout, read_head
+from turnwise.datasets.opening import get_loader
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
-from turnwise.datasets.records import Head, Layout, read_head
 from turnwise.errors import DatasetError
 from turnwise.plugins import factory_of
 
@@ -39,12 +40,11 @@ def check_loader(loader: Loader | Callable[[], Loader], example: str | Path) -> 
     Raises:
         AssertionError: the loader breaks the contract; the message says how.
 
-    >>> from turnwise.datasets.loaders.turnwise import TurnwiseJsonl
     >>> line = {"id": "a", "label": "attack", "turns": [{"role": "user", "content": "Hi"}]}
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "chats.jsonl")
     ...     _ = file.write_text(json.dumps(line))
-    ...     check_loader(TurnwiseJsonl, file)
+    ...     check_loader(lambda: get_loader("turnwise"), file)
     """
     path = Path(example)
     factory = factory_of(loader, "load")
@@ -129,7 +129,7 @@ def _check_round_trip(read: Ordered[Sequence | BadRecord]) -> None:
     with TemporaryDirectory() as folder:
         copy = Path(folder, "copy.jsonl")
         copy.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        back = [to_line(item) for item in _load(TurnwiseJsonl(), copy) if isinstance(item, Sequence)]
+        back = [to_line(item) for item in _load(get_loader("turnwise"), copy) if isinstance(item, Sequence)]
     _demand(back == lines, "to_line", "a sequence that is written and read back is another one")
 
 

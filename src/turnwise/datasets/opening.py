@@ -2,78 +2,62 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
-from importlib import import_module
+from functools import partial
+from importlib import resources
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding, parse_json
-from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
+from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding
+from turnwise.datasets.formats import ENDINGS, Format, FormatLoader, read_format
+from turnwise.datasets.generic import GENERIC
+from turnwise.datasets.hub import HUB, HUB_PREFIX, open_hub
+from turnwise.datasets.layout import RECORDS, Head, Layout, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
+from turnwise.datasets.published import PUBLISHED
 from turnwise.datasets.record_loader import RecordLoader, find_column
-from turnwise.datasets.records import RECORDS, Head, Layout, ParsedRecord, read_head, read_records
-from turnwise.datasets.roles import parse_role_map, read_role, usual_role
+from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.words import (
+    parse_columns,
+    parse_label,
+    parse_label_map,
+    parse_role_map,
+    read_role,
+    usual_role,
+)
 from turnwise.errors import DatasetError, PluginError, TurnwiseError, UsageError
 from turnwise.plugins import Registry, check_made
 
 LoaderFactory = Callable[[], Loader]
 """Builds a loader; a loader class is one."""
 
-Factory = TypeVar("Factory", bound=LoaderFactory)
+Part = TypeVar("Part", bound=LoaderFactory | Format)
 
-SHIPPED = {
-    "attack600": "SafeMTAttack600",
-    "cosafe": "CoSafe",
-    "everyday": "EverydayConversations",
-    "hhrlhf": "HHRLHF",
-    "inspect": "InspectLogs",
-    "lmsys": "LmsysChat",
-    "messages": "Messages",
-    "mhj": "MultiTurnHumanJailbreaks",
-    "mtbench": "MTBench",
-    "mtbench101": "MTBench101",
-    "mutual": "MuTual",
-    "openassistant": "OpenAssistant",
-    "promptresponse": "PromptResponse",
-    "prompts": "Prompts",
-    "safemt1k": "SafeMTData1K",
-    "sharegpt": "ShareGPT",
-    "tensortrust": "TensorTrust",
-    "turns": "Turns",
-    "turnwise": "TurnwiseJsonl",
-    "wildchat": "WildChat",
-    "xguard": "XGuardTrain",
-}
-"""Shipped loaders: format name (also the module in `turnwise.datasets.loaders`) and class."""
-
-DATASETS: Registry[LoaderFactory] = Registry("data set format", "turnwise.datasets", callable)
-for _name, _class in SHIPPED.items():
-    DATASETS.add_lazy(_name, f"turnwise.datasets.loaders.{_name}:{_class}")
-
-HUB_PREFIX = "hf:"
-
-HUB = DatasetInfo(
-    name="hf:org/name",
-    title="any data set on the Hugging Face hub",
-    source="the hub, through the datasets package: pip install 'turnwise[hub]'; a local folder works too",
-    url="https://huggingface.co/datasets",
-    licence="see the card of the data set",
-    label_meaning="that of the format its columns are read as",
-    shape="rows of any format that has records, told by their columns; hf:org/name?split=train&config=default",
+DATASETS: Registry[LoaderFactory] = Registry(
+    "data set format",
+    "turnwise.datasets",
+    callable,
+    lambda part: partial(FormatLoader, part) if isinstance(part, Format) else part,
 )
-"""What is known of the hub, which is no format but has rows of any."""
+for _row in (*PUBLISHED, *GENERIC):
+    DATASETS.add(_row.info.name, partial(FormatLoader, _row))
+for _name, _loader in {
+    "inspect": "inspect_logs:InspectLogs",
+    "mutual": "dialogues:MuTual",
+    "openassistant": "trees:OpenAssistant",
+    "turns": "tables:Turns",
+}.items():
+    DATASETS.add_lazy(_name, f"turnwise.datasets.{_loader}")
 
 _SHOWN = 12
 """Fields of a record that a message names."""
 
 
-def dataset_loader(name: str) -> Callable[[Factory], Factory]:
-    """Return a decorator that registers a loader class under a format name.
+def dataset_loader(name: str) -> Callable[[Part], Part]:
+    """Return a decorator that registers a loader class, or a function that registers a `Format`, under a name.
 
     An installed package does the same without code, by an entry point in the group ``turnwise.datasets``.
 
@@ -90,12 +74,15 @@ def get_loader(name: str) -> Loader:
     """Return a new loader of a format.
 
     Args:
-        name: a name that `list_datasets` shows.
+        name: a name that `list_datasets` shows, or the YAML or JSON file of a format of your own.
 
     Raises:
-        UnknownNameError: no format has that name.
-        PluginError: the plug-in that has it failed to import, or makes no loader.
+        UnknownNameError: no format has that name, or no entry of a format one in the file.
+        UsageError: the file can't be read, or an entry in it can't be.
+        PluginError: the plug-in that has the name failed to import, or makes no loader.
     """
+    if name.endswith(ENDINGS):
+        return FormatLoader(read_format(name))
     factory = DATASETS.get(name)
     try:
         loader = factory()
@@ -137,7 +124,8 @@ def open_dataset(
         path_or_hf_name: a file; a pipe, such as ``/dev/fd/63`` that a shell makes of ``<(command)``; a folder,
             for a format that is a folder of files; or ``hf:org/name``, with ``?split=...`` and ``&config=...``
             where the data set has several.
-        format: a name that `list_datasets` shows; None to tell it from the file, where that is safe.
+        format: a name that `list_datasets` shows, or the YAML file of your own; None to tell it from the file,
+            where that is safe.
         columns: names of columns by what they hold, such as ``{"id": "uid"}`` or ``"id=uid,messages=chat"``;
             `DatasetInfo.columns` says what a format takes.
         label: label of conversations that bring none, in place of the format's own: attack or benign.
@@ -167,7 +155,7 @@ def open_dataset(
     path = str(path_or_hf_name)
     settings = load_options(columns, label, label_map, role_map, source, encoding)
     if path.startswith(HUB_PREFIX):
-        return _open_hub(path.removeprefix(HUB_PREFIX), format, settings)
+        return _from_hub(path.removeprefix(HUB_PREFIX), format, settings)
     loader = None if format is None else get_loader(format)
     if loader is not None and Path(path).is_dir() and not loader.info.directory:
         raise DatasetError(f"{path} is a folder, and {format} is read from one file: name a file in it")
@@ -280,13 +268,8 @@ def _seen(head: Head) -> str:
     return f"its fields: {', '.join(fields[:_SHOWN])}{' ...' if len(fields) > _SHOWN else ''}"
 
 
-def _open_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-    """Yield the sequences of a data set on the hub.
-
-    ``name`` is ``org/name`` or a local folder of data files, then ``?split=...&config=...`` where wanted.
-    """
-    path, config, split = _parts(name)
-    rows = _stream(path, config, split)
+def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
+    path, rows = open_hub(name)
     first = list(islice(rows, RECORDS))
     if not first:
         raise DatasetError(f"hf:{name} has no rows")
@@ -301,47 +284,21 @@ def _open_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[S
     return loader.load_records(records, path, options)
 
 
-def _parts(name: str) -> tuple[str, str | None, str | None]:
-    path, _, query = name.partition("?")
-    wanted = parse_qs(query, keep_blank_values=True)
-    unknown = [key for key in wanted if key not in ("split", "config")]
-    if unknown or not path:
-        raise UsageError(f"hf:{name} is not of the form hf:org/name?split=train&config=default")
-    return path, wanted.get("config", [None])[0], wanted.get("split", [None])[0]
+def examples() -> tuple[Sequence, ...]:
+    """Return the example conversations, attacks and benign ones, in the order of their file.
 
+    Raises:
+        DatasetError: the installed file is damaged.
 
-def _stream(path: str, config: str | None, split: str | None) -> Iterator[Mapping[str, Any]]:
-    try:
-        datasets: Any = import_module("datasets")
-    except ImportError:
-        raise DatasetError("reading from the hub needs another package: pip install 'turnwise[hub]'") from None
-    try:
-        loaded = datasets.load_dataset(path, config, split=split, streaming=True)
-    except Exception as error:
-        # The package raises its own, those of the hub client, and plain ones, by what is wrong where.
-        raise DatasetError(f"hf:{path} can't be opened: {_line(error)}") from error
-    if isinstance(loaded, datasets.IterableDatasetDict):
-        loaded = loaded[_only_split(path, list(map(str, loaded)))]
-    return _rows(path, loaded)
-
-
-def _only_split(path: str, splits: list[str]) -> str:
-    if len(splits) == 1 or "train" not in splits:
-        if len(splits) != 1:
-            raise DatasetError(f"hf:{path} has several splits: add ?split= and one of {', '.join(splits)}")
-        return splits[0]
-    return "train"
-
-
-def _rows(path: str, rows: Any) -> Iterator[Mapping[str, Any]]:
-    try:
-        for row in rows:
-            # Dates and the like become text, as in a file.
-            yield parse_json(json.dumps(dict(row), default=str))
-    except Exception as error:
-        raise DatasetError(f"hf:{path} can't be read on: {_line(error)}") from error
-
-
-def _line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    >>> len(examples()) >= 24
+    True
+    """
+    found: list[Sequence] = []
+    with resources.as_file(resources.files("turnwise.datasets") / "examples.jsonl") as path:
+        for item in open_dataset(path, format="turnwise"):
+            if isinstance(item, BadRecord):
+                raise DatasetError(
+                    f"{path.name} of this installation, line {item.line}: {item.reason}; install turnwise again"
+                )
+            found.append(item)
+    return tuple(found)

@@ -10,7 +10,7 @@ from turnwise.conversation import Label, Sequence
 from turnwise.errors import DatasetError
 
 if TYPE_CHECKING:
-    from turnwise.datasets.records import Head
+    from turnwise.datasets.layout import Head
 
 SEE_SOURCE = "none stated that we know of: see the source"
 """Licence of a data set whose terms we could not find."""
@@ -81,7 +81,7 @@ class LoadOptions:
         label: label of every sequence whose record carries none, in place of the loader's own.
         source: name of the data set, in place of the loader's own.
         label_map: what labels of the file mean, before the usual words are looked up; see `read_label`.
-        role_map: what roles of the file mean; see `turnwise.datasets.roles.parse_role_map`.
+        role_map: what roles of the file mean; see `turnwise.datasets.open_dataset`.
         encoding: how a text file is encoded; None for UTF-8. Parquet has none.
     """
 

@@ -10,24 +10,17 @@ from typing import Any, Final, Required, TypedDict, Unpack
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.conversation.messages import from_messages
 from turnwise.datasets.fields import kind
-from turnwise.datasets.labels import UNKNOWN_LABEL, UnknownLabelError, read_label
+from turnwise.datasets.layout import Head, data_stem, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
-from turnwise.datasets.records import Head, ParsedRecord, data_stem, read_head, read_records
+from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.words import UNKNOWN_LABEL, UnknownLabelError, read_label
 from turnwise.errors import ConversationError
+
+_IDS = "conversation_id, conv_id, dialog_id, dialogue_id, chat_id, thread_id, session_id, sequence_id, id"
 
 USUAL_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "messages": ("messages", "conversation", "conversations", "chat", "dialog", "dialogue"),
-    "id": (
-        "conversation_id",
-        "conv_id",
-        "dialog_id",
-        "dialogue_id",
-        "chat_id",
-        "thread_id",
-        "session_id",
-        "sequence_id",
-        "id",
-    ),
+    "id": tuple(_IDS.split(", ")),
     "role": ("role", "speaker", "author", "sender", "from"),
     "text": ("text", "content", "message", "utterance", "prompt", "value"),
     "turn": ("turn", "turn_number", "turn_index", "message_index", "position"),
@@ -187,12 +180,14 @@ class UniqueIds:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
-    def check(self, number: int, sequence: Sequence) -> Sequence | BadRecord:
-        """Return the sequence with its line, or a `BadRecord` where its id was there before."""
-        first = self._numbers.setdefault(sequence.sequence_id, number)
+    def check(self, number: int, item: Sequence | BadRecord) -> Sequence | BadRecord:
+        """Return a sequence with its line, or a `BadRecord` where its id was there before; a bad one as it is."""
+        if isinstance(item, BadRecord):
+            return item
+        first = self._numbers.setdefault(item.sequence_id, number)
         if first != number:
-            return BadRecord(number, f"the id {sequence.sequence_id!r} is already that of record {first}")
-        return replace(sequence, line=number)
+            return BadRecord(number, f"the id {item.sequence_id!r} is already that of record {first}")
+        return replace(item, line=number)
 
 
 class RecordLoader(ABC):
@@ -233,7 +228,7 @@ class RecordLoader(ABC):
         """
         ids = UniqueIds()
         for number, item in self.numbered(records, path, options):
-            yield item if isinstance(item, BadRecord) else ids.check(number, item)
+            yield ids.check(number, item)
 
     def numbered(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
@@ -248,13 +243,15 @@ class RecordLoader(ABC):
             if isinstance(record, BadRecord):
                 yield record.line, record
                 continue
-            try:
-                yield (
-                    record.number,
-                    self.build(record.value, SequenceBuilder(source, record.number, path, options)),
-                )
-            except (RecordError, ConversationError) as error:
-                yield record.number, BadRecord(record.number, str(error))
+            builder = SequenceBuilder(source, record.number, path, options)
+            yield record.number, self.try_build(record.value, builder)
+
+    def try_build(self, record: Any, builder: SequenceBuilder) -> Sequence | BadRecord:
+        """Return the sequence of a record, or what is wrong with it; see `build`."""
+        try:
+            return self.build(record, builder)
+        except (RecordError, ConversationError) as error:
+            return BadRecord(builder.number, str(error))
 
     def source(self, path: str, options: LoadOptions) -> str:
         """Return the name of the data set that the sequences of a file belong to."""

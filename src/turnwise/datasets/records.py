@@ -1,52 +1,23 @@
-"""Records of a file: its layout, its first records for telling formats apart, and all of them in order."""
+"""The records of a stream, one at a time: lines of JSON, items of an array, rows of a table."""
 
 from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase, BufferedReader, StringIO, TextIOWrapper
 from itertools import islice
-from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any
 
-from turnwise._support.bounded import is_too_deep
-from turnwise.datasets.files import (
-    DAMAGED,
-    MAX_LINE,
-    NOT_UTF8,
-    PARQUET_MAGIC,
-    Blanks,
-    bounded_lines,
-    is_stream,
-    is_zip,
-    json_items,
-    open_binary,
-    open_stream,
-    parse_json,
-    read_parquet,
-)
+from turnwise._support.bounded import ShallowStream
+from turnwise.datasets.fields import parse_json
+from turnwise.datasets.files import DAMAGED, MAX_LINE, NOT_UTF8, Blanks, bounded_lines
 from turnwise.datasets.protocol import BadRecord, RecordError
-from turnwise.errors import DatasetError
 
-SIZE = 1 << 20
-"""Bytes that are looked at, and the rest of the first line where that is longer."""
-
-RECORDS = 3
-"""Records that are looked at."""
-
-_TABLES = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
-"""What may separate columns by the ending of the name, the most likely first."""
-
-_ENDINGS = frozenset({*_TABLES, ".json", ".jsonl", ".ndjson", ".parquet", ".txt"})
-_ARCHIVES = (".eval",)
-"""Endings of formats that are zip archives."""
-
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+TOO_LONG = f"the line has more than {MAX_LINE >> 20} MiB, which is the most"
+"""What is said of a line that is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,276 +28,10 @@ class ParsedRecord:
     value: Any
 
 
-class Layout(StrEnum):
-    """How records follow each other in a file."""
-
-    LINES = "lines"
-    """A JSON value a line (JSONL)."""
-    ARRAY = "array"
-    """One JSON array with a record an item."""
-    DOCUMENT = "document"
-    """One JSON value that is a record itself, or several of them over many lines each."""
-    TABLE = "table"
-    """CSV or TSV with a line of names."""
-    PARQUET = "parquet"
-    FOLDER = "folder"
-    ARCHIVE = "archive"
-    """A zip file; what is in it, the loader of its format knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The beginning of a file.
-
-    Args:
-        path: the file or folder.
-        name: its name in lower case, without ``.gz``, ``.bz2`` or ``.zst``.
-        layout: how records follow each other.
-        records: the first records that could be parsed, three at most; of a folder, the first of its files.
-        delimiter: what separates the columns of a table.
-        stream: all of its content, where it can be read once only; None where the path can be opened again.
-        encoding: how a text file is encoded; None for UTF-8. What is in `stream` is UTF-8.
-    """
-
-    path: str
-    name: str
-    layout: Layout
-    records: tuple[Any, ...]
-    delimiter: str = ","
-    stream: BufferedReader | None = field(default=None, compare=False, repr=False)
-    encoding: str | None = None
-
-    @property
-    def fields(self) -> frozenset[str]:
-        """Names of the fields of the first record; empty where it is no object."""
-        first = self.records[0] if self.records else None
-        return frozenset(first) if isinstance(first, dict) else frozenset()
-
-
-def read_head(path: str, encoding: str | None = None) -> Head:
-    """Look at the beginning of a file or folder; DatasetError where there is none, or it is empty or no text."""
-    name = data_name(path)
-    if Path(path).is_dir():
-        return _folder(path, name, encoding)
-    if is_stream(path):
-        stream = open_stream(path, encoding=encoding)
-        data = _start(stream)
-        if data.startswith(PARQUET_MAGIC):
-            raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
-        return _head(path, name, data, BufferedReader(_Replayed(data, stream)))
-    if name.endswith(_ARCHIVES) and is_zip(path):
-        return Head(path, name, Layout.ARCHIVE, ())
-    with open_binary(path, encoding) as stream:
-        data = _start(stream)
-    if data.startswith(PARQUET_MAGIC):
-        return Head(path, name, Layout.PARQUET, tuple(read_parquet(path, limit=RECORDS)))
-    return replace(_head(path, name, data), encoding=encoding)
-
-
-def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = None) -> Head:
-    if not data.strip():
-        raise DatasetError(f"{path} is empty: there is nothing to read")
-    if data.startswith(_UTF16):
-        raise DatasetError(f"{path} is UTF-16 text: read it with --encoding utf-16, or save it as UTF-8")
-    if b"\x00" in data:
-        raise DatasetError(
-            f"{path} is not a text file: data sets are read as UTF-8 text, text of another --encoding, or Parquet"
-        )
-    delimiters = _TABLES.get(PurePath(name).suffix)
-    if delimiters:
-        try:
-            line = data.lstrip().split(b"\n", 1)[0].decode()
-        except UnicodeDecodeError:
-            raise DatasetError(f"{path}, line 1: the names of the columns are {NOT_UTF8}") from None
-        delimiter = next((one for one in delimiters if one in line), delimiters[0])
-        return Head(path, name, Layout.TABLE, _rows(data, delimiter), delimiter, stream)
-    layout = _layout(data)
-    return Head(path, name, layout, _records(data, layout), stream=stream)
-
-
-class _Replayed(RawIOBase):
-    """What was already read of a stream, and then the rest of it."""
-
-    def __init__(self, start: bytes, stream: BufferedReader) -> None:
-        self._start = BytesIO(start)
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._start.readinto(buffer) or self._stream.readinto1(buffer)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-def _start(stream: BufferedReader) -> bytes:
-    """Return the first `SIZE` bytes; where they are the beginning of one object, the rest of its line as well."""
-    parts: list[bytes] = []
-    left = SIZE
-    try:
-        while left and (part := stream.read1(left)):
-            parts.append(part)
-            left -= len(part)
-        start = b"".join(parts)
-        if not left and start.lstrip().startswith(b"{") and b"\n" not in start.strip():
-            parts.append(stream.readline(MAX_LINE))
-    except DAMAGED:
-        # What was unpacked before the damage is good; where it breaks off is reported when reading gets there.
-        pass
-    return b"".join(parts)
-
-
-def data_name(path: str) -> str:
-    """The name of a data file in lower case, without what compression added.
-
-    >>> data_name("data/Attacks.jsonl.bz2")
-    'attacks.jsonl'
-    """
-    return PurePath(path).name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
-
-
-def data_stem(path: str) -> str:
-    """The name of a data file in lower case, without its endings.
-
-    >>> data_stem("Attacks.jsonl.bz2"), data_stem("org/chats-llama3.1")
-    ('attacks', 'chats-llama3.1')
-    """
-    name = PurePath(data_name(path))
-    return name.stem if name.suffix in _ENDINGS else name.name
-
-
-def is_message(value: object) -> bool:
-    """Whether a value is one message of a chat, and not a conversation.
-
-    >>> is_message({"role": "user", "content": "hi"}), is_message({"messages": []})
-    (True, False)
-    """
-    return isinstance(value, dict) and ({"role", "content"} <= value.keys() or {"from", "value"} <= value.keys())
-
-
-def _layout(data: bytes) -> Layout:
-    lines = [line for line in islice(BytesIO(data.lstrip()), 200) if line.strip()]
-    # A bad line says nothing of the others.
-    lines = [line for line in lines if not is_too_deep(line)] or lines
-    first = _parsed(lines[0])
-    second = lines[1].lstrip() if len(lines) > 1 else b""
-    if lines[0].startswith(b"["):
-        if isinstance(first, list):
-            if second:
-                return Layout.LINES
-            return Layout.DOCUMENT if _of_messages(first) else Layout.ARRAY
-        if lines[0].strip() != b"[" and isinstance(_parsed(second), list):
-            return Layout.LINES
-        return Layout.DOCUMENT if _of_messages(_items(data, "item")) else Layout.ARRAY
-    if lines[0].startswith(b"{") and first is None and second and not any(map(_is_object, lines[1:])):
-        return Layout.DOCUMENT
-    return Layout.LINES
-
-
-def _is_object(line: bytes) -> bool:
-    """Whether a line is a whole record; no line within a value over many lines is."""
-    return line.startswith(b"{") and isinstance(_parsed(line), dict)
-
-
-def _of_messages(items: Iterable[object]) -> bool:
-    return any(is_message(item) for item in islice(items, 1))
-
-
-def _records(data: bytes, layout: Layout) -> tuple[Any, ...]:
-    if layout is Layout.LINES:
-        parsed = (_parsed(line) for line in islice(BytesIO(data), 200))
-        return tuple(islice((record for record in parsed if record is not None), RECORDS))
-    return tuple(islice(_items(data, "item" if layout is Layout.ARRAY else ""), RECORDS))
-
-
-def _parsed(line: bytes) -> Any:
-    try:
-        return parse_json(line)
-    except RecordError:
-        return None
-
-
-def _items(data: bytes, prefix: str) -> Iterator[Any]:
-    # The head ends anywhere, so the last item is usually cut off.
-    try:
-        yield from json_items(BytesIO(data), prefix)
-    except RecordError:
-        return
-
-
-def _rows(data: bytes, delimiter: str) -> tuple[Any, ...]:
-    # The head ends anywhere, so the last row may be cut off.
-    text = StringIO(data.decode("utf-8-sig", errors="replace"), newline="")
-    try:
-        with _LONG_CELLS:
-            rows = csv.DictReader(text, delimiter=delimiter, restkey="", restval="")
-            return tuple(islice(rows, RECORDS))
-    except csv.Error:
-        return ()
-
-
-class _LongCells:
-    """Lets the csv module read cells as long as a line of JSON, and leaves its limit as it was.
-
-    The limit is one of the whole process, so it is set only while a row is read.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._before = 0
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._before = csv.field_size_limit(MAX_LINE)
-
-    def __exit__(self, *_: object) -> None:
-        csv.field_size_limit(self._before)
-        self._lock.release()
-
-
-_LONG_CELLS = _LongCells()
-
-
-def _folder(path: str, name: str, encoding: str | None) -> Head:
-    files = sorted(file for file in Path(path).iterdir() if file.is_file() and not file.name.startswith("."))
-    if not files:
-        raise DatasetError(f"{path} is a folder without files")
-    return Head(path, name, Layout.FOLDER, read_head(str(files[0]), encoding).records, encoding=encoding)
-
-
-def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
-    """Yield the records of a file in order, holding one at a time; not those of a folder or archive."""
-    if head.layout is Layout.ARCHIVE:
-        raise DatasetError(f"{head.path} is a zip archive, which only the format that it is of can read")
-    if head.layout is Layout.FOLDER:
-        raise DatasetError(f"{head.path} is a folder: name a file in it")
-    if head.layout is Layout.PARQUET:
-        number = 0
-        try:
-            for number, row in enumerate(read_parquet(head.path), start=1):
-                yield ParsedRecord(number, row)
-        except DatasetError as error:
-            yield broken_off(number + 1, error)
-    elif head.layout is Layout.TABLE:
-        with _opened(head) as stream:
-            yield from read_table(stream, head.delimiter)
-    elif head.layout is Layout.LINES:
-        with _opened(head) as stream:
-            yield from read_lines(stream)
-    else:
-        with _opened(head) as stream:
-            yield from read_items(stream, "item" if head.layout is Layout.ARRAY else "")
-
-
-def _opened(head: Head) -> AbstractContextManager[BufferedReader]:
-    return open_binary(head.path, head.encoding) if head.stream is None else head.stream
-
-
-TOO_LONG = f"the line has more than {MAX_LINE >> 20} MiB, which is the most"
-"""What is said of a line that is not read."""
+def broken_off(number: int, error: Exception) -> BadRecord:
+    """What is said of the first record that could not be read, and of all after it."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return BadRecord(number, f"the file breaks off here: {reason}", ends=True)
 
 
 def read_lines(stream: BufferedIOBase, first: int = 1) -> Iterator[ParsedRecord | BadRecord]:
@@ -347,17 +52,28 @@ def read_lines(stream: BufferedIOBase, first: int = 1) -> Iterator[ParsedRecord 
         yield broken_off(number + 1, error)
 
 
-def read_items(stream: BufferedReader, prefix: str) -> Iterator[ParsedRecord | BadRecord]:
-    """Yield the items of a JSON array (prefix ``"item"``), or JSON values that follow each other (``""``).
-
-    Where the JSON breaks, nothing after it can be read: that item is the last, and bad.
-    """
+def read_items(stream: BufferedIOBase, prefix: str) -> Iterator[ParsedRecord | BadRecord]:
+    """Yield the values that `json_items` does; where the JSON breaks, a last one that is bad."""
     number = 0
     try:
         for number, value in enumerate(json_items(stream, prefix), start=1):
             yield ParsedRecord(number, value)
     except (RecordError, *DAMAGED) as error:
         yield broken_off(number + 1, error)
+
+
+def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
+    """Yield values of a JSON text as they are read, so that memory holds one at a time.
+
+    ``prefix`` is ``"item"`` for the items of an array, ``""`` for whole values that follow each other. After a
+    RecordError nothing more can be read.
+    """
+    import ijson  # type: ignore[import-untyped]
+
+    try:
+        yield from ijson.items(ShallowStream(stream), prefix, use_float=True, multiple_values=True)
+    except (ijson.JSONError, ValueError) as error:
+        raise RecordError(str(error).splitlines()[0]) from None
 
 
 def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord | BadRecord]:
@@ -388,6 +104,16 @@ def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord 
                 return
 
 
+def first_rows(data: bytes, delimiter: str, most: int) -> tuple[Any, ...]:
+    """The first rows of a table of which only the beginning is there, so that the last may be cut off."""
+    text = StringIO(data.decode("utf-8-sig", errors="replace"), newline="")
+    try:
+        with _LONG_CELLS:
+            return tuple(islice(csv.DictReader(text, delimiter=delimiter, restkey="", restval=""), most))
+    except csv.Error:
+        return ()
+
+
 def _bounded_texts(text: TextIOWrapper) -> Iterator[str]:
     blanks = Blanks()
     while line := text.readline(MAX_LINE + 1):
@@ -408,7 +134,23 @@ def _row(line: int, columns: list[str], row: list[str]) -> ParsedRecord | BadRec
     return ParsedRecord(line, dict(zip(columns, row, strict=True)))
 
 
-def broken_off(number: int, error: Exception) -> BadRecord:
-    """What is said of the first record that could not be read, and of all after it."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return BadRecord(number, f"the file breaks off here: {reason}", ends=True)
+class _LongCells:
+    """Lets the csv module read cells as long as a line of JSON, and leaves its limit as it was.
+
+    The limit is one of the whole process, so it is set only while a row is read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._before = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._before = csv.field_size_limit(MAX_LINE)
+
+    def __exit__(self, *_: object) -> None:
+        csv.field_size_limit(self._before)
+        self._lock.release()
+
+
+_LONG_CELLS = _LongCells()

@@ -9,8 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.loaders.turnwise import TurnwiseJsonl
-from turnwise.datasets.protocol import BadRecord, LoadOptions
+from turnwise.datasets.opening import open_dataset
+from turnwise.datasets.protocol import BadRecord
 from turnwise.errors import DatasetError, ScoreError
 from turnwise.scoring import Score
 
@@ -89,7 +89,7 @@ def _read_splits(path: Path) -> dict[str, str]:
 
 def _by_pair(file: Path) -> Iterable[tuple[str, dict[Label, Twin]]]:
     pairs: dict[str, dict[Label, Twin]] = {}
-    for record in TurnwiseJsonl().load(str(file), LoadOptions()):
+    for record in open_dataset(file, format="turnwise"):
         if isinstance(record, BadRecord):
             raise DatasetError(f"{file}, line {record.line}: {record.reason}")
         try:

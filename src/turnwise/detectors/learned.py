@@ -34,9 +34,9 @@ class Learned(ByPrinciple):
 
     score = max over principles of intercept + Σ weight · feature, the log odds of an attack; the features describe
     the F of one principle over its evaluated turns so far (see `features_by_turn`). The weights are fitted by
-    ``turnwise tune`` with an L2 penalty, which writes a YAML file that builds this detector; there is no default
-    that would fit every observer. Source: ridge logistic regression, S. le Cessie and J. C. van Houwelingen,
-    Applied Statistics 41 (1992).
+    ``turnwise study tune`` with an L2 penalty, which writes a YAML file that builds this detector; there is no
+    default that would fit every observer. Source: ridge logistic regression, S. le Cessie and J. C. van
+    Houwelingen, Applied Statistics 41 (1992).
 
     Args:
         weights: weight by name of the feature; a feature without one has no part.
@@ -67,7 +67,7 @@ class Learned(ByPrinciple):
         if not isinstance(self.weights, Mapping) or not self.weights:
             raise DetectorError(
                 f"{self.name}: weights must name a weight by feature, not {self.weights!r}; "
-                "turnwise tune writes a file with them"
+                "turnwise study tune writes a file with them"
             )
         for feature in self.weights:
             if feature not in (*FEATURES, *OPTIONAL_FEATURES):

@@ -132,7 +132,7 @@ def export_people(store: Store, folder: str | Path, authors: Collection[str] = (
 
 
 def record_people(store: Store, folder: str | Path, authors: Collection[str] = ()) -> list[Summary]:
-    """Store what `export_people` wrote as runs, which ``turnwise compare --truth`` takes.
+    """Store what `export_people` wrote as runs, which ``turnwise study compare --truth`` takes.
 
     The runs are ``judged-by-ANN`` and ``turned-by-ANN``; readings of prompts alone and of replies are
     ``judged-by-ANN-turn`` and ``judged-by-ANN-replies``. A run that holds what a person said at another time is

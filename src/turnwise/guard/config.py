@@ -213,7 +213,7 @@ def _no_guardrail(name: str, names: list[str]) -> UnknownNameError:
         return UnknownNameError("guardrail", name, names)
     passed = f"pass {_ARGUMENTS[name]}, or " if name in _ARGUMENTS else ""
     hint = (
-        f"{name} is a key of the configuration: {passed}set it in a file, which `turnwise presets copy` gives, as "
+        f"{name} is a key of the configuration: {passed}set it in a file, which `turnwise list presets` gives, as "
         "overrides are for guardrails alone"
     )
     return UnknownNameError("guardrail", name, names, hint=hint)

@@ -21,7 +21,7 @@ except ImportError as error:
     raise MissingExtraError("inspect", error) from error
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.datasets.inspect_messages import openai_messages
+from turnwise.datasets.inspect_logs import openai_messages
 from turnwise.detectors import name_detector
 from turnwise.errors import ConversationError, DatasetError
 from turnwise.front_door import Report, check

@@ -41,7 +41,7 @@ class ObserverInfo:
         operating_points: threshold by context and detector at which the observer was calibrated, in the unit of
             the detector's score; a detector that is named without parameters uses it on the observer's scores.
         principles: names of the principles that it can score, all of them at once; None where it can score any.
-        costs: whether each score is paid for; then ``turnwise cost`` asks its class for a `CostEstimator`.
+        costs: whether each score is paid for; then ``turnwise llm cost`` asks its class for a `CostEstimator`.
         training_sources: data sets that it was trained on, by the name that their conversations have as source; a
             study does not test false positives on them.
     """

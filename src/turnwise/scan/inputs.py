@@ -10,8 +10,8 @@ from typing import Any
 
 from turnwise._support.locations import Location, filesystem
 from turnwise.datasets import DatasetInfo, Loader, LoadOptions, RecordLoader, get_loader
+from turnwise.datasets.layout import Head, Layout, read_head
 from turnwise.datasets.opening import check_columns, detect_format
-from turnwise.datasets.records import Head, Layout, read_head
 from turnwise.errors import DatasetError, UsageError
 from turnwise.findings import Input
 

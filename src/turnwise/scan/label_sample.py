@@ -15,7 +15,7 @@ from turnwise._support.notebook import Shown
 from turnwise._support.sql_text import file_name, quoted
 from turnwise.conversation import Conversation, Label
 from turnwise.conversation import Sequence as Chat
-from turnwise.datasets.loaders.turnwise import to_line
+from turnwise.datasets import to_line
 from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import SEQUENCES, TURNS, Findings
 
@@ -294,8 +294,8 @@ def read_label_sample(findings: Findings) -> LabelSample:
     place: Location = findings.folder / DESIGN
     if not place.exists():
         raise UsageError(
-            f"{findings.folder} holds no label sample: turnwise prevalence {findings.folder} --label-sample 200 "
-            "draws one"
+            f"{findings.folder} holds no label sample: turnwise study prevalence {findings.folder} --label-sample "
+            "200 draws one"
         )
     try:
         value = read_json(place.read())

@@ -9,12 +9,12 @@ from typing import Any, Final
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
 from turnwise.conversation import Label
-from turnwise.datasets.labels import UnknownLabelError, label_word, read_label
+from turnwise.datasets.words import UnknownLabelError, label_word, read_label
 from turnwise.errors import UsageError
 from turnwise.scan.label_sample import LabelSample
 from turnwise.scan.prevalence import interval_to_dict, shown_share
 from turnwise.store import Store
-from turnwise.study.stats.stratified import Estimates, Stratum, estimate_strata
+from turnwise.study.stats.prevalence import Estimates, Stratum, estimate_strata
 
 _SQLITE: Final = b"SQLite format 3\0"
 

@@ -17,10 +17,10 @@ from turnwise.datasets.files import (
     bounded_lines,
     is_stream,
     open_counted,
-    parquet_groups,
-    parquet_lines,
 )
-from turnwise.datasets.records import TOO_LONG, Head, Layout, ParsedRecord, broken_off, read_records
+from turnwise.datasets.layout import Head, Layout, read_records
+from turnwise.datasets.parquet import parquet_groups, parquet_lines
+from turnwise.datasets.records import TOO_LONG, ParsedRecord, broken_off
 from turnwise.errors import DatasetError
 from turnwise.scan.inputs import Reading, is_record_wise
 from turnwise.scan.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records

@@ -169,7 +169,7 @@ def _of_study(found: Mapping[str, Any], path: str, manifest: Manifest) -> Detect
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{path} is no results.json of a study, or damaged ({type(error).__name__}: {error}); "
-            "turnwise compare --report writes one"
+            "turnwise study compare --report writes one"
         ) from error
     if not (recall.of and wrong.of):
         raise UsageError(f"{path}: {same[0]['name']} was tested on no attack, or on no benign conversation")

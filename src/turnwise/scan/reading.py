@@ -11,7 +11,8 @@ from typing import Any
 from turnwise._support.locations import Location
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader, get_loader
-from turnwise.datasets.files import parquet_lines, parse_json
+from turnwise.datasets.fields import parse_json
+from turnwise.datasets.parquet import parquet_lines
 from turnwise.datasets.records import ParsedRecord, read_lines
 from turnwise.errors import DatasetError, TurnwiseError
 from turnwise.scan.inputs import Reading

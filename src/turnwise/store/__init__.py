@@ -5,10 +5,12 @@ from turnwise.store.backend import shown_location
 from turnwise.store.importing import Imported, OtherLabel, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.people import Correction, HumanScore, People
-from turnwise.store.runs import Run, RunTally
-from turnwise.store.scores import ScoreTable, StoredScore
-from turnwise.store.sequences import Added, SequenceHead
+from turnwise.store.reading import ScoreTable, StoredScore
+from turnwise.store.runs import Run
+from turnwise.store.sequences import Added
+from turnwise.store.source import SequenceHead
 from turnwise.store.store import Store
+from turnwise.store.tallies import RunTally
 
 __all__ = [
     "Added",

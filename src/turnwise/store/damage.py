@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DataError, OperationalError
 
 from turnwise._support.visible import shown
+from turnwise.conversation.sequence import content_hash
 from turnwise.errors import StoreCorruptError, UsageError
 from turnwise.store import schema
 from turnwise.store.column_types import Checked, UnreadableValueError, UtcTime, read_stored_json, read_time
@@ -136,6 +137,30 @@ def _place(connection: Connection, columns: Sequence[Any], column: Any, row: Seq
         keys.pop("sequence", None)
     told = (f"{key} is {shown(keys[key])}" for key in _ROW_NAMES if keys.get(key) is not None)
     return f"{name} where {' and '.join(told)}"
+
+
+def check_turns(wanted: range, found: Collection[int]) -> None:
+    """Raise ValueError where the turns that were found are not all those that a sequence has."""
+    if len(found) != len(wanted):
+        raise ValueError(f"only {len(found)} of its {len(wanted)} turns are there")
+    if sorted(found) != list(wanted):
+        raise ValueError(f"its turns are not numbered from {wanted.start} to {wanted.stop - 1}")
+
+
+def check_content(row: Mapping[str, Any] | RowMapping, turns: Collection[Mapping[str, Any] | RowMapping]) -> None:
+    """Raise ValueError where a sequence and its turns, given as rows, are not what was stored."""
+    check_turns(range(1, row["turns"] + 1), [turn["turn"] for turn in turns])
+    for turn in turns:
+        for side in ("prompt", "response"):
+            if (chars := len(turn[side] or "")) != turn[f"{side}_chars"]:
+                raise ValueError(
+                    f"the {side} of turn {turn['turn']} has {chars} characters, and {turn[f'{side}_chars']} are "
+                    f"stored as {side}_chars"
+                )
+    said = ((turn["prompt"], turn["response"], turn["metadata"]) for turn in turns)
+    names = row["label"], row["source"], row["metadata"], row["conversation"].get("metadata") or {}
+    if content_hash(*names, said) != row["content_sha256"]:
+        raise ValueError("its prompts, responses, label, source or metadata do not match its content_sha256")
 
 
 def check_places(connection: Connection, where: str, table: Table, *conditions: ColumnElement[bool]) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, case, false, func, or_, select
 
@@ -68,10 +68,6 @@ _COLUMNS = ("sequence", "turn", "origin", "prompt_chars", "response_chars", "T",
 """What is read of an evaluation; its origin is twice its provenance, and 1 more where it is of the response."""
 
 
-_WRONG = (ValueError, TypeError)
-"""What a value raises that can't be."""
-
-
 class _Mark(NamedTuple):
     """How far a table of the record was copied: a row, and what tells it from another of the same number."""
 
@@ -98,25 +94,7 @@ class _Fresh:
     scored: set[tuple[str, Side]] = field(default_factory=set)
 
 
-class AsksTables(Protocol):
-    """Tables of scores that questions are asked of: the copy of a record, or those of the findings of a scan."""
-
-    def trajectories(
-        self, run: str, others: Collection[str] = ()
-    ) -> AbstractContextManager[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories of a run, and what it holds; see `Mirror`."""
-
-    def tables(self) -> AbstractContextManager[DuckDBPyConnection]:
-        """Give a connection to the tables of docs/sql.md."""
-
-    def chosen(self, where: str, run: str, labels: Labels) -> Sequence[int]:
-        """The row numbers of the sequences for which a condition holds; see `turnwise.store.where`."""
-
-    def close(self) -> None:
-        """Let go of the tables."""
-
-
-class Mirror:
+class RecordMirror:
     """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns."""
 
     def __init__(self, record: Database) -> None:
@@ -142,11 +120,7 @@ class Mirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories of a run, up to date, and what it holds.
-
-        The table has a row for each sequence with an evaluation; see `turnwise.patterns.sql.Columns`. Beside the
-        columns of the run it has those of the `others`. Nothing is changed while the block runs.
-        """
+        """Give a connection, the table of the trajectories of a run, and what it holds; see `source.Mirror`."""
         with self._lock:
             key, *keys = self._refreshed((run, *others))
             of_runs = [self._copied[one].columns for one in (key, *keys)]
@@ -156,13 +130,13 @@ class Mirror:
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
-        """Give a connection to the tables of docs/sql.md, with every run in them."""
+        """Give a connection to the tables of docs/sql.md."""
         with self._lock:
             self._refreshed(None)
             yield self._opened().cursor()
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
-        """The row numbers of the sequences for which a condition holds; `run` is the one whose cost it means."""
+        """The row numbers of the sequences for which a condition holds."""
 
         def found(record: Connection) -> list[int]:
             return parse_where(where, known_names(record)).sequences(record, run, labels)

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Select, Table, insert, select, union
 
-from turnwise._support.batches import batched
 from turnwise._support.notebook import Shown
 from turnwise.conversation import Label, Seen, Side
 from turnwise.datasets.judged import digests
@@ -21,9 +20,9 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Score
 from turnwise.store import schema
 from turnwise.store.damage import intact
-from turnwise.store.database import PAGE, Database
+from turnwise.store.database import Database
 from turnwise.store.score_rows import storable
-from turnwise.store.sequences import Sequences
+from turnwise.store.source import NumberedHead, Source
 
 Kind = Literal["label", "turn"]
 """What a correction is about: the label of a conversation, or the turn where it turned."""
@@ -99,9 +98,9 @@ class HumanScore(Shown):
 class People:
     """What people say of the conversations of a store; `Store.people` has it."""
 
-    def __init__(self, database: Database, sequences: Sequences) -> None:
+    def __init__(self, database: Database, source: Source) -> None:
         self._db = database
-        self._sequences = sequences
+        self._source = source
 
     def correct_label(
         self, sequence_id: str, label: Label | str | None, author: str, note: str = ""
@@ -138,12 +137,16 @@ class People:
             UsageError: the conversation has no such turn, or author or note do not fit.
         """
         self._hold(sequence_id)
-        [head] = self._sequences.heads([sequence_id])
-        if turn is not None and not NEVER <= turn <= head.turns:
+        turns = self._head(sequence_id).head.turns
+        if turn is not None and not NEVER <= turn <= turns:
             raise UsageError(
-                f"sequence {sequence_id!r} has turns 1 to {head.turns}, not {turn}; 0 says that it never turned"
+                f"sequence {sequence_id!r} has turns 1 to {turns}, not {turn}; 0 says that it never turned"
             )
         return self._correct(sequence_id, "turn", None, turn, author, note)
+
+    def _head(self, sequence_id: str) -> NumberedHead:
+        [[head]] = self._source.pages([sequence_id])
+        return head
 
     def _hold(self, sequence_id: str) -> None:
         """Put a conversation that is spoken of into the record where the words are kept; here it is there."""
@@ -151,10 +154,9 @@ class People:
     def _correct(
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
     ) -> Correction:
-        [key] = self._sequences.keys([sequence_id])
         said = Correction(sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock())
         row = {
-            "sequence": key,
+            "sequence": self._head(sequence_id).number,
             "kind": kind,
             "label": None if label is None else str(label),
             "turn": turn,
@@ -194,8 +196,8 @@ class People:
                 do not fit.
         """
         self._hold(sequence_id)
-        [key] = self._sequences.keys([sequence_id])
-        conversation = next(self._sequences.read([sequence_id])).conversation
+        head = self._head(sequence_id)
+        conversation = next(self._source.sequences([head])).conversation
         turns = conversation.get_turn_count()
         if not 1 <= turn <= turns:
             raise UsageError(f"sequence {sequence_id!r} has turns 1 to {turns}, not {turn}")
@@ -211,7 +213,7 @@ class People:
         )
         rows = [
             {
-                "sequence": key,
+                "sequence": head.number,
                 **{name: getattr(one, name) for name in ("turn", "principle", "principle_version", "digest")},
                 **one.score.to_dict(),
                 "side": str(side),
@@ -298,8 +300,8 @@ class People:
             yield from self._db.read(query.order_by(table.c.id))
             return
         rows = []
-        for keys in batched(sorted(self._sequences.keys(ids)), PAGE):
-            rows += self._db.read(query.where(table.c.sequence.in_(keys)))
+        for page in self._source.pages(ids):
+            rows += self._db.read(query.where(table.c.sequence.in_([one.number for one in page])))
         yield from sorted(rows, key=lambda row: int(row["id"]))
 
     def _correction(self, row: Any) -> Correction:

@@ -15,7 +15,7 @@ from turnwise.patterns import Expression, Library, parse
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.patterns.tree import Length, OtherRun, Series
 from turnwise.rates import Rate
-from turnwise.store.mirror import AsksTables
+from turnwise.store.source import Mirror
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,7 +167,7 @@ def read_when(text: str) -> When:
 
 
 def query(
-    mirror: AsksTables,
+    mirror: Mirror,
     pattern: Expression | str,
     run: str,
     *,

@@ -1,43 +1,22 @@
-"""The runs of a store: started once, never mixed, renamed and deleted; and what they have come to."""
+"""The runs of a record: started once, never mixed, renamed and deleted."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    RowMapping,
-    Select,
-    Subquery,
-    Table,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    null,
-    or_,
-    select,
-    text,
-    union_all,
-    update,
-)
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, or_, select, text, update
 
 from turnwise._support.notebook import Shown
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.scoring import NOT_READ, FailureReason, FailureReasons, Provenance
+from turnwise.scoring import Provenance
 from turnwise.store import schema
-from turnwise.store.column_types import UtcTime
 from turnwise.store.damage import intact
 from turnwise.store.database import Database, renew_edition
+from turnwise.store.tallies import RunTally, tallies
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,49 +59,23 @@ class Run(Shown):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunTally(Shown):
-    """What a run has come to.
+def run_names(database: Database) -> list[str]:
+    """The names of all runs of a record, oldest first."""
+    return [row["name"] for row in database.read(select(schema.runs.c.name).order_by(schema.runs.c.id))]
 
-    Args:
-        sequences: sequences of which something was scored or tried.
-        evaluations: how many scores there are.
-        failed: scores that were tried, failed, and have not been made since.
-        failures: all tries that failed, including those that were mended later.
-        unread: scores that are missing because the observer does not read the text, by language of the text.
-        calls: calls to a language model, including those that cost nothing.
-        cached: calls that were answered by a reply that had been paid for before.
-        prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
-        completion_tokens: tokens of their replies, as far as they were counted.
-        cost_usd: what evaluations and failures cost together; None where no cost is known.
-        seconds: what evaluations and failures took together; with parallel workers more than the time that passed.
-        first: when the first outcome was made, in UTC; None where there is none.
-        last: when the last outcome was made, in UTC; None where there is none.
-        structured: replies by how their request asked for JSON: ``json_schema``, ``json_object`` or ``none``;
-            weaker than the run's setting where the server refused that.
-        commonest_failure: the reason that most of the `failed` have, with an example; None where nothing failed.
-    """
 
-    run: str
-    sequences: int = 0
-    evaluations: int = 0
-    failed: int = 0
-    failures: int = 0
-    unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    calls: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float | None = None
-    seconds: float = 0.0
-    first: datetime | None = None
-    last: datetime | None = None
-    structured: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    commonest_failure: FailureReason | None = None
+def read_runs(database: Database, name: str | None = None) -> tuple[Run, ...]:
+    """All runs of a record, oldest first, or those of a name: one or none."""
+    query = select(schema.runs).order_by(schema.runs.c.id)
+    found = []
+    for row in database.read(query if name is None else query.where(schema.runs.c.name == name)):
+        with intact(database.where, f"run {row['name']!r}"):
+            found.append(_read_run(row))
+    return tuple(found)
 
 
 class Runs:
-    """The runs of a store, which say how scores came about."""
+    """Writes the runs of a record, and keeps others from changing those that are written here."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -134,51 +87,12 @@ class Runs:
         """Let others rename and delete the runs that were written here."""
         self._locks.close()
 
-    def all(self) -> tuple[Run, ...]:
-        """All runs, oldest first."""
-        return tuple(map(self._made, self._db.read(select(schema.runs).order_by(schema.runs.c.id))))
-
-    def get(self, name: str) -> Run:
-        """The run of that name; UnknownNameError where there is none."""
-        return self._made(self._row(name))
-
-    def _row(self, name: str) -> RowMapping:
-        rows = self._db.read(select(schema.runs).where(schema.runs.c.name == name))
-        if not rows:
-            raise UnknownNameError("run", name, self._names())
-        return rows[0]
-
-    def _made(self, row: RowMapping) -> Run:
-        with intact(self._db.where, f"run {row['name']!r}"):
-            return _read_run(row)
-
-    def _names(self) -> list[str]:
-        return [row["name"] for row in self._db.read(select(schema.runs.c.name).order_by(schema.runs.c.id))]
-
-    def only(self) -> str:
-        """The name of the only run; UsageError where there are none or several."""
-        names, where = self._names(), self._db.where
-        if len(names) == 1:
-            return names[0]
-        if not names:
-            raise UsageError(f"{where} has no run yet: make one with turnwise evaluate --store {where}")
-        raise UsageError(f"{where} has several runs: choose one with --run ({', '.join(names)})")
-
-    def principle_versions(self, run: str) -> dict[str, str]:
-        """The version of every principle that a run was scored against, by name."""
-        table = schema.provenances
-        query = select(table.c.principle, table.c.principle_version).join(schema.runs)
-        rows = self._db.read(query.where(schema.runs.c.name == run))
-        return {row["principle"]: row["principle_version"] for row in rows}
-
-    # Writing
-
     def start(self, run: Run) -> Run:
         """Store a run, or return the one of that name; UsageError where that was scored otherwise."""
         try:
             started = self._db.write(lambda connection: _start(connection, run)).result()
         except UsageError:
-            tally = self.tally(run.name)
+            tally = self._tally(run.name)
             if tally.evaluations or tally.failures or tally.unread:
                 raise
             self.delete(run.name)  # nothing was scored: only its name is in the way; refused while somebody writes
@@ -223,47 +137,32 @@ class Runs:
             renew_edition(connection)
 
         self._change(old, write)
-        return self.get(new)
+        [renamed] = read_runs(self._db, new)
+        return renamed
 
     def delete(self, name: str) -> RunTally:
         """Delete a run and all that was scored in it; see `Store.delete_run`."""
-        deleted = self.tally(name)
-        key = self._row(name)["id"]
+        key = self._key(name)
+        deleted = self._tally(name)
         self._change(name, lambda connection: _delete(connection, key))
         return deleted
 
     def _change(self, name: str, write: Any) -> None:
-        key = self._row(name)["id"]
+        key = self._key(name)
         with self._lock:
             self._held.discard(name)
             with self._locks.alone(key, name):
-                self._row(name)  # it may have been renamed or deleted before the lock was had
+                self._key(name)  # it may have been renamed or deleted before the lock was had
                 self._db.write(write).result()
 
-    # What they have come to
+    def _key(self, name: str) -> int:
+        for row in self._db.read(select(schema.runs).where(schema.runs.c.name == name)):
+            key: int = row["id"]
+            return key
+        raise UnknownNameError("run", name, run_names(self._db))
 
-    def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """Every run with what it has come to, oldest first."""
-        found: dict[str, dict[str, Any]] = {}
-        for query in (_scored(), _open_failures(), _calls()):
-            for row in self._db.read(query):
-                values = dict(row)
-                found.setdefault(values.pop("name"), {}).update(values)
-        for row in self._db.read(_structures()):
-            found[row["name"]].setdefault("structured", {})[row["structured"]] = row["replies"]
-        for row in self._db.read(_unread()):
-            found[row["name"]].setdefault("unread", {})[row["language"]] = row["scores"]
-        reasons: dict[str, FailureReasons] = {}
-        for row in self._db.read(_open_reasons()):
-            reasons.setdefault(row["name"], FailureReasons()).add(row["reason"], row["message"], row["failed"])
-        for name, given in reasons.items():
-            found[name]["commonest_failure"] = given.commonest
-        return tuple((run, RunTally(run.name, **found.get(run.name, {}))) for run in self.all())
-
-    def tally(self, name: str) -> RunTally:
-        """What one run has come to; UnknownNameError where there is none of that name."""
-        self._row(name)
-        return next(tally for run, tally in self.tallies() if run.name == name)
+    def _tally(self, name: str) -> RunTally:
+        return tallies(self._db).get(name, RunTally(name))
 
 
 def _read_run(row: RowMapping) -> Run:
@@ -321,132 +220,3 @@ def _differing(field: str, there: object, here: object) -> tuple[str, str]:
     names = [name for name in there if there[name] != here[name]]
     was = ", ".join(f"{name} {there[name]!r}" for name in names)
     return was, ", ".join(repr(here[name]) for name in names)
-
-
-_ABOUT = ("run", "sequence", "principle", "turn", "side")
-"""What a score is about, by column."""
-
-
-def still_failed() -> Select[Any]:
-    """A query for what failed, in any run, and was neither scored nor found unreadable; each thing once."""
-    failed, scored, unread = schema.failures, schema.evaluations, schema.failures.alias()
-    mended = exists().where(*(scored.c[name] == failed.c[name] for name in _ABOUT))
-    settled = exists().where(*(unread.c[name] == failed.c[name] for name in _ABOUT), unread.c.reason == NOT_READ)
-    open_ = (failed.c.reason != NOT_READ, ~mended, ~settled)
-    return select(*(failed.c[name] for name in _ABOUT)).where(*open_).distinct()
-
-
-def _unread() -> Select[Any]:
-    """A query for how many scores are missing because texts were not read, by run and language."""
-    table = schema.failures
-    columns = [table.c[name] for name in _ABOUT]
-    some = select(*columns, table.c.message).where(table.c.reason == NOT_READ).distinct().subquery()
-    return (
-        select(schema.runs.c.name, some.c.message.label("language"), func.count().label("scores"))
-        .select_from(some)
-        .join(schema.runs, schema.runs.c.id == some.c.run)
-        .group_by(schema.runs.c.name, some.c.message)
-        .order_by(schema.runs.c.name, func.count().desc(), some.c.message)
-    )
-
-
-def _scored() -> Select[Any]:
-    def rows(table: Table) -> Select[Any]:
-        scores = table is schema.evaluations
-        failed = null() if scores else case((table.c.reason != NOT_READ, 1))
-        columns = (table.c[name] for name in ("run", "sequence", "cost_usd", "latency_s", "created_at"))
-        return select(*columns, (literal(1) if scores else null()).label("scored"), failed.label("failed"))
-
-    both = union_all(rows(schema.evaluations), rows(schema.failures)).subquery()
-    return (
-        select(
-            schema.runs.c.name,
-            func.count(both.c.sequence.distinct()).label("sequences"),
-            func.count(both.c.scored).label("evaluations"),
-            func.count(both.c.failed).label("failures"),
-            func.sum(both.c.cost_usd).label("cost_usd"),
-            func.coalesce(func.sum(both.c.latency_s), 0.0).label("seconds"),
-            func.min(both.c.created_at, type_=UtcTime).label("first"),
-            func.max(both.c.created_at, type_=UtcTime).label("last"),
-        )
-        .select_from(both)
-        .join(schema.runs, schema.runs.c.id == both.c.run)
-        .group_by(schema.runs.c.name)
-    )
-
-
-def _open_failures() -> Select[Any]:
-    some = still_failed().subquery()
-    return (
-        select(schema.runs.c.name, func.count().label("failed"))
-        .select_from(some)
-        .join(schema.runs, schema.runs.c.id == some.c.run)
-        .group_by(schema.runs.c.name)
-    )
-
-
-def _open_reasons() -> Select[Any]:
-    """A query for why scores failed that are still missing: each reason, how often, its last message."""
-    failed, about = schema.failures, _ABOUT
-    some = still_failed().subquery()
-    newest = (
-        select(func.max(failed.c.id).label("id"))
-        .join(some, and_(*(failed.c[name] == some.c[name] for name in about)))
-        .group_by(*(failed.c[name] for name in about))
-        .subquery()
-    )
-    last = (
-        select(failed.c.run, failed.c.reason, func.count().label("failed"), func.max(failed.c.id).label("id"))
-        .join(newest, newest.c.id == failed.c.id)
-        .group_by(failed.c.run, failed.c.reason)
-        .subquery()
-    )
-    return (
-        select(schema.runs.c.name, last.c.reason, last.c.failed, failed.c.message)
-        .join(last, last.c.run == schema.runs.c.id)
-        .join(failed, failed.c.id == last.c.id)
-        .order_by(last.c.id)
-    )
-
-
-def _structures() -> Select[Any]:
-    both, replies = _all_calls(), schema.replies
-    return (
-        select(schema.runs.c.name, replies.c.structured, func.count().label("replies"))
-        .select_from(both)
-        .join(schema.runs, schema.runs.c.id == both.c.run)
-        .join(replies, replies.c.id == both.c.reply)
-        .where(replies.c.structured.is_not(None))
-        .group_by(schema.runs.c.name, replies.c.structured)
-        .order_by(schema.runs.c.name, replies.c.structured)
-    )
-
-
-def _all_calls() -> Subquery:
-    """A query for the calls of all runs, those of scores and those of failures."""
-    calls = schema.calls
-
-    def rows(table: Table, column: Column[int]) -> Select[Any]:
-        return select(table.c.run, calls.c.cached, calls.c.reply).join(table, table.c.id == column)
-
-    return union_all(
-        rows(schema.evaluations, calls.c.evaluation), rows(schema.failures, calls.c.failure)
-    ).subquery()
-
-
-def _calls() -> Select[Any]:
-    both, replies = _all_calls(), schema.replies
-    paid = ~both.c.cached
-    return (
-        select(
-            schema.runs.c.name,
-            func.count().label("calls"),
-            func.count().filter(both.c.cached).label("cached"),
-            schema.total(replies.c.prompt_tokens, paid).label("prompt_tokens"),
-            schema.total(replies.c.completion_tokens, paid).label("completion_tokens"),
-        )
-        .select_from(both)
-        .join(schema.runs, schema.runs.c.id == both.c.run)
-        .outerjoin(replies, replies.c.id == both.c.reply)
-        .group_by(schema.runs.c.name)
-    )

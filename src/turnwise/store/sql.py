@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnwise.errors import UsageError
-from turnwise.store.mirror import AsksTables
+from turnwise.store.source import Mirror
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,7 +70,7 @@ class SqlAnswer:
             return table.slice(0, limit)
 
 
-def ask(mirror: AsksTables, statement: str, seconds: float = 60.0) -> SqlAnswer:
+def ask(mirror: Mirror, statement: str, seconds: float = 60.0) -> SqlAnswer:
     """Ask one question in DuckDB's SQL, such as SELECT, WITH or DESCRIBE; docs/sql.md lists the tables.
 
     The tables are a copy in memory. The statement runs in a read-only transaction, and can reach neither files nor

@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING, Self
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Sequence, Turn
+from turnwise.errors import UsageError
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import BUSY_SECONDS
 from turnwise.store.findings.places import is_findings
 from turnwise.store.journal import Journal
-from turnwise.store.numbered import Numbered
-from turnwise.store.parts import RecordParts
-from turnwise.store.runs import Run, RunTally
-from turnwise.store.scores import ScoreTable
-from turnwise.store.sequences import Added, SequenceHead
+from turnwise.store.reading import ScoreTable, only_run, run_of, score_table, trajectories
+from turnwise.store.record import Record
+from turnwise.store.runs import Run
+from turnwise.store.sequences import Added, add_sequences
+from turnwise.store.source import Mirror, SequenceHead, Source
+from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
-    from turnwise.store.findings import FindingsParts
-    from turnwise.store.findings.numbered import FoundNumbers
-    from turnwise.store.mirror import AsksTables
     from turnwise.store.people import People
     from turnwise.store.query import QueryResult
     from turnwise.store.transfer import Exported, Merged
+
+_ANOTHER = "scan into another folder"
+_IMPORT = "make a store with turnwise import"
+_TRANSFER = "export them or import into them", "their files are Parquet already, see docs/findings.md"
+"""What can't be done to findings, and what to do instead."""
 
 
 class Store:
@@ -60,28 +64,37 @@ class Store:
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         name = str(location)
-        self._parts: RecordParts | FindingsParts
+        self._record: Record | None = None
         if is_findings(name):
-            from turnwise.store.findings import FindingsParts
+            from turnwise.store.findings.source import FindingsSource
 
-            self._parts = FindingsParts(name, create=create, clock=clock)
+            if create:
+                raise _refused(f"import into {name}", f"{_IMPORT} FILE --store work.db")
+            self._source: Source = FindingsSource(name, clock)
         else:
-            self._parts = RecordParts(name, create=create, clock=clock, busy_seconds=busy_seconds)
+            self._record = Record(name, create=create, clock=clock, busy_seconds=busy_seconds)
+            self._source = self._record.source
+
+    def _writing(self, what: str, instead: str) -> Record:
+        """The record, to be written; UsageError for findings, to which nobody can do that."""
+        if self._record is None:
+            raise _refused(what, instead)
+        return self._record
 
     @property
     def location(self) -> str:
         """Where it is: a file, or a URL without its password."""
-        return self._parts.where
+        return self._source.where
 
     @property
     def is_findings(self) -> bool:
         """Whether this is the findings of a scan, to which only what people say can be added."""
-        return not isinstance(self._parts, RecordParts)
+        return self._record is None
 
     @property
     def note(self) -> str | None:
         """What a reader ought to know, such as that a scan has not ended; None where there is nothing."""
-        return self._parts.note
+        return self._source.note
 
     def prepare(self, progress: Callable[[int], None] = lambda scores: None) -> None:
         """Make the index of findings, which questions need; it takes seconds for a million conversations.
@@ -94,11 +107,13 @@ class Store:
         Raises:
             StoreError: a file of the findings is damaged, or there is no room for the index.
         """
-        self._parts.prepare(progress)
+        self._source.prepare(progress)
 
     def close(self) -> None:
         """Write what is pending and let go of the database. Closing twice is harmless."""
-        self._parts.close()
+        self._source.close()
+        if self._record is not None:
+            self._record.close()
 
     def __enter__(self) -> Self:
         return self
@@ -107,12 +122,12 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        if kind is not None:  # what failed leaves no empty store behind
-            self._parts.discard()
+        if kind is not None and self._record is not None:  # what failed leaves no empty store behind
+            self._record.database.discard()
 
     def counts(self) -> dict[str, int]:
         """Return how many sequences, turns, runs, evaluations, failures and unread texts the store holds."""
-        return self._parts.counts()
+        return self._source.counts()
 
     def __repr__(self) -> str:
         return f"Store({self.location!r})"
@@ -139,7 +154,8 @@ class Store:
             UsageError: an id is taken by a sequence with other content, with `relabel` with other turns; nothing
                 of this call is stored.
         """
-        return self._parts.sequences.add(sequences, relabel=relabel)
+        instead = "scan them into another folder, or turnwise import them into a store"
+        return add_sequences(self._writing("add sequences", instead).database, sequences, relabel=relabel)
 
     def sequence(self, sequence_id: str) -> Sequence:
         """Return one sequence.
@@ -159,7 +175,8 @@ class Store:
         Raises:
             UnknownNameError: the store has no sequence of one of the ids.
         """
-        return self._parts.sequences.read(ids, label)
+        for page in self._source.pages(ids, label):
+            yield from self._source.sequences(page)
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
         """Return some turns of a sequence.
@@ -172,11 +189,11 @@ class Store:
         Raises:
             UnknownNameError: the store has no sequence of that id.
         """
-        return self._parts.sequences.turns(sequence_id, turns)
+        return self._source.turns(sequence_id, turns)
 
     def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
         """Yield sequences without their texts; arguments and errors as for `sequences`."""
-        return self._parts.sequences.heads(ids, label)
+        return (one.head for page in self._source.pages(ids, label) for one in page)
 
     def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
         """Return the group of each sequence by id, in the order of import, as its metadata name it.
@@ -184,7 +201,7 @@ class Store:
         A sequence whose metadata name none is a group of its own, named by its id. No text is read. Arguments and
         errors as for `sequences`.
         """
-        return self._parts.sequences.groups(ids, label)
+        return self._source.groups(ids, label)
 
     def ids_with(self, key: str, value: str | int, most: int = 50) -> list[str]:
         """Return ids of sequences whose metadata have a value under a key, in the order of import.
@@ -194,13 +211,13 @@ class Store:
             value: a text or a whole number.
             most: how many ids at most.
         """
-        return self._parts.sequences.ids_with(key, value, most)
+        return self._source.ids_with(key, value, most)
 
     # Runs
 
     def runs(self) -> tuple[Run, ...]:
         """Return all runs, oldest first."""
-        return self._parts.runs.all()
+        return self._source.runs()
 
     def run(self, name: str) -> Run:
         """Return one run.
@@ -208,7 +225,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no run of that name.
         """
-        return self._parts.runs.get(name)
+        return run_of(self._source, name)
 
     def only_run(self) -> str:
         """Return the name of the only run.
@@ -216,7 +233,7 @@ class Store:
         Raises:
             UsageError: the store has none, or several; the message lists them.
         """
-        return self._parts.runs.only()
+        return only_run(self._source)
 
     def start_run(self, run: Run) -> Run:
         """Store a run, or return the one of that name if it has the same configuration.
@@ -226,7 +243,7 @@ class Store:
         Raises:
             UsageError: there is a run of that name with another configuration; the message says what differs.
         """
-        return self._parts.runs.start(run)
+        return self._writing("add a run", _ANOTHER).runs.start(run)
 
     def rename_run(self, old: str, new: str) -> Run:
         """Give a run another name, and return it.
@@ -236,8 +253,9 @@ class Store:
             UsageError: the new name is taken, or empty.
             StoreLockedError: another store writes the run.
         """
-        renamed = self._parts.runs.rename(old, new)
-        self._parts.scores.forget_keys()
+        record = self._writing("rename the run", _ANOTHER)
+        renamed = record.runs.rename(old, new)
+        record.appender.forget_keys()
         return renamed
 
     def delete_run(self, name: str) -> RunTally:
@@ -249,13 +267,14 @@ class Store:
             UnknownNameError: the store has no run of that name.
             StoreLockedError: another store writes the run.
         """
-        deleted = self._parts.runs.delete(name)
-        self._parts.scores.forget_keys()
+        record = self._writing("delete the run", "remove the folder")
+        deleted = record.runs.delete(name)
+        record.appender.forget_keys()
         return deleted
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
         """Return every run with what it has come to, oldest first."""
-        return self._parts.runs.tallies()
+        return self._source.tallies()
 
     def tally(self, run: str) -> RunTally:
         """Return what one run has come to.
@@ -263,11 +282,12 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run.
         """
-        return self._parts.runs.tally(run)
+        run_of(self._source, run)
+        return next(tally for known, tally in self.tallies() if known.name == run)
 
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the version of every principle that a run was scored against, by name."""
-        return self._parts.runs.principle_versions(run)
+        return self._source.principle_versions(run)
 
     # Scores
 
@@ -283,7 +303,8 @@ class Store:
 
     def append_soon(self, scored: Iterable[Evaluation | Failure | Unread]) -> Future[None]:
         """Queue what `append` would store; the future is done once it is durable."""
-        return self._parts.scores.append(scored)
+        instead = "scan with another configuration into another folder"
+        return self._writing("add scores", instead).appender.append(scored)
 
     def scores(
         self, run: str | None = None, *, ids: Collection[str] | None = None, label: Label | None = None
@@ -299,7 +320,7 @@ class Store:
             UnknownNameError: the store has no such run, or, once rows are read, no sequence of one of the ids.
             UsageError: no run is named where there are several.
         """
-        return self._parts.scores.table(self.only_run() if run is None else run, ids, label)
+        return score_table(self._source, self.only_run() if run is None else run, ids, label)
 
     def trajectory(
         self, run: str, sequence_id: str, *, turns: range | None = None, replies: bool = False
@@ -338,7 +359,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
-        return self._parts.scores.trajectories(run, ids, label, turns, replies)
+        return trajectories(self._source, run, ids, label, turns, replies)
 
     def failures(
         self,
@@ -352,7 +373,7 @@ class Store:
 
         Arguments and errors as for `trajectories`.
         """
-        return self._parts.scores.failures(run, ids, turns, replies)
+        return self._source.failures(run_of(self._source, run), ids, turns, replies)
 
     def unread(
         self, run: str, *, ids: Collection[str] | None = None, turns: range | None = None
@@ -361,7 +382,7 @@ class Store:
 
         Arguments and errors as for `trajectories`.
         """
-        return self._parts.scores.unread(run, ids, turns)
+        return self._source.unread(run_of(self._source, run), ids, turns)
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
         """Return the keys of all evaluations that a run has of these sequences, without failures.
@@ -369,7 +390,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run.
         """
-        return self._parts.scores.recorded(run, sequence_ids)
+        return self._source.recorded(run_of(self._source, run), sequence_ids)
 
     def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
         """Return the keys of what a run tried to score, failed, and has not scored since.
@@ -377,34 +398,35 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
-        return self._parts.scores.failed(run, ids)
+        return self._source.failed(run_of(self._source, run), ids)
 
     @property
     def people(self) -> People:
         """What people said of conversations: corrected labels, the turn where one turned, scores of turns."""
-        return self._parts.people
+        return self._source.people
 
     @property
     def journal(self) -> Journal:
         """The replies of language models that were kept, to be found again; UsageError for findings."""
-        return self._parts.journal
+        what = "keep replies of language models in them"
+        return self._writing(what, f"{_IMPORT}, then turnwise evaluate").journal
 
     @property
     def audit(self) -> AuditLog:
         """What a guard was asked and what it said; UsageError for findings."""
-        return self._parts.audit
-
-    @property
-    def numbered(self) -> Numbered | FoundNumbers:
-        """The sequences by row number, for what is indexed beside the store."""
-        return self._parts.numbered
+        return self._writing("find an audit in them", "name the store or the file of the guard").audit
 
     # Questions
 
     @property
-    def mirror(self) -> AsksTables:
+    def source(self) -> Source:
+        """What the store is read from, for what is indexed beside it."""
+        return self._source
+
+    @property
+    def mirror(self) -> Mirror:
         """The tables of scores that questions are asked of; made at the first one."""
-        return self._parts.mirror
+        return self._source.mirror
 
     def query(
         self,
@@ -484,7 +506,8 @@ class Store:
         """
         from turnwise.store.transfer import export
 
-        return export(self._parts.database, folder, format, runs=runs, where=where, progress=progress)
+        record = self._writing(*_TRANSFER)
+        return export(record.database, folder, format, runs=runs, where=where, progress=progress)
 
     def import_from(self, location: str | Path) -> Merged:
         """Add all that an export or another store holds, in one transaction.
@@ -502,4 +525,9 @@ class Store:
         """
         from turnwise.store.transfer import import_record
 
-        return import_record(self._parts.database, self._parts.own_runs, location)
+        record = self._writing(*_TRANSFER)
+        return import_record(record.database, record.runs, location)
+
+
+def _refused(what: str, instead: str) -> UsageError:
+    return UsageError(f"findings of a scan can be read alone, so turnwise can't {what}: {instead}")

@@ -69,13 +69,19 @@ class Where:
         read = [column.label(name) for name, column in columns.items() if name in fields]
         cost = _costs(record, run) if "cost" in self.fields else {}
         rows = record.execute(select(table.id.label("number"), *read)).mappings()
-        priced = ({**row, "cost": cost.get(row["number"])} for row in rows)
-        return [row["number"] for row in priced if self.holds(relabelled(row, labels))]
+        return self.chosen((([row["number"]], {**row, "cost": cost.get(row["number"])}) for row in rows), labels)
 
+    def chosen(self, rows: Iterable[tuple[list[int], Row]], labels: Labels) -> list[int]:
+        """The row numbers of the sequences for which it holds, of rows with the numbers that each is about.
 
-def relabelled(row: Row, labels: Labels) -> Row:
-    """A row with the label in place of the imported one, where there is one."""
-    return {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
+        Where people gave a sequence a label, that takes the place of the imported one.
+        """
+        found: list[int] = []
+        for numbers, row in rows:
+            given = {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
+            if self.holds(given):
+                found += numbers
+        return found
 
 
 def parse_where(text: str, known: Callable[[str], Collection[str]] | None = None) -> Where:

@@ -5,7 +5,7 @@ from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
 from turnwise.study.stats.paired import McNemar, holm, mcnemar
 from turnwise.study.stats.power import StudySize, paired_power, study_size, unpaired_power
-from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
+from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 __all__ = [
     "FITTED",
@@ -23,7 +23,6 @@ __all__ = [
     "split_by_group",
     "study_size",
     "threshold_for",
-    "threshold_with_confidence",
     "tune",
     "unpaired_power",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.guard.guardrails.signs import Mix, Signs, windows
 from turnwise.guard.guardrails.toxicity import Toxicity
 from turnwise.guard.kit import finding_of
+from turnwise.guard.recognisers.phrases import Mix, Signs, windows
 
 SIGNS = Signs(
     {"knows": [r"\bwe know\b"], "demand": [r"\bpay\b", r"\bsign\b"], "kind": [r"\bcake\b"]},

@@ -92,4 +92,4 @@ def test_what_changes_sides_is_saved_as_csv(study):
 
 def test_without_a_study_the_page_says_how_one_is_made(let_in, explorer):
     page = let_in(explorer, "/study")
-    expect(page.get_by_text("turnwise compare --store")).to_be_visible()
+    expect(page.get_by_text("turnwise study compare --store")).to_be_visible()

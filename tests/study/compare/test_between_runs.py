@@ -69,13 +69,13 @@ def test_the_observer_that_finds_more_is_named_with_numbers(planted):
     for one in planted.between_runs:
         assert (planted.arms[one.first].run, planted.arms[one.second].run) == ("few", "many")
         assert one.test.won
-        assert one.test.c_count - one.test.b_count == pytest.approx(one.detail.recall.value * one.test.pairs)
-        assert 0 < one.detail.recall.low <= one.detail.recall.value <= one.detail.recall.high
-        assert one.redrawn.redraw.overall.expected.low > 0
-        assert not one.redrawn.redraw.overall.expected.conditions_on_threshold
+        assert one.test.b_alone - one.test.a_alone == pytest.approx(one.differences.recall.value * one.test.pairs)
+        assert 0 < one.differences.recall.low <= one.differences.recall.value <= one.differences.recall.high
+        assert one.gain.overall.expected.low > 0
+        assert not one.gain.overall.expected.conditions_on_threshold
         assert one.at_rate.recall[0.05].low > 0
-        assert one.detail.auc.low > 0
-        assert one.detail.delong.p <= one.p_auc_holm < 0.01
+        assert one.differences.auc.low > 0
+        assert one.differences.delong.p <= one.auc_p_holm < 0.01
 
 
 def test_the_test_is_of_the_verdicts_at_thresholds_that_others_set(planted):
@@ -91,27 +91,27 @@ def test_the_test_is_of_the_verdicts_at_thresholds_that_others_set(planted):
         again = mcnemar(
             [a.fired for a, _ in attacks], [b.fired for _, b in attacks], [a.group for a, _ in attacks]
         )
-        assert (again.b_count, again.c_count, again.p) == (one.test.b_count, one.test.c_count, one.test.p)
+        assert (again.a_alone, again.b_alone, again.p) == (one.test.a_alone, one.test.b_alone, one.test.p)
 
 
 def test_all_of_them_are_corrected_together(planted):
     tests = [one.test for one in planted.between_runs]
     assert [test.p_holm for test in tests] == list(holm([max(test.p, test.p_group) for test in tests]))
-    areas = [one.detail.delong.p for one in planted.between_runs]
-    assert [one.p_auc_holm for one in planted.between_runs] == list(holm(areas))
+    areas = [one.differences.delong.p for one in planted.between_runs]
+    assert [one.auc_p_holm for one in planted.between_runs] == list(holm(areas))
 
 
 def test_the_other_way_round_the_signs_turn():
     data = conversations({"few": 0.05, "many": 0.25})
     [one] = study(data).between_runs
-    [other] = study(StudyData(data.known, data.runs[::-1], 0, 0, data.digest)).between_runs
-    assert (one.test.b_count, one.test.c_count) == (other.test.c_count, other.test.b_count)
+    [other] = study(StudyData(data.known, data.runs[::-1], 0, 0, data.sha256)).between_runs
+    assert (one.test.a_alone, one.test.b_alone) == (other.test.b_alone, other.test.a_alone)
     assert one.test.p_holm == other.test.p_holm
     assert one.test.won
     assert other.test.lost
-    assert one.detail.recall.value == -other.detail.recall.value
-    assert one.detail.auc.value == pytest.approx(-other.detail.auc.value)
-    ends = one.redrawn.redraw.overall.expected, other.redrawn.redraw.overall.expected
+    assert one.differences.recall.value == -other.differences.recall.value
+    assert one.differences.auc.value == pytest.approx(-other.differences.auc.value)
+    ends = one.gain.overall.expected, other.gain.overall.expected
     assert ends[0].value == pytest.approx(-ends[1].value)
     assert ends[0].low == pytest.approx(-ends[1].high)
 
@@ -120,12 +120,12 @@ def test_equal_scores_are_no_difference():
     data = conversations({"one": 0.2})
     [run] = data.runs
     twice = (run, RunData(Run("two", "other", "1", "history", {}, {}, "0", run.run.created_at), run.examples))
-    [found] = study(StudyData(data.known, twice, 0, 0, data.digest)).between_runs
-    assert (found.test.b_count, found.test.c_count, found.test.p_holm) == (0, 0, 1.0)
+    [found] = study(StudyData(data.known, twice, 0, 0, data.sha256)).between_runs
+    assert (found.test.a_alone, found.test.b_alone, found.test.p_holm) == (0, 0, 1.0)
     assert not (found.test.won or found.test.lost)
-    expected = found.redrawn.redraw.overall.expected
+    expected = found.gain.overall.expected
     assert (expected.value, expected.low, expected.high) == (0.0, 0.0, 0.0)
-    assert (found.detail.auc.value, found.p_auc_holm) == (0.0, 1.0)
+    assert (found.differences.auc.value, found.auc_p_holm) == (0.0, 1.0)
 
 
 def test_the_expected_gain_tells_equal_observers_apart_no_more_often_than_its_level_allows():
@@ -133,7 +133,7 @@ def test_the_expected_gain_tells_equal_observers_apart_no_more_often_than_its_le
     shown = 0
     for seed in range(20):
         [found] = study(conversations({"a": 0.15, "b": 0.15}, seed=seed), splits=10).between_runs
-        expected = found.redrawn.redraw.overall.expected
+        expected = found.gain.overall.expected
         shown += expected.low > 0 or expected.high < 0
     assert shown <= 4  # at 5 % there are more in 0.3 % of such series
 
@@ -184,7 +184,7 @@ def test_what_one_run_lacks_is_left_out_of_both():
     found = study(conversations({"few": 0.05, "many": 0.25}, missing=20), folds=3, splits=1, replicates=20)
     [one] = found.between_runs
     assert one.test.pairs == ATTACKS - 20
-    assert one.detail.left_out == 20
+    assert one.differences.left_out == 20
     [row] = next(table.rows for table in all_tables(found) if table.name == "runs_further")
     assert row[-1] == "20"
 
@@ -192,11 +192,11 @@ def test_what_one_run_lacks_is_left_out_of_both():
 def test_given_thresholds_are_compared_with_a_caution():
     found = study(conversations({"few": 0.05, "many": 0.25}), thresholds="given")
     [one] = found.between_runs
-    assert one.redrawn is None
+    assert one.gain is None
     text = " ".join(verdict(found))
     assert "At the thresholds that were given, many alone caught" in text
     assert "These rates are not matched" in text
-    assert summary(found)["runs"][0]["expected"] is None
+    assert summary(found)["between_runs"][0]["expected"] is None
 
 
 def test_the_report_opens_with_it(planted):
@@ -213,12 +213,12 @@ def test_the_report_opens_with_it(planted):
 
 
 def test_all_of_it_is_in_the_numbers(planted):
-    numbers = json.loads(json.dumps(record(planted), allow_nan=False))["runs"]
-    short = summary(planted)["runs"]
+    numbers = json.loads(json.dumps(record(planted), allow_nan=False))["between_runs"]
+    short = summary(planted)["between_runs"]
     for one, row, found in zip(short, numbers, planted.between_runs, strict=True):
         assert row.items() >= one.items()
         assert (row["a"], row["b"], row["a_alone"], row["b_alone"]) == (
-            "few", "many", found.test.b_count, found.test.c_count
+            "few", "many", found.test.a_alone, found.test.b_alone
         )  # fmt: skip
         for name in ("expected", "recall", "auc"):
             assert row[name]["ci"][0] <= row[name]["value"] <= row[name]["ci"][1]

@@ -76,9 +76,9 @@ def test_hashes_change_with_what_they_are_of(store):
     assert load_study_data(store, ["t", "h"]) == before
     store.append([outcome("h", "b", 1, 0.5)])
     after = load_study_data(store, ["t", "h"])
-    assert after.digest == before.digest
-    assert after.runs[0].digest == before.runs[0].digest
-    assert after.runs[1].digest != before.runs[1].digest
+    assert after.sha256 == before.sha256
+    assert after.runs[0].scores_sha256 == before.runs[0].scores_sha256
+    assert after.runs[1].scores_sha256 != before.runs[1].scores_sha256
 
 
 def test_runs_with_a_window_or_transcript_of_the_same_observer_come_in(store):
@@ -126,6 +126,6 @@ def test_labels_of_people_hold_where_they_agree_and_the_digest_says_so(store):
     found = load_study_data(store, ["t"], ["ann", "ben"])
     assert {one.sequence_id: one.attack for one in found.known} == {"a": False, "c": False, "who": True}
     assert (found.corrected, found.disputed) == (2, 1)
-    assert found.digest != before.digest
+    assert found.sha256 != before.sha256
     with pytest.raises(UnknownNameError, match="unknown author of corrections 'eve'"):
         load_study_data(store, ["t"], ["eve"])

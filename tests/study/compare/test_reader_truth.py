@@ -81,7 +81,7 @@ def study(path) -> Study:
 
 
 def test_every_arm_stands_beside_the_reader(study):
-    found = next(one for one in study.truth.arms if one.arm == "any_turn@h")
+    found = next(one for one in study.truth.arms if one.name == "any_turn@h")
     judged = [reader_of(number) for number in range(ATTACKS + BENIGN) if number not in (0, ATTACKS)]
     flagged = sum(max(read.values()) > 0.5 for read in judged)
     assert (found.summary.hit.of, found.summary.false_alarm.of) == (flagged, len(judged) - flagged)
@@ -89,7 +89,7 @@ def test_every_arm_stands_beside_the_reader(study):
     assert found.summary.hit.count > 0.8 * flagged
     assert found.summary.delay[0.5].value == 1  # the observer sees it a turn after the reader
     assert found.summary.quiet_turns == TURNS * (len(judged) - flagged)
-    first = next(one for one in study.truth.arms if one.arm == "first_turn@h")
+    first = next(one for one in study.truth.arms if one.name == "first_turn@h")
     assert first.summary.hit.count == 0
     assert found.summary.hit.count + found.summary.early.count + found.summary.miss.count == flagged
 
@@ -118,7 +118,7 @@ def test_what_was_judged_in_part_counts_up_to_the_first_flag_alone(tmp_path):
         store.append(scores("prompts", "gap before", {2: 0.9}) + scores("prompts", "gap after", {1: 0.9}))
         store.append(scores("replies", "reply", {1: 0.1}, Side.RESPONSE))
         reader = read_reader(store, "prompts")
-        assert (dict(reader.turns), reader.partly) == ({"gap after": (1,)}, 1)
+        assert (dict(reader.turns), reader.partly_judged) == ({"gap after": (1,)}, 1)
         assert dict(read_reader(store, "replies").turns) == {"reply": ()}  # turn 2 has no reply to judge
 
 
@@ -153,7 +153,7 @@ def test_every_verdict_is_exported(folds, path, tmp_path):
     file.write_bytes(verdicts_as_parquet(study))
     rows = duckdb.sql(f"SELECT * FROM '{file}'").df().to_dict("records")
     assert len(rows) == len(study.arms) * (ATTACKS + BENIGN)
-    examples = {example.sequence_id: example for example in study.study_data.runs[0].examples}
+    examples = {example.sequence_id: example for example in study.data.runs[0].examples}
     for number, judgement in enumerate(study.judgements):
         mine = {row["sequence"]: row for row in rows[number * len(examples) : (number + 1) * len(examples)]}
         assert {row["arm"] for row in mine.values()} == {judgement.arm.name}
@@ -162,7 +162,7 @@ def test_every_verdict_is_exported(folds, path, tmp_path):
                 for name in getattr(fold, part):
                     row, verdict = mine[name], run_detector(built.detector, examples[name].turns)
                     assert (row["part"], row["fired"], row["score"]) == (part, verdict.fired, verdict.score)
-                    assert row["threshold"] == built.limit
+                    assert row["threshold"] == built.threshold
                     assert row["turn"] == verdict.turn or (row["turn"] != row["turn"] and verdict.turn is None)
         for one in judgement.judged:
             assert mine[one.sequence_id]["fired"] == one.fired

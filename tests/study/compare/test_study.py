@@ -111,7 +111,7 @@ def test_a_baseline_that_is_asked_for_is_not_there_twice(study_data):
 @pytest.mark.parametrize("folds", [0, 4])
 def test_no_group_crosses_and_every_threshold_comes_from_others(folds, study_data, usual):
     found = study(study_data(), "cusum", folds=folds) if folds else usual
-    group = {one.sequence_id: one.group for one in found.study_data.known}
+    group = {one.sequence_id: one.group for one in found.data.known}
     for fold in found.folds:
         parts = [{group[name] for name in part} for part in (fold.train, fold.calibrate, fold.test)]
         assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
@@ -122,7 +122,7 @@ def test_no_group_crosses_and_every_threshold_comes_from_others(folds, study_dat
         assert tested == sorted(group)
     for judgement in found.judgements:
         for fold, known in zip(found.folds, judgement.folds, strict=True):
-            benign = sum(not one.attack for one in found.study_data.known if one.sequence_id in fold.calibrate)
+            benign = sum(not one.attack for one in found.data.known if one.sequence_id in fold.calibrate)
             assert len(known.benign) == benign
             assert (known.flagged + 1) / (benign + 1) <= 0.05
 
@@ -134,8 +134,8 @@ def test_a_planted_effect_is_found(study_data):
     test = found.test_of(name)
     assert test.won
     assert test.p_holm < 0.01
-    assert test.detail.recall.low > 0
-    assert test.c_count - test.b_count == pytest.approx(test.detail.recall.value * test.pairs)
+    assert test.differences.recall.low > 0
+    assert test.b_alone - test.a_alone == pytest.approx(test.differences.recall.value * test.pairs)
     assert name.endswith("@h")
     assert found.if_missing is None
     assert "any_turn@t" not in found.unbeaten(name)
@@ -172,7 +172,7 @@ def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(st
     found = study(given, "cusum:drift=0.3", "slope", runs=("h",))
     assert found.arms[found.chosen].name == "cusum:drift=0.3@h"
     train = found.folds[0].train
-    assert {rate.of for rate in found.ranks.values()} == {
+    assert {rate.of for rate in found.in_training.values()} == {
         sum(o.attack for o in given.known if o.sequence_id in train)
     }
     flat, steep = turns([0.5] * 6), turns([0.0, 0.1, 0.3, 0.5, 0.7])
@@ -185,8 +185,8 @@ def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(st
     moved = StudyData(given.known, (RunData(make_run("h", "history"), examples),), 0, 0, "")
     other = study(moved, "cusum:drift=0.3", "slope", runs=("h",))
     assert other.arms[other.chosen].name == "cusum:drift=0.3@h"
-    assert other.ranks == found.ranks
-    caught = {one.arm.name: one.on_calibrate.count for one in other.judgements}
+    assert other.in_training == found.in_training
+    caught = {one.arm.name: one.calibration.attacks.count for one in other.judgements}
     assert caught["slope@h"] > caught["cusum:drift=0.3@h"]
 
 
@@ -208,11 +208,11 @@ def test_verdicts_at_the_last_turn_are_tested_apart(study_data):
     assert not test.won
     assert (test.family, test.a, test.pairs) == ("final", "any_turn@t", found.test_of(test.b).pairs)
     result = found.results[found.chosen]
-    assert result.final.recall.count < result.ever.recall.count
+    assert result.final.recall.count < result.counts.recall.count
     first = found.judgements[found.reference]
     if not test.tightened:
         finals = [one.final for one in first.judged if one.attack]
-        assert test.b_count - test.c_count == sum(finals) - result.final.recall.count
+        assert test.a_alone - test.b_alone == sum(finals) - result.final.recall.count
     assert test.benign.pairs == sum(not one.attack for one in first.judged)
     assert sorted(t.p_holm for t in found.final_tests) >= sorted(max(t.p, t.p_group) for t in found.final_tests)
 
@@ -230,7 +230,7 @@ def test_missing_conversations_are_counted_and_open_the_warnings(study_data):
     turned = found.if_missing
     assert turned.complete.pairs == test.pairs
     assert turned.for_second.pairs == bounds.all_flagged.of
-    assert turned.against_second.b_count == turned.complete.b_count + sum(
+    assert turned.against_second.a_alone == turned.complete.a_alone + sum(
         not other.fired
         for one, other in zip(found.judgements[0].judged, found.judgements[found.chosen].judged, strict=True)
         if one.attack and not one.evaluated
@@ -293,13 +293,15 @@ def test_a_coarse_baseline_is_not_beaten_by_being_stricter(study_data):
     assert tightened
     assert not any(test.won for test in tightened)
     by_name = {one.arm.name: one for one in found.judgements}
-    flagged = {by_name[test.a].benign_flagged.count - by_name[test.b].benign_flagged.count for test in tightened}
+    flagged = {
+        by_name[test.a].calibration.benign.count - by_name[test.b].calibration.benign.count for test in tightened
+    }
     assert flagged != {0}
 
 
 def test_cells_add_up_and_small_ones_are_marked(usual):
     found = usual
-    total = found.results[found.chosen].ever.recall
+    total = found.results[found.chosen].counts.recall
     for division in ("source", "category", "length"):
         cells = [cell for cell in found.cells if cell.division == division]
         assert sum(cell.recall[found.chosen].count for cell in cells) == total.count
@@ -311,18 +313,18 @@ def test_cells_add_up_and_small_ones_are_marked(usual):
 def test_the_checks_are_there(usual):
     found = usual
     checks = found.checks
-    assert checks.shuffles["any_turn@t"].attacks.value == 0
-    assert set(checks.lengths) == {"any_turn@t", found.arms[found.chosen].name}
-    assert {one.used_on for one in checks.left_out} == {"attacks 0", "attacks 1", "chats 0", "chats 1"}
-    assert [one.share for one in checks.noise] == [0.01, 0.05, 0.1]
-    assert checks.reordered is None
-    assert checks.panel == ()
+    assert checks.order_shuffle["any_turn@t"].attacks.value == 0
+    assert set(checks.length_matched) == {"any_turn@t", found.arms[found.chosen].name}
+    assert {one.used_on for one in checks.leave_one_source_out} == {"attacks 0", "attacks 1", "chats 0", "chats 1"}
+    assert [one.share for one in checks.label_noise] == [0.01, 0.05, 0.1]
+    assert checks.turns_reordered is None
+    assert checks.panel_agreement == ()
 
 
 def test_two_observers_in_one_context_are_a_panel(study_data):
     given = study_data()
     runs = (*given.runs, RunData(make_run("other", "history", "another"), given.runs[1].examples))
-    panel = study(StudyData(given.known, runs, 0, 0, ""), "cusum", runs=("t", "h", "other")).checks.panel
+    panel = study(StudyData(given.known, runs, 0, 0, ""), "cusum", runs=("t", "h", "other")).checks.panel_agreement
     assert [(one.first, one.second, one.component) for one in panel] == [("h", "other", name) for name in "TIF"]
     assert panel[2].alpha.value == pytest.approx(1.0)
 
@@ -452,16 +454,16 @@ def test_a_detector_without_contributions_is_measured_by_its_scores():
     found = study(_clear({True: 4, False: 4}), "somebodys_peak", runs=("t",))
     result = found.results[-1]
     assert (result.name, result.auc.value) == ("somebodys_peak@t", 1.0)
-    assert result.ever.recall.count == result.ever.recall.of
-    assert result.ever.false_positive_rate.count < 3
+    assert result.counts.recall.count == result.counts.recall.of
+    assert result.counts.fpr.count < 3
 
 
 def test_what_a_detector_can_t_tell_lies_below_all_that_it_can():
     found = study(_clear({True: 4, False: 2}), "somebodys_peak:first=3", runs=("t",))
     result = found.results[-1]
     assert result.auc.value == 1.0  # all of its scores are below 0
-    assert result.ever.false_positive_rate.count == 0
-    benign = result.ever.false_positive_rate.of
+    assert result.counts.fpr.count == 0
+    benign = result.counts.fpr.of
     assert any(f"no evidence in {benign} of the" in warning for warning in found.warnings)
     rows = [row for row in verdict_rows(found) if row["arm"] == result.name]
     assert all((row["score"] is None) == (row["label"] == "benign") for row in rows)
@@ -471,6 +473,6 @@ def test_what_a_detector_can_t_tell_lies_below_all_that_it_can():
 def test_no_evidence_at_all_is_no_figure():
     found = study(_clear({True: 4, False: 4}), "somebodys_peak:first=9", runs=("t",))
     result = found.results[-1]
-    assert result.auc is None and result.auc_clustered is None
-    assert result.ever.recall.count == result.ever.false_positive_rate.count == 0
+    assert result.auc is None and result.auc_by_group is None
+    assert result.counts.recall.count == result.counts.fpr.count == 0
     assert any("somebodys_peak:first=9@t has no evidence in" in warning for warning in found.warnings)

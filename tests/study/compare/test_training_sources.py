@@ -71,7 +71,7 @@ ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=20
 def sources_of(study, part: str) -> set[str]:
     return {
         one.strata["source"]
-        for one in study.study_data.known
+        for one in study.data.known
         if any(one.sequence_id in getattr(fold, part) for fold in study.folds)
     }
 

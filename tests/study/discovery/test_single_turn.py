@@ -11,7 +11,7 @@ from turnwise.patterns.tree import Series
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
 from turnwise.study.discovery import SingleTurnRule, discover
-from turnwise.study.discovery.single_turn import best_rule, gain_of, peaks_of
+from turnwise.study.discovery.verify import best_rule, gain_of, peaks_of
 
 F = Series("F", "reciprocity")
 RULE = SingleTurnRule(F, 0.6)

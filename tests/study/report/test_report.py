@@ -117,7 +117,7 @@ class Page(HTMLParser):
 
 def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
     found = summary(study)
-    assert list(found) == ["gain", "runs", "detectors", "tests", "warnings"]
+    assert list(found) == ["gain", "between_runs", "detectors", "tests", "warnings"]
     assert set(found["gain"]) == {"splits", "followed", "attacks", "expected", "one_study"}
     assert {tuple(row) for row in found["detectors"]} == {
         (
@@ -148,13 +148,13 @@ def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
 
 def test_the_record_has_configuration_hashes_seeds_versions_and_splits(study):
     found = json.loads(json.dumps(record(study), allow_nan=False))
-    assert found["configuration"]["seed"] == 0
-    assert found["configuration"]["detectors"] == ["cusum:drift=0.4", "f_ema"]
+    assert found["settings"]["seed"] == 0
+    assert found["settings"]["detectors"] == ["cusum:drift=0.4", "f_ema"]
     assert {"turnwise", "code", "python", "numpy", "scipy"} <= set(found["versions"])
     assert found["data"]["sha256"] == "ab" * 32
     assert (found["data"]["untried"], found["data"]["unlabelled"]) == (2, 1)
-    assert sorted(name for part in found["splits"][0].values() for name in part) == sorted(
-        one.sequence_id for one in study.study_data.known
+    assert sorted(name for part in found["folds"][0].values() for name in part) == sorted(
+        one.sequence_id for one in study.data.known
     )
     assert found["chosen"] == study.arms[study.chosen].name
     assert found["in_training"][found["chosen"]]["count"] == max(r["count"] for r in found["in_training"].values())
@@ -228,7 +228,7 @@ def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
     test = study.test_of(name)
     assert test.won
     assert (
-        f"{name} alone caught {test.c_count} and any_turn@t alone {test.b_count} of {test.pairs} attacks" in text
+        f"{name} alone caught {test.b_alone} and any_turn@t alone {test.a_alone} of {test.pairs} attacks" in text
     )
     assert "That is a gain of +" in text
     assert "by groups" in text
@@ -295,9 +295,9 @@ def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_pat
     rows = duckdb.sql(f"SELECT * FROM '{file}'").fetchall()
     names = list(COLUMNS)
     rows = [dict(zip(names, row, strict=True)) for row in rows]
-    assert {row["fold"] for row in rows} == set(range(1, len(numbers["splits"]) + 1))
+    assert {row["fold"] for row in rows} == set(range(1, len(numbers["folds"]) + 1))
     for row in rows:
-        assert row["sequence"] in numbers["splits"][row["fold"] - 1][row["part"]]
+        assert row["sequence"] in numbers["folds"][row["fold"] - 1][row["part"]]
     for arm in numbers["detectors"]:
         mine = [row for row in rows if row["arm"] == arm["name"]]
         thresholds = {row["fold"]: row["threshold"] for row in mine}
@@ -319,7 +319,7 @@ def test_verdicts_at_the_last_turn_have_a_table_of_their_own(study):
     rows = {row[0]: row for row in table.rows}
     assert list(rows) == [arm.name for arm in study.arms]
     test = next(test for test in study.final_tests if test.b == study.arms[study.chosen].name)
-    assert rows[test.b][3] == f"{test.b_count} : {test.c_count}"
+    assert rows[test.b][3] == f"{test.a_alone} : {test.b_alone}"
     assert set(rows["first_turn@t"][3:]) == {"–"}
     counts = study.results[study.chosen].final.recall
     assert rows[test.b][1].startswith(f"{100 * counts.count / counts.of:.1f} [")
@@ -380,9 +380,9 @@ def test_curves_agree_with_the_counts(study):
     asked = [point["asked"] for point in points]
     assert asked == sorted(asked)
     at = next(point for point in points if point["asked"] == 0.05)
-    fpr = study.results[study.reference].ever.false_positive_rate
+    fpr = study.results[study.reference].counts.fpr
     assert at["realised"] == pytest.approx(fpr.count / fpr.of)
-    rows = mean_scores(study.study_data.runs[1].examples)
+    rows = mean_scores(study.data.runs[1].examples)
     assert all(row["low"] <= row["mean"] <= row["high"] and row["conversations"] >= 10 for row in rows)
 
 

@@ -94,7 +94,7 @@ def test_the_published_example_of_ratings():
     abnormal = np.repeat([1, 2, 3, 4, 5], [3, 2, 2, 11, 33])
     found = auc_with_interval(abnormal, normal, scale="plain")
     assert round(found.value, 4) == 0.8932
-    assert round(found.standard_error, 4) == 0.0307
+    assert round(found.se, 4) == 0.0307
     assert (round(found.low, 5), round(found.high, 5)) == (0.83295, 0.95339)
     logit = auc_with_interval(abnormal, normal)
     assert logit.low < found.low
@@ -104,7 +104,7 @@ def test_the_published_example_of_ratings():
 
 def test_scores_that_separate_the_labels_still_leave_doubt():
     perfect = auc_with_interval([3.0] * 30, [1.0] * 50)
-    assert (perfect.value, perfect.standard_error, perfect.high) == (1.0, 0.0, 1.0)
+    assert (perfect.value, perfect.se, perfect.high) == (1.0, 0.0, 1.0)
     assert perfect.low == clopper_pearson(30, 30)[0]
     reversed_ = auc_with_interval([1.0] * 30, [3.0] * 50)
     assert (reversed_.low, reversed_.high) == clopper_pearson(0, 30)

@@ -19,7 +19,7 @@ from turnwise.study.stats.weighted import (
     auc_of,
     delay_of,
     f1_of,
-    false_positive_rate_of,
+    fpr_of,
     horizon_of,
     precision_of,
     recall_at_of,
@@ -65,7 +65,7 @@ def test_with_equal_weights_a_statistic_is_what_it_says(judged):
     labels, flags = [one.attack for one in judged], [one.fired for one in judged]
     scores = [one.score for one in judged]
     assert recall_of(judged)(once(judged))[0] == pytest.approx(counts.recall.count / counts.recall.of)
-    found = false_positive_rate_of(judged, final=True)(once(judged))[0]
+    found = fpr_of(judged, final=True)(once(judged))[0]
     last = confusion(judged, final=True)
     assert found == pytest.approx(last.false_alarms / (last.false_alarms + last.cleared))
     assert f1_of(judged)(once(judged))[0] == pytest.approx(f1_score(labels, flags, zero_division=0))
@@ -186,7 +186,7 @@ def test_what_an_interval_does_not_say_is_noted():
     judged = [Judged(str(n), str(n), True, 3, 0.1, fired=n < 3, turn=1 if n < 3 else None) for n in range(9)]
     found = interval(recall_of(judged), drawn_from(judged))
     assert "fewer than 20 groups" in found.note
-    none = interval(false_positive_rate_of(judged), drawn_from(judged))
+    none = interval(fpr_of(judged), drawn_from(judged))
     assert math.isnan(none.value)
     assert "can't be computed" in none.note
     rarely = interval(precision_of(judged), drawn_from(judged, replicates=2000))

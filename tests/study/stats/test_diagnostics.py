@@ -24,7 +24,7 @@ def rng():
 def test_a_detector_without_order_changes_no_verdict(make_examples, spec):
     found = order_shuffle(build_detector(spec), make_examples(30, 30), rng(), repeats=5)
     assert found.attacks.value == found.benign.value == 0.0
-    assert (found.conversations, found.repeats) == (60, 5)
+    assert (found.conversations, found.permutations) == (60, 5)
 
 
 def test_a_detector_of_order_changes_many(make_examples):
@@ -74,7 +74,7 @@ def test_a_detector_of_length_has_nothing_left_at_equal_lengths():
     found = length_matched(by_length_alone(), rng())
     assert found.auc_all > 0.85
     assert found.auc == 0.5
-    assert found.counts.recall.of == found.counts.false_positive_rate.of == 30
+    assert found.counts.recall.of == found.counts.fpr.of == 30
     assert found.left_out == 60
     assert length_matched(by_length_alone()[::-1], rng()) == found
 
@@ -95,8 +95,8 @@ def test_a_threshold_is_carried_from_source_to_source():
     judged += [Judged(f"x{n}", f"x{n}", True, 3, 0.6 + n / 100, strata={"source": "lively"}) for n in range(80)]
     found = {(one.set_on, one.used_on): one for one in threshold_transfer(judged, 0.05)}
     assert len(found) == 6
-    assert found["calm", "lively"].false_positive_rate.count == 34
-    assert found["lively", "calm"].false_positive_rate.count == 0
+    assert found["calm", "lively"].fpr.count == 34
+    assert found["lively", "calm"].fpr.count == 0
     assert found["calm", "lively"].recall.of == 80
     assert found["rare", "calm"].threshold is None
     assert "at least 19 are needed" in found["rare", "calm"].reason
@@ -121,7 +121,7 @@ def test_a_source_is_held_out_with_its_goals(make_examples):
     for one in found:
         assert one.set_on == f"all but {one.used_on}"
         assert one.recall.count > 0.8 * one.recall.of
-        assert one.false_positive_rate.count < 0.15 * one.false_positive_rate.of
+        assert one.fpr.count < 0.15 * one.fpr.of
         assert not seen[one.used_on] & {e.group for e in apart if sources[e.sequence_id] == one.used_on}
 
 
@@ -138,7 +138,7 @@ def test_wrong_labels_blur_the_result():
     judged += [Judged(f"b{n}", "h", False, 3, 0.1) for n in range(100)]
     none, some, many = label_noise(judged, rng(), (0.0, 0.1, 0.3), repeats=60)
     assert none.recall == none.auc == (1.0, 1.0, 1.0)
-    assert none.false_positive_rate == (0.0, 0.0, 0.0)
+    assert none.fpr == (0.0, 0.0, 0.0)
     assert 0.85 < some.recall[1] < 0.95
     assert many.auc[1] < some.auc[1] < 1
     assert some.recall[0] < some.recall[1] < some.recall[2]

@@ -39,10 +39,10 @@ def test_a_better_arm_wins_at_matched_rates_and_the_carried_thresholds_are_label
     found = matched_rates(*scores, groups, attack, limits=(2.0, 1.0), replicates=200)
     assert all(one.low > 0 and one.p < 0.05 for one in found.partial_auc.values())
     assert not any(one.conditions_on_threshold for one in (*found.partial_auc.values(), *found.recall.values()))
-    assert found.carried_over.conditions_on_threshold
-    assert "for these thresholds alone" in str(found.carried_over)
-    assert found.realised[0].count < found.realised[1].count
-    assert str(found.realised[1]) in str(found)
+    assert found.thresholds_used.conditions_on_threshold
+    assert "for these thresholds alone" in str(found.thresholds_used)
+    assert found.fpr[0].count < found.fpr[1].count
+    assert str(found.fpr[1]) in str(found)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from turnwise.errors import UsageError
 from turnwise.study.stats.metrics import compare, measure
@@ -46,20 +45,23 @@ def result(judged, name="cusum", seed=0):
 
 def test_a_result_holds_everything_of_one_detector():
     found = result(arm(0.6))
-    assert found.ever.recall.of == 90
-    assert found.final.caught < found.ever.caught
-    assert found.recall.value == pytest.approx(found.ever.caught / 90)
-    assert found.recall.low < found.recall.value < found.recall.high
-    assert found.f1.value == pytest.approx(found.ever.f1)
-    assert found.auc.value == pytest.approx(found.auc_clustered.value, abs=1e-12)
-    assert found.false_positive_rate.value == pytest.approx(2 / 130)
+    assert found.counts.recall.of == 90
+    assert found.final.caught < found.counts.caught
+    assert found.recall_by_group.value == pytest.approx(found.counts.caught / 90)
+    assert found.recall_by_group.low < found.recall_by_group.value < found.recall_by_group.high
+    assert found.f1_by_group.value == pytest.approx(found.counts.f1)
+    assert found.auc.value == pytest.approx(found.auc_by_group.value, abs=1e-12)
+    assert found.fpr_by_group.value == pytest.approx(2 / 130)
     assert [one.rate for one in found.recall_at] == [0.01, 0.001]
     assert found.recall_at[0].recall.of == 90
     assert "too few" in found.recall_at[1].reason
-    assert found.first_flag.survival.caught == found.ever.caught
+    assert found.first_flag.survival.caught == found.counts.caught
     curve = found.first_flag.survival
-    assert found.delay.value == pytest.approx(sum(curve.at(turn) for turn in range(found.horizon)))
-    assert (found.alarms.alarms, found.alarms.turns) == (2, 780)
+    assert found.mean_turn.value == pytest.approx(sum(curve.at(turn) for turn in range(found.mean_turn_horizon)))
+    assert (found.alarms_per_thousand_benign_turns.alarms, found.alarms_per_thousand_benign_turns.turns) == (
+        2,
+        780,
+    )
     assert (found.cost_usd, found.latency_ms) == (pytest.approx(0.01), pytest.approx(20.0))
     assert found.missing.warning == ""
     assert (found.run, found.context, found.threshold) == ("r", "turn", 0.5)
@@ -67,15 +69,20 @@ def test_a_result_holds_everything_of_one_detector():
 
 def test_the_same_seed_gives_the_same_result():
     assert result(arm(0.6)) == result(arm(0.6))
-    assert result(arm(0.6), seed=1).recall != result(arm(0.6)).recall
+    assert result(arm(0.6), seed=1).recall_by_group != result(arm(0.6)).recall_by_group
 
 
 def test_one_label_alone_gives_what_can_be_said():
     attacks = result(arm(0.5, benign=0))
-    assert (attacks.auc, attacks.auc_clustered, attacks.false_positive_rate) == (None, None, None)
-    assert attacks.alarms.per_thousand is None
+    assert (attacks.auc, attacks.auc_by_group, attacks.fpr_by_group) == (None, None, None)
+    assert attacks.alarms_per_thousand_benign_turns.value is None
     benign = result(arm(0.5, attacks=0))
-    assert (benign.recall, benign.delay, benign.first_flag, benign.f1) == (None, None, None, None)
+    assert (benign.recall_by_group, benign.mean_turn, benign.first_flag, benign.f1_by_group) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_nothing_evaluated_is_refused():
@@ -83,19 +90,17 @@ def test_nothing_evaluated_is_refused():
         result(arm(0.5, attacks=5, benign=0, missing=5))
 
 
-def test_a_planted_effect_is_found_and_corrected_for_the_number_of_tests():
+def test_a_planted_effect_is_found():
     results = [result(arm(share, seed=seed)) for share, seed in ((0.3, 1), (0.35, 2), (0.9, 3))]
     tests = compare(results, replicates=150)
     assert [(one.a, one.b) for one in tests] == [(0, 1), (0, 2), (1, 2)]
-    expected = multipletests([one.p for one in tests], method="holm")[1]
-    assert [one.p_holm for one in tests] == pytest.approx(list(expected), abs=1e-12)
     none, large, _ = tests
-    assert none.p_holm > 0.05
-    assert large.p_holm < 1e-6
+    assert none.p > 0.05
+    assert large.p < 1e-6
     assert large.p_group < 1e-3
-    assert large.c_count - large.b_count == results[2].ever.caught - results[0].ever.caught
+    assert large.b_alone - large.a_alone == results[2].counts.caught - results[0].counts.caught
     assert 0.4 < large.recall.low < large.recall.value < large.recall.high
-    assert large.delay.value < 0
+    assert large.mean_turn.value < 0
     assert large.auc.value == pytest.approx(large.delong.difference, abs=1e-12)
     assert large.benign.pairs == 130
     assert (large.conversations, large.left_out) == (220, 0)
@@ -114,7 +119,7 @@ def test_results_can_be_compared_with_one_of_them():
 def test_final_verdicts_are_compared_apart():
     results = [result(arm(0.3, seed=1)), result(arm(0.9, seed=2))]
     [ever], [final] = compare(results, replicates=60), compare(results, final=True, replicates=60)
-    assert final.c_count < ever.c_count
+    assert final.b_alone < ever.b_alone
     assert final.recall.value == pytest.approx((results[1].final.caught - results[0].final.caught) / 90)
 
 

@@ -9,8 +9,15 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats.prevalence import FEWER, MORE, UNCLEAR, corrected_prevalence, expected_by_chance
-from turnwise.study.stats.stratified import Stratum, estimate_strata
+from turnwise.study.stats.prevalence import (
+    FEWER,
+    MORE,
+    UNCLEAR,
+    Stratum,
+    corrected_prevalence,
+    estimate_strata,
+    expected_by_chance,
+)
 
 LEAST_COVERED = 0.93
 """Of 300 simulated studies; with a true coverage of .95 fewer are seen in one of twenty simulations."""

@@ -66,7 +66,7 @@ def test_counts_give_the_rates():
     ]
     ever, final = confusion(judged), confusion(judged, final=True)
     assert (ever.recall.count, ever.recall.of) == (6, 8)
-    assert (ever.false_positive_rate.count, ever.false_positive_rate.of) == (1, 8)
+    assert (ever.fpr.count, ever.fpr.of) == (1, 8)
     assert (ever.precision.count, ever.precision.of) == (6, 7)
     assert ever.f1 == pytest.approx(2 * (6 / 7) * (6 / 8) / (6 / 7 + 6 / 8))
     assert (final.caught, final.false_alarms) == (4, 0)

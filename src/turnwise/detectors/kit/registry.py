@@ -237,8 +237,8 @@ def _written(value: Any, write: Callable[[Detector], Any]) -> Any:
 
 
 DetectorSpec = str | Path | Mapping[str, Any] | Detector
-"""What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise tune`` writes it, the mapping that such
-a file holds, or a detector itself."""
+"""What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise study tune`` writes it, the mapping
+that such a file holds, or a detector itself."""
 
 PatternSource = Library | str | Path
 """Named patterns of one's own: a collection, or the YAML file that defines them."""

@@ -10,7 +10,7 @@ from turnwise.explorer.data.record import Record
 from turnwise.observers import describe_observer
 from turnwise.rates import Rate
 from turnwise.store import Run
-from turnwise.store.numbered import Newest
+from turnwise.store.source import Newest
 
 MOST_TURNS = 60
 """Turns that the curves of mean scores go to."""
@@ -86,7 +86,7 @@ def counts(record: Record) -> Counts:
         before = sources.get(source, SourceCount(source, {}, 0))
         sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
     made = record.runs()
-    tries = record.store.numbered.tries([run.name for run in made if _may_cost(run)])
+    tries = record.store.source.tries([run.name for run in made if _may_cost(run)])
     runs = []
     for run in made:
         failures, unread, cost = tries.get(run.name, (0, 0, None))
@@ -122,4 +122,4 @@ def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Ra
 
 def mark(record: Record) -> Newest:
     """How far the record has come; it takes next to no time."""
-    return record.store.numbered.newest()
+    return record.store.source.newest()

@@ -61,11 +61,11 @@ class Record:
 
     def newest_evaluation(self) -> int:
         """The row number of the last score; it grows with every one."""
-        return self.store.numbered.newest().evaluations
+        return self.store.source.newest().evaluations
 
     def newest_sequence(self) -> int:
         """The row number of the last sequence; it grows with every one."""
-        return self.store.numbered.newest().sequences
+        return self.store.source.newest().sequences
 
     def scored_sequences(self, run: str) -> int:
         """How many sequences have a score in a run."""
@@ -109,7 +109,7 @@ class Record:
         [[newest]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM copied.sequences").fetchall()
         while last < newest:
             found = [
-                (key, _object(value)) for key, value in self.store.numbered.metadata(last, _PAGE) if key <= newest
+                (key, _object(value)) for key, value in self.store.source.metadata(last, _PAGE) if key <= newest
             ]
             if not found:
                 return

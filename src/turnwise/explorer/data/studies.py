@@ -37,7 +37,7 @@ class ShownTable(NamedTuple):
 
 
 class FinishedStudy:
-    """What ``turnwise compare --report`` wrote into a folder. Files are read when they are asked for."""
+    """What ``turnwise study compare --report`` wrote into a folder. Files are read when they are asked for."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -57,7 +57,7 @@ class FinishedStudy:
             return path.read_bytes()
         except OSError as error:
             raise UsageError(
-                f"can't read {path}: {error.strerror}; name a folder that turnwise compare --report wrote"
+                f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
             ) from error
 
     @property
@@ -146,7 +146,7 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
             found = connection.execute(asked, [file_name(str(path))]).fetchnumpy()
     except OSError as error:
         raise UsageError(
-            f"can't read {path}: {error.strerror}; name a folder that turnwise compare --report wrote"
+            f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
         ) from error
     except duckdb.Error as error:
         raise UsageError(f"can't read {path}: {str(error).splitlines()[0]}") from error
@@ -171,7 +171,7 @@ def find_studies(named: Iterable[str | Path], store: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for folder in map(Path, named):
         if not (folder / VERDICTS).is_file():
-            raise UsageError(f"{folder} holds no study: name a folder that turnwise compare --report wrote")
+            raise UsageError(f"{folder} holds no study: name a folder that turnwise study compare --report wrote")
         found[_free(folder.name or str(folder.resolve().name), found)] = folder
     known = {path.resolve() for path in found.values()}
     if "://" not in store:

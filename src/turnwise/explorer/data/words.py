@@ -158,10 +158,10 @@ class WordIndex:
         try:
             with contextlib.closing(self._opened()) as index:
                 last = self._prepared(index)
-                self._of = self._record.store.numbered.count()
-                self._done = self._of - self._record.store.numbered.count(last)
+                self._of = self._record.store.source.count()
+                self._done = self._of - self._record.store.source.count(last)
                 while not self._closing.is_set():
-                    page = self._record.store.numbered.texts(last, _PAGE)
+                    page = self._record.store.source.texts(last, _PAGE)
                     if not page:
                         break
                     last, digest = page[-1][0], page[-1][2]
@@ -180,8 +180,10 @@ class WordIndex:
         """The row number up to which sequences of this very record are in the index, which may be made anew."""
         if index.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
             found = index.execute("SELECT sequence, digest FROM upto").fetchone()
-            if found is not None and self._record.store.numbered.digest(found[0]) == found[1]:
-                return int(found[0])
+            if found is not None:
+                there = self._record.store.source.texts(found[0] - 1, 1)
+                if [(one.number, one.digest) for one in there] == [found]:
+                    return int(found[0])
         with index:
             for table in ("words", "upto"):
                 index.execute(f"DROP TABLE IF EXISTS {table}")

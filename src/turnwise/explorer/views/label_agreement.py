@@ -106,9 +106,9 @@ class Agreements:
                 element("th", "who", scope="col"), element("th", "turns scored", scope="col", class_="number"),
                 element("th", "files that replay reads, and corrections", scope="col"),
             ])), element("tbody", rows)),
-            element("p", "As runs that turnwise compare --truth takes, and as corrected labels:", class_="quiet"),
+            element("p", "As runs for turnwise study compare --truth, and as corrected labels:", class_="quiet"),
             element("pre", f"turnwise judgements export --out people --as-runs --store {store}"),
-            element("pre", f"turnwise compare --corrected-by NAME --truth judged-by-NAME --store {store}"),
+            element("pre", f"turnwise study compare --corrected-by NAME --truth judged-by-NAME --store {store}"),
             element("pre", f"turnwise detect --corrected-by NAME --store {store}"),
         )  # fmt: skip
 

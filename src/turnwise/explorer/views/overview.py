@@ -18,7 +18,7 @@ from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.rates import Rate
-from turnwise.store.numbered import Newest
+from turnwise.store.source import Newest
 
 _POLL_SECONDS = 2.0
 """How often it looks whether the record has grown."""

@@ -46,7 +46,7 @@ def _nothing(page: Page) -> Markup:
         "div",
         element("h1", "Study"),
         element("p", "No study lies beside this store. Make one, and look again:"),
-        element("pre", f"turnwise compare --store {page.record.where} --report study"),
+        element("pre", f"turnwise study compare --store {page.record.where} --report study"),
         element("p", "A study that lies elsewhere is named at the start: turnwise explore --study FOLDER"),
         class_="empty",
     )

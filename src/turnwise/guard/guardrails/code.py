@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal, get_args
 
 from turnwise._support.characters import MARK, OTHER_ALNUM, SIGN, SPACE, byte_table, kinds_of
 from turnwise._support.regex_sets import RegexFilter
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
-from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
-from turnwise.guard.recognisers.code_types import CodeType
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
-from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.guard.recognisers.tables import filled, marked, read_table
+from turnwise.guard.recognisers.text import Span, apart
 from turnwise.linear_regex import LinearRegex
+
+CodeType = Literal[
+    "fenced",
+    "shell",
+    "powershell",
+    "sql",
+    "html_script",
+    "python",
+    "javascript",
+    "java",
+    "c",
+    "go",
+    "rust",
+    "csharp",
+    "ruby",
+    "kotlin",
+    "php",
+    "perl",
+    "r",
+    "lua",
+    "visual_basic",
+    "lisp",
+    "elixir",
+    "swift",
+    "scala",
+    "haskell",
+    "assembly",
+]
+"""What is known: blocks between fences whatever they hold, and languages."""
 
 _NAMES = {
     "fenced": "a code block",
@@ -24,8 +52,6 @@ _NAMES = {
     "shell": "shell commands",
     "c": "C or C++",
     "visual_basic": "Visual Basic",
-}
-_PROPER = {
     "sql": "SQL",
     "php": "PHP",
     "powershell": "PowerShell",
@@ -33,13 +59,7 @@ _PROPER = {
     "csharp": "C#",
     "r": "R",
 }
-
-_SIGNS: Mapping[CodeType, tuple[str, ...]] = {
-    **command_signs.SIGNS,
-    **script_signs.SIGNS,
-    **compiled_signs.SIGNS,
-}
-"""By language RE2 expressions for a line (or tag) that is code by itself."""
+"""What is told of a type, where that is more than its name."""
 
 _MOST = 200
 """Blocks of a text, or matches of an expression, that are told apart. With more matches the rest counts as one."""
@@ -109,7 +129,7 @@ class Code(Guardrail):
         kinds = list(dict.fromkeys(span.kind for span in sorted(found)))
         return Finding(
             found=True,
-            reason=", ".join(_NAMES.get(kind) or _PROPER.get(kind) or kind.capitalize() for kind in kinds),
+            reason=", ".join(_NAMES.get(kind) or kind.capitalize() for kind in kinds),
             confidence=max(span.confidence for span in spans),
             redactions=tuple(
                 Redaction(*folded.span(span.start, span.end), span.kind, self.placeholder) for span in spans
@@ -163,7 +183,12 @@ def _is_code(info: str, body: str) -> bool:
 
 @cache
 def _signs(types: Sequence[CodeType]) -> Sequence[tuple[CodeType, LinearRegex]]:
-    return [(kind, LinearRegex(f"(?m){sign}")) for kind in types for sign in _SIGNS.get(kind, ())]
+    """Expressions for lines and tags that are code by themselves, with the language of each."""
+    table = read_table("code_signs.yaml")
+    words, languages = marked(table["words"]), table["languages"]
+    return [
+        (kind, LinearRegex(f"(?m){filled(sign, words)}")) for kind in types for sign in languages.get(kind, ())
+    ]
 
 
 @cache

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.recognisers import (
-    birth_dates,
-    emails,
-    ibans,
-    ips,
-    named_numbers,
-    payment_cards,
-    phones,
-    social_security,
-)
+from turnwise.guard.recognisers import birth_dates, cards, emails, ibans, ips, phones, ssns
+from turnwise.guard.recognisers.birth_dates import find_birth_dates
+from turnwise.guard.recognisers.cards import find_cards
+from turnwise.guard.recognisers.emails import find_emails, written_out
 from turnwise.guard.recognisers.folding import LOWER
-from turnwise.guard.recognisers.numbers import Digits
+from turnwise.guard.recognisers.ibans import find_ibans
+from turnwise.guard.recognisers.ips import find_ips
+from turnwise.guard.recognisers.named_numbers import find_named, named_kinds
+from turnwise.guard.recognisers.numbers import SPOKEN
 from turnwise.guard.recognisers.phones import Phones
-from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
+from turnwise.guard.recognisers.readings import Value, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.ssns import find_ssns
+from turnwise.guard.recognisers.text import Span, TextReading
 
 PiiType = Literal[
     "ssn",
@@ -47,39 +46,31 @@ PiiType = Literal[
 ]
 """What the guardrail knows."""
 
+Find = Callable[[TextReading], Iterator[Span]]
+
 _NAMES = {
-    "ssn": ("social security number", "social security numbers"),
-    "card": ("payment card", "payment cards"),
-    "iban": ("IBAN", "IBANs"),
-    "phone": ("phone number", "phone numbers"),
-    "email": ("e-mail address", "e-mail addresses"),
-    "ip": ("IP address", "IP addresses"),
-    "passport": ("passport number", "passport numbers"),
-    "driving_licence": ("driving licence number", "driving licence numbers"),
-    "bank_account": ("account number", "account numbers"),
-    "medical_record": ("medical record number", "medical record numbers"),
-    "insurance": ("insurance number", "insurance numbers"),
-    "employee": ("employee number", "employee numbers"),
-    "student": ("student number", "student numbers"),
-    "tax_id": ("tax number", "tax numbers"),
-    "national_id": ("national identity number", "national identity numbers"),
-    "vehicle": ("vehicle number", "vehicle numbers"),
+    "ssn": "social security number",
+    "card": "payment card",
+    "iban": "IBAN",
+    "phone": "phone number",
+    "email": "e-mail address",
+    "ip": "IP address",
+    "passport": "passport number",
+    "driving_licence": "driving licence number",
+    "bank_account": "account number",
+    "medical_record": "medical record number",
+    "insurance": "insurance number",
+    "employee": "employee number",
+    "student": "student number",
+    "tax_id": "tax number",
+    "national_id": "national identity number",
+    "vehicle": "vehicle number",
+}
+_SINGULAR_PLURAL = {
+    **{kind: (name, f"{name}es" if name.endswith("s") else f"{name}s") for kind, name in _NAMES.items()},
     "birth_date": ("date of birth", "dates of birth"),
 }
-_SHAPES: Mapping[str, tuple[str, ...]] = {
-    **social_security.SHAPES,
-    **payment_cards.SHAPES,
-    **ibans.SHAPES,
-    **phones.SHAPES,
-    **emails.SHAPES,
-    **ips.SHAPES,
-    **named_numbers.SHAPES,
-    **birth_dates.SHAPES,
-}
-"""What a text has, at least, in which there may be any; names begin with the type."""
-
-_TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "birth_date", *named_numbers.SHAPES})
-"""Shapes that are looked for apart from those of digits: one automaton of both has many times the states."""
+"""Singular and plural by kind."""
 
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
 """Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it.
@@ -89,14 +80,6 @@ Others, which are never as sure, are not looked for there.
 
 _FEWEST_DIGITS = 4
 """Digits of a value, at least, whose separators may be words."""
-
-_SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
-
-_FINDERS: Mapping[PiiType, Callable[[str, Set[str], Digits], Iterator[Span]]] = {
-    "ssn": social_security.find_ssns,
-    "card": payment_cards.find_cards,
-    "birth_date": birth_dates.find_birth_dates,
-}
 
 
 @dataclass(frozen=True)
@@ -149,8 +132,9 @@ class Pii(Guardrail):
     min_confidence: float = 0.5
     placeholders: Literal["typed", "numbered"] = "typed"
     _allowed: Allowed = field(init=False, repr=False, compare=False)
-    _shapes: tuple[RegexSet, ...] = field(init=False, repr=False, compare=False)
-    _phones: Phones | None = field(init=False, repr=False, compare=False, default=None)
+    _shapes: Sequence[RegexSet] = field(init=False, repr=False, compare=False)
+    _phones: Phones | None = field(init=False, repr=False, compare=False)
+    _finders: Mapping[PiiType, Find] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types("type of personal data", self.types, get_args(PiiType))
@@ -158,13 +142,22 @@ class Pii(Guardrail):
             raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
         if self.placeholders not in ("typed", "numbered"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
-        shapes = {name: shape for name, shape in _SHAPES.items() if name.partition(" ")[0] in self.types}
-        groups = [
-            {name: shapes[name] for name in shapes if (name in _TOLD_BY_WORDS) is told} for told in (True, False)
-        ]
-        object.__setattr__(self, "_shapes", tuple(RegexSet(group) for group in groups if group))
-        if "phone" in self.types:
-            object.__setattr__(self, "_phones", Phones(self.regions))
+        object.__setattr__(self, "_shapes", _shapes_of(self.types))
+        phones = Phones(self.regions) if "phone" in self.types else None
+        object.__setattr__(self, "_phones", phones)
+        finders: dict[PiiType, Find] = {
+            "ssn": find_ssns,
+            "card": find_cards,
+            "iban": find_ibans,
+            "email": find_emails,
+            "ip": partial(find_ips, private=self.private_addresses),
+            "birth_date": find_birth_dates,
+        }
+        if phones is not None:
+            finders["phone"] = phones.find
+        object.__setattr__(
+            self, "_finders", {kind: finders.get(kind) or partial(find_named, kind=kind) for kind in self.types}
+        )
         object.__setattr__(self, "_allowed", Allowed(self.allow, self._writings))
 
     @property
@@ -178,42 +171,27 @@ class Pii(Guardrail):
         sure = [value for value in values if value.span.confidence >= self.min_confidence] if values else []
         if not sure:
             return CLEAN
-        return values_found(check, sure, _NAMES, self._placeholders(sure))
+        return values_found(check, sure, _SINGULAR_PLURAL, self._placeholders(sure))
 
     def _read(self, reading: TextReading) -> Iterator[Span]:
         shapes = frozenset[str]()
         for each in self._shapes:
             shapes |= each.present(reading.plain)
-        if shapes:
+        if not shapes:
+            return
+        text = reading.with_shapes(shapes)
+        for kind, find in self._finders.items():
             if not reading.loose:
-                yield from self._find(reading.plain, shapes, self.types)
-                return
-            for span in self._find(reading.plain, shapes, [kind for kind in self.types if kind in _SURE]):
-                if span.confidence >= _SURE[span.kind]:
-                    yield span
-
-    def _find(self, lower: str, shapes: Set[str], kinds: Iterable[PiiType]) -> Iterator[Span]:
-        digits = Digits.of(lower)
-        for kind in kinds:
-            if kind == "phone" and self._phones is not None:
-                yield from self._phones.find(lower, shapes, digits)
-            elif kind == "ip":
-                yield from ips.find_ips(lower, shapes, digits, self.private_addresses)
-            elif kind == "iban":
-                yield from ibans.find_ibans(lower, shapes)
-            elif kind == "email":
-                yield from emails.find_emails(lower, shapes)
-            elif kind in _FINDERS:
-                yield from _FINDERS[kind](lower, shapes, digits)
-            elif kind in shapes:
-                yield from named_numbers.find_named(lower, digits, kind)
+                yield from find(text)
+            elif kind in _SURE:
+                yield from (span for span in find(text) if span.confidence >= _SURE[kind])
 
     def _writings(self, value: str) -> Iterator[str]:
         """The forms in which an allowed value equals its other writings."""
         if "@" in value or " at " in value or "at)" in value or "at]" in value:
-            yield emails.written_out(value)
+            yield written_out(value)
         elif sum(map(str.isdigit, value)) >= _FEWEST_DIGITS:
-            for spoken in _SPOKEN:
+            for spoken in SPOKEN:
                 value = value.lower().replace(spoken, "")
             yield "".join(filter(str.isalnum, value))
             if self._phones is not None and not any(map(str.isalpha, value)):
@@ -230,3 +208,22 @@ class Pii(Guardrail):
             if key not in numbers:
                 last[span.kind] = numbers[key] = last.get(span.kind, 0) + 1
             yield f"[{span.kind.upper()}_{numbers[key]}]"
+
+
+def _shapes_of(types: Sequence[PiiType]) -> Sequence[RegexSet]:
+    """What tells the shapes of some types that a text has; their names begin with the type.
+
+    Shapes of words and shapes of digits are looked for apart: one automaton of both has many times the states.
+    """
+    of_digits = {**ssns.SHAPES, **cards.SHAPES, **ibans.SHAPES, **phones.SHAPES, **ips.SHAPES}
+    of_words = {
+        "ssn named": of_digits.pop("ssn named"),
+        **emails.SHAPES,
+        **{kind: (named.hints,) for kind, named in named_kinds().items()},
+        "birth_date": birth_dates.PATTERNS.hints,
+    }
+    groups = (
+        {name: shape for name, shape in shapes.items() if name.partition(" ")[0] in types}
+        for shapes in (of_words, of_digits)
+    )
+    return tuple(RegexSet(group) for group in groups if group)

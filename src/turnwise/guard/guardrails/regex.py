@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
 from turnwise.guard.recognisers.settings import alternatives, compile_pattern
-from turnwise.guard.recognisers.spans import Span, apart, counted
+from turnwise.guard.recognisers.text import Span, apart, counted
 
 REACH = 200
 """Letters and digits of a match up to which none of it is shown before it is found, where a response streams."""

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.recognisers import assigned_secrets
 from turnwise.guard.recognisers.assigned_secrets import find_assigned
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
-from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
+from turnwise.guard.recognisers.keys import find_keys, key_forms
+from turnwise.guard.recognisers.readings import values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.text import Span, TextReading
+
+KeyType = Literal[
+    "aws",
+    "azure",
+    "google_cloud",
+    "github",
+    "gitlab",
+    "slack",
+    "discord",
+    "telegram",
+    "stripe",
+    "shopify",
+    "openai",
+    "anthropic",
+    "hugging_face",
+    "model_provider",
+    "npm",
+    "pypi",
+    "docker",
+    "twilio",
+    "sendgrid",
+    "mail_provider",
+    "hosting",
+    "monitoring",
+    "jwt",
+    "private_key",
+    "connection_string",
+    "bearer",
+    "generic",
+]
+"""What is known, by provider or form."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +97,11 @@ class Secrets(Guardrail):
         if self.placeholders not in ("typed", "plain"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
-        object.__setattr__(self, "_shapes", RegexSet({kind: HINTS[kind] for kind in self.types}, ignore_case=True))
+        hints = {
+            **{kind: form.hints for kind, form in key_forms().items()},
+            "generic": assigned_secrets.PATTERNS.hints,
+        }
+        object.__setattr__(self, "_shapes", RegexSet({kind: hints[kind] for kind in self.types}, ignore_case=True))
 
     @property
     def reach(self) -> int:
@@ -76,21 +113,24 @@ class Secrets(Guardrail):
         values = values_in(check, PLAIN, self._find, self._allowed)
         if not values:
             return CLEAN
-        return values_found(check, values, NAMES, (self._placeholder(value.span.kind) for value in values))
+        return values_found(check, values, _names(), (self._placeholder(value.span.kind) for value in values))
 
     def _find(self, reading: TextReading) -> Iterator[Span]:
-        plain = reading.plain
-        shapes = self._shapes.present(plain)
+        shapes = self._shapes.present(reading.plain)
         for kind in self.types if shapes else ():
-            if kind not in shapes:
-                continue
-            if kind == "generic":
-                yield from find_assigned(plain, self.min_entropy)
-            else:
-                yield from find_keys(plain, kind)
+            if kind in shapes:
+                is_known = kind != "generic"
+                yield from find_keys(reading, kind) if is_known else find_assigned(reading, self.min_entropy)
 
     def _placeholder(self, kind: str) -> str:
         if self.placeholders == "plain" or kind == "generic":
             return "[SECRET]"
         named = kind.endswith(("key", "string", "jwt"))
         return f"[{kind.upper()}]" if named else f"[{kind.upper()}_KEY]"
+
+
+@cache
+def _names() -> Mapping[str, tuple[str, str]]:
+    """Singular and plural by kind."""
+    forms = {kind: (form.singular, form.plural) for kind, form in key_forms().items()}
+    return {**forms, "generic": ("key or password", "keys or passwords")}

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.hidden_text import plain_texts
-from turnwise.guard.guardrails.phrases import shipped_words
+from turnwise.guard.recognisers.hidden_text import plain_texts
+from turnwise.guard.recognisers.phrases import shipped_words
 from turnwise.guard.recognisers.word_search import WordSearch
 
 _SURE = 3

@@ -11,10 +11,11 @@ from turnwise._support.characters import CharacterTable
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
-from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
+from turnwise.guard.recognisers.hosts import HOST_FORM, Host, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
-from turnwise.guard.recognisers.readings import TextReading, readings
-from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.guard.recognisers.lookalikes import Lookalikes
+from turnwise.guard.recognisers.readings import readings
+from turnwise.guard.recognisers.text import Span, TextReading, apart
 
 _HOSTS = 300
 """Different hosts of a text that are judged; a text with more is a finding from there to its end."""
@@ -162,7 +163,7 @@ class Urls(Guardrail):
         folded = reading.behind(HOST_FORM.fold(reading.plain))
         shapes = self._shapes.present(folded.plain)
         if shapes:
-            for link in self._links.find(folded.plain, shapes):
+            for link in self._links.find(folded.with_shapes(shapes)):
                 yield link, folded.span(link.start, link.end)
 
     def _is_denied(self, host: Host | None) -> bool:

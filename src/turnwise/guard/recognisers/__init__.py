@@ -1,5 +1,5 @@
 """What guardrails find in text: one kind of thing a file, each in linear time on any input.
 
-The functions `find_...` take a text in plain form: `lower` in lower case, `plain` with its case kept. `shapes` are
-those of the module's `SHAPES` that the text has.
+A function `find_...` takes a `TextReading`: the text in plain form, with the way back to its offsets, the shapes
+that it has of all that recognisers ask for, and its rows of digits. Names and patterns stand in YAML files.
 """

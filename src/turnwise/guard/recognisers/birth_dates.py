@@ -1,88 +1,28 @@
-"""Dates of birth: dates behind words that say so, or beside the name of a patient, customer or the like."""
+"""Dates of birth: dates behind words that say so, or beside the name of a patient, customer or the like.
+
+What they are called, and how dates are written, stands in ``birth_dates.yaml``.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
-from turnwise.guard.recognisers.numbers import Digits
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.tables import PatternTable
+from turnwise.guard.recognisers.text import Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
-SHAPES = {
-    "birth_date": (
-        r"birth|\bdob\b|d\.o\.b|\bborn\b|\bbday\b|\bb-day\b|geboren|\bgeb\.|geburt|naissance|\bnée? le\b|"
-        r"nacimiento|"
-        r"\bnac[ií]|nascita|\bnat[oa] il|nascimento|nascid|рожд|出生|生年月日|생년월일|"
-        r"(?:patient|customer|client|insured|applicant|policyholder|name)[^0-9\n]*[0-9]{1,4}[./-]",
-    ),
-}
-"""What a text has, at least, in which there may be one."""
+PATTERNS = PatternTable("birth_dates.yaml")
 
-_MONTHS = (
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|j[aä]n|mär|mai|okt|dez|fév|fev|avr|juin|juil|aoû|aou|"
-    r"déc|ene|"
-    r"abr|ago|dic|gen|mag|giu|lug|set|ott|out)[a-zäéûç]{0,8}\.?"
-)
-_YEAR = r"(?:19[0-9]{2}|20[0-4][0-9])"
-_DAY, _SIGN = "[0-3]?[0-9]", " ?[./-] ?"
-_NUMERIC = rf"(?:{_DAY}{_SIGN}{_DAY}{_SIGN}(?:{_YEAR}|[0-9]{{2}})|{_YEAR}{_SIGN}{_DAY}{_SIGN}{_DAY})"
-_IN_WORDS = (
-    rf"(?:[0-3]?[0-9](?:st|nd|rd|th|er|\.|º)?[ -](?:of |de |d')?{_MONTHS},?[ -](?:de |del )?{_YEAR}|"
-    rf"{_MONTHS}[ -][0-3]?[0-9](?:st|nd|rd|th)?,?[ -]{_YEAR}|{_YEAR}年 ?[0-1]?[0-9]月 ?[0-3]?[0-9]日?)"
-)
-_END = r"(?:$|[^a-z0-9./-]|[./-](?:$|[^0-9]))"
-
-_LABEL = LinearRegex(
-    r"(?:^|[^\pL\pN])(date of birth|birth ?date|dob|d\.o\.b\.?|birthday|bday|b-day|geburtsdatum|geburtstag|"
-    r"date de "
-    r"naissance|fecha de nacimiento|data di nascita|data de nascimento|дата рождения|born|geboren|geb\.|née?|"
-    r"nac\.|"
-    r"nacid[oa]|nat[oa]|nascid[oa])|(出生日期|出生年月日|生年月日|생년월일)"
-)
 _BORN = ("born", "geboren", "geb.", "né", "née", "nac.", "nacido", "nacida", "nato", "nata", "nascido", "nascida")
+# fmt: off
 _ON_FORMS = (
-    "date of birth",
-    "dob",
-    "d.o.b.",
-    "d.o.b",
-    "birth date",
-    "birthdate",
-    "geburtsdatum",
-    "fecha de nacimiento",
+    "date of birth", "dob", "d.o.b.", "d.o.b", "birth date", "birthdate", "geburtsdatum", "fecha de nacimiento",
 )
+# fmt: on
+"""Labels that whose birth it is may stand behind."""
+
 _MONTH = LinearRegex(r"[a-z]{3}")
-_LINK = (
-    r"(?:[^\pL\pN]{1,3}|(?:is|was|on|the|my|our|your|his|her|their|of|am|ist|es|est|le|el|il|em|и|для|as|date|"
-    r"patient|"
-    r"member|customer|listed|it|s|dd|mm|yyyy|yy)\b|è|é|是|为|は){0,10}"
-)
-_BEHIND = LinearRegex(rf"^{_LINK}({_NUMERIC}|{_IN_WORDS}){_END}")
-_OF_NAME = LinearRegex(
-    rf"^(?:,| for| of)? (?:the )?[^0-9.?!;\n]{{1,40}}?(?:is|was|on|[:=]|as) ?({_NUMERIC}|{_IN_WORDS}){_END}"
-)
-"""A label with whose birth it is between it and the date."""
-
-_SOMEBODY = LinearRegex(
-    r"(?:\b(?:i|i'm|i am|we|my (?:[a-z]+ )?(?:son|daughter|wife|husband|mother|father|mom|mum|dad|child|kid|"
-    r"brother|"
-    r"sister|partner|baby|client|patient|customer|employee)|patient|client|customer|applicant|employee|insured|"
-    r"tenant|resident|member|claimant|defendant|mr|mrs|ms|miss|he|she|they|ich|je|suis|yo|nací|"
-    r"sono)\b[^.?!;\n]{0,40})$"
-)
-"""Words before "born" with which it tells of somebody in person: a life told in prose is common knowledge."""
-
-_NAMED = LinearRegex(
-    rf"\b(?:patient|customer|client|insured|applicant|policyholder|name)(?:'s)?(?: name)?(?: is|:| -|,)? ?"
-    rf"([^0-9\n.?!;:]{{2,40}}?)[,(;-]? ?({_NUMERIC}){_END}"
-)
-"""A person's name with a date right behind it."""
-
-_WORDS_BETWEEN = LinearRegex(
-    r"\b(?:on|since|until|by|from|at|due|visit|visited|appointment|ordered|joined|paid|date|for|of|was|is|has|"
-    r"the|in|"
-    r"seen|admitted|discharged|signed|before|after|per|and)\b"
-)
 _AHEAD, _BEFORE = 80, 60
 _READ, _NEAR = 32, 3
 """Labels of a text whose dates are read; behind those beyond them a number that is so near counts by itself."""
@@ -91,16 +31,16 @@ _LATEST = 2015
 """Year of the latest birth that a date without a label tells."""
 
 
-def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
+def find_birth_dates(text: TextReading) -> Iterator[Span]:
     """Dates behind words of birth, or right behind a person's name.
 
     A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
     """
-    starts = digits.starts
-    if "birth_date" not in shapes or not starts:
+    lower, starts = text.plain, text.digit_starts
+    if "birth_date" not in text.shapes or not starts:
         return
     behind = count = 0
-    for _, *groups in _LABEL.spans(lower):
+    for _, *groups in PATTERNS["label"].spans(lower):
         start, end = max(groups)
         index = bisect_left(starts, end)
         if index == len(starts) or start < behind:
@@ -111,24 +51,24 @@ def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[S
         count += 1
         label = lower[start:end]
         if count > _READ:
-            first, last = digits.groups[index]
+            first, last = text.digits[index]
             if label not in _BORN and first - end <= _NEAR:
                 yield Span(first, last, "birth_date", 0.5)
             continue
         somebody = label not in _BORN or _tells_of_somebody(lower, start)
-        text = lower[end : end + _AHEAD]
-        date = _date(_BEHIND, text) or (_date(_OF_NAME, text) if label in _ON_FORMS else None)
+        ahead = lower[end : end + _AHEAD]
+        date = _date("behind", ahead) or (_date("of_name", ahead) if label in _ON_FORMS else None)
         if date is not None and (
-            somebody or (_in_brackets(lower, start) and not _MONTH.search(text[slice(*date)]))
+            somebody or (_in_brackets(lower, start) and not _MONTH.search(ahead[slice(*date)]))
         ):
             behind = end + date[1]
             yield Span(end + date[0], behind, "birth_date", 0.8)
     yield from _beside_names(lower)
 
 
-def _date(pattern: LinearRegex, text: str) -> tuple[int, int] | None:
+def _date(pattern: str, text: str) -> tuple[int, int] | None:
     """Where the date stands in a text that begins as a pattern says."""
-    first = next(iter(pattern.spans(text)), None)
+    first = next(iter(PATTERNS[pattern].spans(text)), None)
     return first[1] if first is not None and first[0][0] == 0 else None
 
 
@@ -138,16 +78,17 @@ def _in_brackets(lower: str, start: int) -> bool:
 
 
 def _tells_of_somebody(lower: str, start: int) -> bool:
-    return _SOMEBODY.search(lower[max(0, start - _BEFORE) : start]) is not None or not lower[:start].strip()
+    before = lower[max(0, start - _BEFORE) : start]
+    return PATTERNS["somebody"].search(before) is not None or not lower[:start].strip()
 
 
 def _beside_names(lower: str) -> Iterator[Span]:
-    for count, (_, name, date) in enumerate(_NAMED.spans(lower)):
+    for count, (_, name, date) in enumerate(PATTERNS["named"].spans(lower)):
         if count == _READ:
             return
         words = lower[slice(*name)]
         year = max(map(int, filter(None, _numbers(lower[slice(*date)]))), default=0)
-        if 1900 <= year <= _LATEST and " " in words.strip() and not _WORDS_BETWEEN.search(words):
+        if 1900 <= year <= _LATEST and " " in words.strip() and not PATTERNS["words_between"].search(words):
             yield Span(*date, "birth_date", 0.6)
 
 

@@ -1,49 +1,228 @@
-"""Values that were disguised: in lookalike characters, pulled apart, or spelled."""
+"""Values that were disguised, put back as they are usually written: pulled apart, wrapped, spelled."""
 
 from __future__ import annotations
 
 import string
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, compress, dropwhile, pairwise
-from operator import sub
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import compress, dropwhile, pairwise, repeat
+from operator import add, itemgetter, sub
 
-from turnwise._support.characters import LETTERS_AND_DIGITS, byte_table, kinds_of
-from turnwise.guard.recognisers.folding import Folding, plain_character
-from turnwise.guard.recognisers.hosts import PASS_FOR
+from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
+from turnwise.guard.recognisers.emails import ADDRESS_HINT, spelled_addresses
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
-from turnwise.guard.recognisers.numbers import digit_groups
-from turnwise.guard.recognisers.pulled_apart import APART_LEAST, GAP, pulled_apart
-from turnwise.guard.recognisers.spans import Stretch
-from turnwise.linear_regex import SPACE, WORD, LinearRegex
+from turnwise.guard.recognisers.lookalikes import DIGIT_LETTERS, LEET
+from turnwise.guard.recognisers.text import Group, Stretch, digit_groups, stretches
+from turnwise.linear_regex import SPACE as SPACES
+from turnwise.linear_regex import LinearRegex
 
-_CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
-_SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
-_DIGIT_SHAPES = {"З": "3", "з": "3", "Ʒ": "3", "б": "6", "Ƽ": "5", "Ȣ": "8", "ȣ": "8"}
-_BOXED = {
-    chr(first + index): letter
-    for first in (0x1F150, 0x1F170, 0x1F1E6)
-    for index, letter in enumerate(string.ascii_uppercase)
-}
-"""White letters on black, in circles and squares, and those that flags are made of."""
+Undo = Callable[[str], Iterator[Stretch]]
 
-LATIN = {
-    **{sign: letter for letter, signs in PASS_FOR.items() for sign in signs if sign != letter},
-    **_CAPITALS,
-    **_SMALL_CAPITALS,
-    **_DIGIT_SHAPES,
-    **_BOXED,
-}
+_GAP = 4
+"""Characters between two groups of a number, at most, and of one that is pulled apart."""
 
-_DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{GAP}}}[0o]+)*")
+_APART_LEAST = 5
+"""Single characters in a row from which they are one word pulled apart."""
+
+# Words pulled apart: single characters with one separator between them
+
+_APART_MOST = 200
+"""Single characters in a row that keep their own places; more are one place, as no value has so many."""
+
+_ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
+
+_SEPARATORS_TRIED = 6
+"""Different separators of a text that are tried, the commonest first."""
+
+_INSIDE = f"[ ,]{{0,{_GAP - 1}}} *, *"
+_ROW = LinearRegex(rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{_GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{3,}}[xo][^x]")
+"""Five single characters in a row, at least, in the shapes of a text; the last may belong to another row as well.
+
+The first may be the last of a longer word and the last the first of one, where a sign or space is beside it.
+"""
+
+_IS_ITEM = bytes(chr(code) in "xo" for code in range(256))
+
+
+def pulled_apart(text: str) -> Iterator[Stretch]:
+    """What stands between the characters of words that are pulled apart; wider gaps become a space.
+
+    >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
+    ([], 4)
+    """
+    kinds = kinds_of(text)
+    common = _common_marks(text, kinds)
+    tried = [(rows, mark) for mark in common if (rows := [*_rows(text, kinds, mark)])]
+    tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
+    taken: list[Sequence[int]] = []
+    separators: dict[int, str] = {}
+    for rows, mark in tried:
+        # Where words share characters, those of the separator with the most to undo count.
+        free = rows if not taken else [row for row in rows if _is_free(row, taken)]
+        separators.update((row[0], mark) for row in free)
+        taken = sorted([*taken, *free], key=itemgetter(0))
+    for row in taken:
+        yield from _between(text, row, separators[row[0]])
+
+
+def _common_marks(text: str, kinds: bytes) -> Sequence[str]:
+    """The signs and spaces that a text has most often, of those that may pull words apart."""
+    if text.isascii():
+        counts = [(text.count(mark), mark) for mark in _ASCII_MARKS if mark in text]
+    else:
+        counts = [*_marks_in(text, kinds)]
+    enough = [each for each in counts if each[0] >= _APART_LEAST - 1]
+    return [mark for _, mark in sorted(enough, reverse=True)[:_SEPARATORS_TRIED]]
+
+
+def _marks_in(text: str, kinds: bytes) -> Iterator[tuple[int, str]]:
+    """How often a text has signs and spaces, also outside ASCII."""
+    import numpy as np
+
+    every = np.frombuffer(kinds, np.uint8)
+    counts = np.bincount(every, minlength=128).tolist()
+    yield from ((counts[ord(mark)], mark) for mark in _ASCII_MARKS)
+    others = codes_of(text)[every >= ord(SPACE)]
+    codes, found = np.unique(others, return_counts=True)
+    for code, count in zip(codes.tolist(), found.tolist(), strict=True):
+        yield count, chr(code)
+
+
+def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
+    """Whether a row shares no place with any of others, which are in order and apart."""
+    index = bisect_right(taken, row[0], key=itemgetter(0))
+    return (index == 0 or taken[index - 1][-1] < row[0]) and (index == len(taken) or row[-1] < taken[index][0])
+
+
+def _width(row: Sequence[int]) -> int:
+    return row[-1] - row[0] + 1 - len(row)
+
+
+def _rows(text: str, kinds: bytes, separator: str) -> Iterator[Sequence[int]]:
+    """Where the characters of each word stand that is pulled apart with one separator between them."""
+    if not separator.isascii():
+        kinds, separator = kinds_of(text.replace("\0", "\1").replace(separator, "\0")), "\0"
+    shapes = kinds.translate(_shapes_by(separator))
+    # A comma before the text and a space behind it stand for its ends.
+    shapes = b",%b " % shapes
+    for start, end in _ROW.places(shapes, shared=2):
+        first, last = start + 1, end - 2
+        row = shapes[first : last + 1].lstrip()
+        first = last + 1 - len(row)
+        count = len(row) - row.count(b" ") - row.count(b",")
+        if len(row) == 2 * count - 1:
+            yield range(first - 1, last, 2)
+        else:
+            yield [*compress(range(first - 1, last), row.translate(_IS_ITEM))]
+
+
+@cache
+def _shapes_by(separator: str) -> bytes:
+    """Shapes: comma for the separator, space for other white space, x for letters and digits, o for all else."""
+    return byte_table({",": separator, " ": WHITE_SPACE, "x": LETTERS_AND_DIGITS}, "o")
+
+
+def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
+    """The gaps between the characters of a word pulled apart; a very long one is one stretch."""
+    starts: Sequence[int]
+    instead: Iterable[str]
+    if isinstance(row, range):
+        starts, instead = range(row.start + 1, row.stop - 1, 2), repeat("", len(row) - 1)
+    else:
+        starts = [at + 1 for at in row[:-1]]
+        gaps = [*map(text.__getitem__, map(slice, starts, row[1:]))]
+        forms = {gap: _instead(gap, separator) for gap in set(gaps)}
+        instead = map(forms.__getitem__, gaps)
+    if len(row) > _APART_MOST:
+        joined = "".join(map(add, instead, map(text.__getitem__, row[1:])))
+        yield Stretch(starts[0], row[-1] + 1, joined)
+    else:
+        yield from stretches(starts, row[1:], instead)
+
+
+def _instead(gap: str, separator: str) -> str:
+    """What a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
+    if gap.count(separator) < 2:
+        return ""
+    return " " if separator.isspace() or gap.strip(separator) else separator
+
+
+# Numbers in which letters stand for digits, or that are grouped as numbers rarely are
+
 _NUMBER_LENGTHS = range(9, 20)
+_DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{_GAP}}}[0o]+)*")
+"""A row of groups in a text as `_MASK` has it."""
+
+_MASK = byte_table({"0": string.digits, "o": "".join(DIGIT_LETTERS), "a": LETTERS_AND_DIGITS}, " ")
+"""0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
+
 _EVEN = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (3, 2, 4), (3, 3, 4)})
 """Lengths of the groups in which cards, social security and phone numbers are written."""
 
 _USUAL = frozenset({" ", "-", "."})
 """What is usually written between them."""
 
-_DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}
+
+def numbers(text: str) -> Iterator[Stretch]:
+    """Letters that stand for digits, and what stands between the digits of a number.
+
+    >>> [stretch.text for stretch in numbers("card 4l11*1111*1111*1111")]
+    ['1', ' ', ' ', ' ']
+    """
+    if sum(map(text.count, string.digits)) < _APART_LEAST:
+        return
+    mask = kinds_of(text).translate(_MASK)
+    for begin, behind in _DIGIT_GROUPS.places(mask):
+        row = mask[begin:behind]
+        if len(row) - row.count(b" ") < _NUMBER_LENGTHS[0] or row.count(b"0") < _APART_LEAST - 1:
+            continue
+        groups = [(begin + start, begin + end) for start, end in digit_groups(row.replace(b"o", b"0").decode())]
+        if mask.startswith(b"a", behind):
+            groups.pop()  # the beginning of a word
+        has_letters = b"o" in row
+        if has_letters:
+            groups = [*dropwhile(lambda group: mask[slice(*group)] == b"o", groups)]  # such as the pronoun I
+        if groups:
+            yield from _in_row(text, mask if has_letters else b"", groups)
+
+
+def _in_row(text: str, mask: bytes, groups: Sequence[Group]) -> Iterator[Stretch]:
+    """What to undo in a row of groups that are one number, or several; no mask where there are no letters."""
+    starts, ends = zip(*groups, strict=True)
+    sizes = [*map(sub, ends, starts)]
+    gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
+    is_one = sum(sizes) in _NUMBER_LENGTHS
+    for first, last in [(0, len(groups))] if is_one else _with_one_separator(gaps):
+        if sum(sizes[first:last]) not in _NUMBER_LENGTHS:
+            continue
+        is_even = tuple(sizes[first:last]) in _EVEN
+        separators = {*gaps[first : last - 1]}
+        is_usual = is_even and len(separators) == 1 and separators <= _USUAL
+        has_letters = mask.find(b"o", starts[first], ends[last - 1]) >= 0
+        if is_usual and not has_letters:
+            continue
+        between = gaps[first] if is_usual else " " if is_even else ""
+        for index in range(first, last):
+            if index > first and gaps[index - 1] != between:
+                yield Stretch(ends[index - 1], starts[index], between)
+            for at in range(starts[index], ends[index]) if has_letters else ():
+                if text[at] in DIGIT_LETTERS:
+                    yield Stretch(at, at + 1, DIGIT_LETTERS[text[at]])
+
+
+def _with_one_separator(gaps: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The stretches of groups between which one separator stands, by the gaps behind all groups but the last."""
+    first = 0
+    for index in range(2, len(gaps) + 1):
+        if index > first + 1 and gaps[index - 1] != gaps[first]:
+            yield first, index
+            first = index
+    yield first, len(gaps) + 1
+
+
+# Codes that are pulled apart: AWS keys and IBANs
+
 _AWS = ("AKIA", "ASIA", "ABIA", "ACCA")
 _AWS_LENGTH = 20
 _CODE_HEAD = LinearRegex("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
@@ -55,127 +234,6 @@ _FEWEST_DIGITS = 10
 
 _CHECKED = 300
 """Candidates of a text whose check digits are verified."""
-
-_NAMES = ("password", "passwort", "passwd", "passphrase", "secret", "token")
-_LEET = {"a": "4@", "e": "3", "o": "0", "s": "5$", "t": "7"}
-_LEET_LETTERS = str.maketrans({sign: letter for letter, signs in _LEET.items() for sign in signs})
-_SPELLINGS = "|".join(
-    "".join(f"[{letter}{letter.upper()}{_LEET.get(letter, '')}]" for letter in name) for name in _NAMES
-)
-_LEET_NAME = LinearRegex(rf"(?:^|[{SPACE}])({_SPELLINGS})(?:,*[:=]|,*(?:$|[{SPACE}]))")
-_LEET_SIGNS = "0345$7@"
-
-_WRITES = ("mail", "contact", "reach", "write", "send", "address", "inbox", "login")
-_LONGEST_ADDRESS = 256
-_BEFORE = 40
-"""Characters before a spelled address in which words that speak of mail are looked for."""
-
-_OPEN = r"[(\[{<*_|'\"-]{1,2}"
-_CLOSE = r"[)\]}>*_|'\"-]{1,2}"
-_DOT = (
-    rf"(?:\s{{0,3}}{_OPEN}\s?(?:dot|punkt|punto|point|\.)\s?{_CLOSE}\s{{0,3}}"
-    r"|\s(?:dot|punkt|punto|point)\s|\s{0,3}\.\s{0,3}|,)"
-)
-_AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
-_PART = rf"[{WORD}+%-]+"
-_ADDRESS = LinearRegex(
-    rf"(?i)({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_AT})"
-    rf"([{WORD}-]+(?:{_DOT}[{WORD}-]+){{0,2}}{_DOT}"
-    r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid))"
-    r"(?:[^A-Za-z0-9]|$)"
-)
-_ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]")
-_SPELLED_HINT = LinearRegex(
-    rf"(?i),|\s[@.]|[@.]\s|\s(?:at|dot|punkt|punto|point)\s|{_OPEN}\s?(?:at?|@|\.|dot|punkt|punto|point)\s?{_CLOSE}"
-)
-_MARKS = "()[]{}<>*|'\""
-_BESIDE = rf"[{SPACE}()\[\]{{}}<>*|'\"]*"
-_FULL_STOP = LinearRegex(rf"(?i){_BESIDE}(?:[.,]|\b(?:dot|punkt|punto|point)\b){_BESIDE}")
-_SPELLING = frozenset(string.whitespace + _MARKS + ",")
-"""What an address has one of, or a word for a full stop, of which a separator is spelled."""
-
-Undo = Callable[[str], Iterator[Stretch]]
-
-
-def undisguised_character(character: str) -> str:
-    """The Latin letter or digit that a character passes for, without accents; others in plain form.
-
-    Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones.
-
-    >>> [undisguised_character(each) for each in "аé²ᴀ🅰"]
-    ['a', 'e', '2', 'a', 'A']
-    """
-    latin = LATIN.get(character)
-    if latin is not None:
-        return latin
-    form = unicodedata.normalize("NFKD", plain_character(character))
-    return "".join(each for each in form if not unicodedata.combining(each))
-
-
-UNDISGUISED = Folding(undisguised_character)
-"""Characters that pass for others."""
-
-
-def numbers(text: str) -> Iterator[Stretch]:
-    """Letters that stand for digits, and what stands between the digits of a number.
-
-    >>> [stretch.text for stretch in numbers("card 4l11*1111*1111*1111")]
-    ['1', ' ', ' ', ' ']
-    """
-    if sum(map(text.count, string.digits)) < APART_LEAST:
-        return
-    mask = _masked(text)
-    for begin, behind in _DIGIT_GROUPS.places(mask.encode()):
-        row = mask[begin:behind]
-        if len(row) - row.count(" ") >= _NUMBER_LENGTHS[0] and row.count("0") >= APART_LEAST - 1:
-            groups = digit_groups(row.replace("o", "0"))
-            if mask.startswith("a", behind):
-                groups.pop()
-            if groups:
-                yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
-
-
-def _masked(text: str) -> str:
-    """The text with 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
-    return kinds_of(text).translate(_MASK).decode("ascii")
-
-
-def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
-    """What to undo in a row of groups of digits that may be one number, or several with one separator."""
-    has_letters = mask.find("o", run[0][0], run[-1][1]) >= 0
-    if has_letters:
-        run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
-    starts, ends = zip(*run, strict=True) if run else ((), ())
-    sizes = [*map(sub, ends, starts)]
-    gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
-    digits = [*accumulate(sizes, initial=0)]
-    last, first = len(run), 0
-    whole = digits[-1] in _NUMBER_LENGTHS
-    for index in (last,) if whole else range(1, last + 1):
-        if index < last and (index == first + 1 or gaps[index - 1] == gaps[first]):
-            continue
-        if digits[index] - digits[first] in _NUMBER_LENGTHS:
-            between = gaps[first : index - 1]
-            is_even = tuple(sizes[first:index]) in _EVEN
-            is_usual = is_even and between[0] in _USUAL and between.count(between[0]) == len(between)
-            if not is_usual or (has_letters and mask.find("o", starts[first], ends[index - 1]) >= 0):
-                yield from _joined(text, mask, run[first:index])
-        first = index
-
-
-def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
-    """What to undo in a number that isn't written as usual."""
-    between = ""
-    has_letters = "o" in mask[groups[0][0] : groups[-1][1]]
-    if tuple([end - start for start, end in groups]) in _EVEN:
-        gaps = {text[before[1] : after[0]] for before, after in pairwise(groups)}
-        between = gaps.pop() if len(gaps) == 1 and gaps <= _USUAL else " "
-    for index, (start, end) in enumerate(groups):
-        if index and text[groups[index - 1][1] : start] != between:
-            yield Stretch(groups[index - 1][1], start, between)
-        for at in range(start, end) if has_letters else ():
-            if mask[at] == "o":
-                yield Stretch(at, at + 1, _DIGIT_LETTERS[text[at]])
 
 
 def codes(text: str) -> Iterator[Stretch]:
@@ -196,67 +254,45 @@ def codes(text: str) -> Iterator[Stretch]:
     places = [*compress(range(len(data)), data.translate(_IS_CODE))]
     behind = checked = 0
     for first, head_end in heads:
-        written, start = upper[first:head_end].decode(), places[first]
+        head, start = upper[first:head_end].decode(), places[first]
         if start < behind or (start and text[start - 1].isalnum()):
             continue
-        is_aws = written in _AWS
-        length = _AWS_LENGTH if is_aws else COUNTRY_LENGTH.get(written[:2].lower(), 0)
+        is_aws = head in _AWS
+        length = _AWS_LENGTH if is_aws else COUNTRY_LENGTH.get(head[:2].lower(), 0)
         if not length or first + length > len(places) or (checked == _CHECKED and not is_aws):
             continue
         end = places[first + length - 1] + 1
-        if text[end : end + 1].isalnum() or end - start > length * (GAP + 1):
+        if text[end : end + 1].isalnum() or end - start > length * (_GAP + 1):
             continue
         own = places[first : first + length]
-        if max(map(sub, own[1:], own)) > GAP + 1:
+        if max(map(sub, own[1:], own)) > _GAP + 1:
             continue
-        code = squeezed[first : first + length].decode()
-        digits = length - len(upper[first : first + length].translate(None, _DIGITS))
+        code = squeezed[first : first + length]
+        digits = length - len(code.translate(None, _DIGITS))
         if is_aws:
             is_code = digits >= 2 and code.isupper()
         else:
-            checked += digits * 3 >= length
-            is_code = digits * 3 >= length and is_iban(code)
+            has_enough = digits * 3 >= length
+            checked += has_enough
+            is_code = has_enough and is_iban(code.decode())
         if is_code:
             behind = end
             yield from (Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1)
 
 
-def addresses(text: str) -> Iterator[Stretch]:
-    """E-mail addresses that are spelled or spaced out.
+# Names of secrets in which digits and signs stand for letters
 
-    Plain words and spaces count only behind words that speak of mail, as in "write to jane at example dot com".
-
-    >>> [stretch.text for stretch in addresses("jane {at} example {dot} com")]
-    ['jane@example.com']
-    """
-    if _ADDRESS_HINT.search(text) is None or _SPELLED_HINT.search(text) is None:
-        return
-    for _, *parts in _ADDRESS.spans(text, overlapping=True):
-        local, at, domain = (text[first:last] for first, last in parts)
-        start, end = parts[0][0], parts[-1][1]
-        if end - start > _LONGEST_ADDRESS:
-            continue
-        if at == "@" and _SPELLING.isdisjoint(whole := text[start:end]) and not _speaks_of_dots(whole.lower()):
-            continue
-        spelled = f"{_with_dots(local)}@{_with_dots(domain)}"
-        if spelled == text[start:end]:
-            continue
-        if at.strip() in ("@", "at") and (at != "@" or " " in domain or "," in domain):
-            if at.strip() == "at" and " dot " not in domain.lower():
-                continue
-            near = text[max(0, start - _BEFORE) : start].lower()
-            if not any(word in near for word in _WRITES):
-                continue
-        yield Stretch(start, end, spelled)
-
-
-def _speaks_of_dots(lower: str) -> bool:
-    return "dot" in lower or "punkt" in lower or "punto" in lower or "point" in lower
-
-
-def _with_dots(part: str) -> str:
-    """Part of an address, with full stops for the spelled ones and the brackets and spaces around them."""
-    return _FULL_STOP.sub(lambda _: ".", part)
+_NAMES = ("password", "passwort", "passwd", "passphrase", "secret", "token")
+_LEET_SIGNS = "0345$7@"
+_LEET = {sign: LEET[sign] for sign in _LEET_SIGNS}
+_LEET_LETTERS = str.maketrans(_LEET)
+_SPELLINGS = "|".join(
+    "".join(
+        f"[{letter}{letter.upper()}{''.join(sign for sign in _LEET if _LEET[sign] == letter)}]" for letter in name
+    )
+    for name in _NAMES
+)
+_LEET_NAME = LinearRegex(rf"(?:^|[{SPACES}])({_SPELLINGS})(?:,*[:=]|,*(?:$|[{SPACES}]))")
 
 
 def names(text: str) -> Iterator[Stretch]:
@@ -279,7 +315,7 @@ def wrapped_lines(text: str) -> Iterator[Stretch]:
     while at >= 0:
         before, after = text[at - 1 : at].strip(), text[at + 1 : at + 2]
         end = at + 1
-        while end < len(text) and text[end] in " \t" and end < at + GAP:
+        while end < len(text) and text[end] in " \t" and end < at + _GAP:
             end += 1
         if before in (":", "=") or (end > at + 1 and before.isalnum()):
             yield Stretch(at, end, " ")
@@ -293,19 +329,16 @@ def _ends_in_address(text: str, at: int) -> bool:
     return "@" in word and "." not in word.rpartition("@")[2].rstrip(".") and word[0] != "@"
 
 
-DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, codes, names)
+DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, spelled_addresses, numbers, codes, names)
 """What is undone, in this order."""
 
-_SIGNS = f"[^A-Za-z0-9]{{0,{GAP}}}"
+_SIGNS = f"[^A-Za-z0-9]{{0,{_GAP}}}"
 HINTS = (
     r"(?s)[^A-Za-z0-9].[^A-Za-z0-9]+.[^A-Za-z0-9]+.[^A-Za-z0-9]",
-    _ADDRESS_HINT.pattern,
-    rf"(?:[0-9{''.join(_DIGIT_LETTERS)}]{_SIGNS}){{{_NUMBER_LENGTHS[0]}}}",
+    ADDRESS_HINT.pattern,
+    rf"(?:[0-9{''.join(DIGIT_LETTERS)}]{_SIGNS}){{{_NUMBER_LENGTHS[0]}}}",
     rf"(?i)[a-z]{_SIGNS}[a-z]{_SIGNS}[0-9]{_SIGNS}[0-9]",
     *(f"(?i){_SIGNS.join(head)}" for head in _AWS),
     _LEET_NAME.pattern,
 )
 """What a text in one line of printable ASCII has, at least, in which something is disguised; RE2."""
-
-
-_MASK = byte_table({"0": string.digits, "o": "".join(_DIGIT_LETTERS), "a": LETTERS_AND_DIGITS}, " ")

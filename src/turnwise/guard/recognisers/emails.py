@@ -1,18 +1,29 @@
-"""E-mail addresses, written out or with spelled separators."""
+"""E-mail addresses: written out, spelled with words or brackets for their signs, and put back as they were."""
 
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
-from turnwise.guard.recognisers.spans import Span
-from turnwise.linear_regex import LinearRegex, replace_characters
+from turnwise.guard.recognisers.text import Span, Stretch, TextReading
+from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
 SHAPES = {
     "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
     "email spelled": (r"[\[({<] ?(?:at|@|dot) ?[\])}>]", r"(?: at |@).+ dot ", r"@.+(?:\[\.\]|\(\.\))"),
 }
 """What a text has, at least, in which there may be one."""
+
+_TOP_LEVELS = "com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid"
+"""Endings of spelled addresses."""
+
+_WRITES = ("mail", "contact", "reach", "write", "send", "address", "inbox", "login")
+"""Words that speak of mail: behind one of them an address may be spelled in plain words."""
+
+_NEAR = 40
+"""Characters before a spelled address in which such a word is looked for."""
+
+# Written out
 
 _LETTERS = string.ascii_letters + string.digits
 _MARKS = ".!#$%&'*+/=?^`{|}~-"
@@ -22,29 +33,14 @@ _LOCAL = _LETTERS + "_" + _MARKS
 _LONGEST_LOCAL = 64
 _LONGEST_LABEL = 63
 
-_DOT = r"(?: ?[\[({<] ?dot ?[\])}>] ?| ?\[\.\] ?| ?\(\.\) ?| dot |\.)"
-_SPELLING = frozenset(" [({<")
-"""One of these stands in every address whose ``@`` or dots are spelled."""
 
-_AT = LinearRegex(r" ?[\[({<] ?at ?[\])}>] ?| ?[\[({<] ?@ ?[\])}>] ?| at |@")
-_SPELLED = LinearRegex(
-    r"[a-z0-9+%-]{1,40}(?:(?:\.| dot | ?[\[({<] ?dot ?[\])}>] ?)[a-z0-9+%-]{1,40}){0,3}"
-    rf"(?:{_AT.pattern})[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}"
-    r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid)\b"
-)
-"""For a text with ``+`` in place of each ``_``, which is no end of a word for RE2."""
-
-_WRITES = ("mail", "contact", "reach", "write", "send", "address", "me at", "inbox", "account is", "login")
-_NEAR = 40
-"""Characters before a spelled address in which words that speak of mail are looked for."""
-
-
-def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
+def find_emails(text: TextReading) -> Iterator[Span]:
     """E-mail addresses, also spelled ones such as ``jane (at) example (dot) com``.
 
     RFC 5322, section 3.4.1, and RFC 6531, without quoted local parts and address literals.
     """
-    if "email" in shapes:
+    lower = text.plain
+    if "email" in text.shapes:
         others = {each: " " for each in set(lower) if not (each.isalnum() or each in "._- ")}
         domains = replace_characters(lower, others)
         at = lower.find("@")
@@ -55,21 +51,8 @@ def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
                 if start < at:
                     yield Span(start, end, "email", 0.97)
             at = lower.find("@", at + 1)
-    if "email spelled" in shapes:
+    if "email spelled" in text.shapes:
         yield from _spelled(lower)
-
-
-_BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")
-
-
-def written_out(address: str) -> str:
-    """An e-mail address without brackets, spaces and words for its signs.
-
-    >>> written_out("Jane (at) example dot com")
-    'jane@example.com'
-    """
-    signs = {"at": "@", "dot": "."}
-    return _BRACKETED.sub(lambda found: signs.get(found[1] or found[2], found[1]), address.strip().lower())
 
 
 def _start_of_local(lower: str, at: int) -> int:
@@ -101,6 +84,22 @@ def _end_of_domain(domains: str, first: int) -> int:
     return end
 
 
+# Spelled
+
+_SPELLING = frozenset(" [({<")
+"""One of these stands in every address whose ``@`` or dots are spelled."""
+
+_DOT = r"(?: ?[\[({<] ?dot ?[\])}>] ?| ?\[\.\] ?| ?\(\.\) ?| dot |\.)"
+_AT = LinearRegex(r" ?[\[({<] ?at ?[\])}>] ?| ?[\[({<] ?@ ?[\])}>] ?| at |@")
+_SPELLED = LinearRegex(
+    r"[a-z0-9+%-]{1,40}(?:(?:\.| dot | ?[\[({<] ?dot ?[\])}>] ?)[a-z0-9+%-]{1,40}){0,3}"
+    rf"(?:{_AT.pattern})[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_TOP_LEVELS})\b"
+)
+"""For a text with ``+`` in place of each ``_``, which is no end of a word for RE2."""
+
+_BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")
+
+
 def _spelled(lower: str) -> Iterator[Span]:
     """Bracketed separators speak for themselves; plain words need some that speak of mail."""
     for address in _SPELLED.finditer(lower.replace("_", "+")):
@@ -115,6 +114,83 @@ def _spelled(lower: str) -> Iterator[Span]:
             continue
         if at == "at" and not any(mark in domain for mark in "[({<"):
             near = lower[max(0, address.start - _NEAR) : address.start]
-            if " dot " not in domain or not any(word in near for word in _WRITES):
+            if " dot " not in domain or not any(word in near for word in (*_WRITES, "me at", "account is")):
                 continue
         yield Span(address.start, address.end, "email", 0.8)
+
+
+def written_out(address: str) -> str:
+    """An e-mail address without brackets, spaces and words for its signs.
+
+    >>> written_out("Jane (at) example dot com")
+    'jane@example.com'
+    """
+    signs = {"at": "@", "dot": "."}
+    return _BRACKETED.sub(lambda found: signs.get(found[1] or found[2], found[1]), address.strip().lower())
+
+
+# Spelled or spaced out in any way, to be undone before anything is looked for
+
+_DOT_WORD = "dot|punkt|punto|point"
+_OPEN = r"[(\[{<*_|'\"-]{1,2}"
+_CLOSE = r"[)\]}>*_|'\"-]{1,2}"
+_ANY_DOT = (
+    rf"(?:\s{{0,3}}{_OPEN}\s?(?:{_DOT_WORD}|\.)\s?{_CLOSE}\s{{0,3}}|\s(?:{_DOT_WORD})\s|\s{{0,3}}\.\s{{0,3}}|,)"
+)
+_ANY_AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
+_PART = rf"[{WORD}+%-]+"
+_ANY_ADDRESS = LinearRegex(
+    rf"(?i)({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_ANY_AT})"
+    rf"([{WORD}-]+(?:{_ANY_DOT}[{WORD}-]+){{0,2}}{_ANY_DOT}(?:{_TOP_LEVELS}))(?:[^A-Za-z0-9]|$)"
+)
+_LONGEST_ADDRESS = 256
+ADDRESS_HINT = LinearRegex(rf"(?i)@|{_DOT_WORD}|[(\[{{<*_|'\"-]\s?a(?:t)?\s?[)\]}}>*_|'\"-]")
+"""What a text has, at least, in which an address may be spelled."""
+
+_SPELLED_HINT = LinearRegex(
+    rf"(?i),|\s[@.]|[@.]\s|\s(?:at|{_DOT_WORD})\s|{_OPEN}\s?(?:at?|@|\.|{_DOT_WORD})\s?{_CLOSE}"
+)
+_BRACKETS = "()[]{}<>*|'\""
+_BESIDE = rf"[{SPACE}()\[\]{{}}<>*|'\"]*"
+_FULL_STOP = LinearRegex(rf"(?i){_BESIDE}(?:[.,]|\b(?:{_DOT_WORD})\b){_BESIDE}")
+_SPELLING_SIGNS = frozenset(string.whitespace + _BRACKETS + ",")
+"""What an address has one of, or a word for a full stop, of which a separator is spelled."""
+
+
+def spelled_addresses(text: str) -> Iterator[Stretch]:
+    """E-mail addresses that are spelled or spaced out, and what they stand for.
+
+    Plain words and spaces count only behind words that speak of mail, as in "write to jane at example dot com".
+
+    >>> [stretch.text for stretch in spelled_addresses("jane {at} example {dot} com")]
+    ['jane@example.com']
+    """
+    if ADDRESS_HINT.search(text) is None or _SPELLED_HINT.search(text) is None:
+        return
+    for _, *parts in _ANY_ADDRESS.spans(text, overlapping=True):
+        local, at, domain = (text[first:last] for first, last in parts)
+        start, end = parts[0][0], parts[-1][1]
+        written = text[start:end]
+        if len(written) > _LONGEST_ADDRESS:
+            continue
+        if at == "@" and _SPELLING_SIGNS.isdisjoint(written) and not _speaks_of_dots(written.lower()):
+            continue
+        address = f"{_with_dots(local)}@{_with_dots(domain)}"
+        if address == written:
+            continue
+        if at.strip() in ("@", "at") and (at != "@" or " " in domain or "," in domain):
+            if at.strip() == "at" and " dot " not in domain.lower():
+                continue
+            near = text[max(0, start - _NEAR) : start].lower()
+            if not any(word in near for word in _WRITES):
+                continue
+        yield Stretch(start, end, address)
+
+
+def _speaks_of_dots(lower: str) -> bool:
+    return any(word in lower for word in _DOT_WORD.split("|"))
+
+
+def _with_dots(part: str) -> str:
+    """Part of an address, with full stops for the spelled ones and the brackets and spaces around them."""
+    return _FULL_STOP.sub(lambda _: ".", part)

@@ -1,17 +1,16 @@
-"""Hosts of links, read as a browser reads them, and hosts that pass for a trusted one."""
+"""Hosts of links: read as a browser reads them, and where they and their links end in a text."""
 
 from __future__ import annotations
 
 import socket
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, kinds_of
+from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
 from turnwise.guard.recognisers.folding import Folding, plain_lower_character
 
 _LONGEST = 253
@@ -140,143 +139,132 @@ def _read_ip_6(text: str) -> Host | None:
     return Host(address, True)
 
 
-PASS_FOR = {
-    "a": "аαɑ",
-    "b": "ьƅ",
-    "c": "сϲ",
-    "d": "ԁɗđ",
-    "e": "еεҽ",
-    "f": "ſ",
-    "g": "ɡց",
-    "h": "һħ",
-    "i": "іιıɩ",
-    "j": "ј",
-    "k": "кκ",
-    "l": "ӏł",
-    "m": "м",
-    "n": "ոηп",
-    "o": "оοօø",
-    "p": "рρ",
-    "q": "ԛ",
-    "r": "г",
-    "s": "ѕ",
-    "t": "тτ",
-    "u": "υս",
-    "v": "νѵ",
-    "w": "ԝωѡ",
-    "x": "хχ",
-    "y": "уγү",
-    "z": "ᴢ",
-}
-"""Letters that pass for a Latin one, in lower case."""
+# Hosts and links in a text
 
-_LETTERS = str.maketrans({sign: letter for letter, signs in PASS_FOR.items() for sign in signs})
-_DIGITS = str.maketrans("01358i|", "olesbll")
-_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
-_SHORTEST = 4
-"""Characters of a name from which hosts that contain it count as lookalikes."""
+_SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
+"""Schemes behind which a browser needs no two slashes, and as text the first four none."""
 
-_SHORTEST_EDITED = 5
-"""Characters of a name from which one edit counts: of shorter ones too many words are one edit away."""
+_SCHEME_CHARACTERS = string.ascii_lowercase + string.digits + "+.-"
+_NO_LETTERS = string.digits + "+.-"
+_LONGEST_SCHEME = 21
+_PATH = "/\\?#"
+_DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
+_TRAILING = ".,;:!?)]}*_"
+_PORT_DIGITS = 5
+
+FILL = "\0"
+"""Stands for a character that is not there; a text in plain form has none."""
+
+EDGES = f"._-{FILL}"
+INSIDE_LINK = frozenset(string.ascii_letters + string.digits + "=/\\?#&:+-_.~%@")
+"""Characters behind which a scheme is part of the path that it stands in."""
+
+LONGEST_HOST = 400
+"""Characters of a written host; what is longer can't be reached, but part of it may be."""
+
+_HOST_KINDS = byte_table({"": f"{LETTERS_AND_DIGITS}{MARK}-_.{FILL}"}, " ")
+_AUTHORITIES = byte_table({" ": f'{WHITE_SPACE}"<>{_PATH}'}, "x")
+_LINKS = byte_table({" ": f"{WHITE_SPACE}\"'`<>|^{{}}{SIGN}"}, "x")
+_MARKS = byte_table({"": ":/\\"}, " ")
+"""Tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme."""
 
 
-class Lookalikes:
-    """Tells hosts that pass for a trusted domain, given as `Host.name` has it.
+class LinkText:
+    """A text in plain form, and where the hosts and links in it end."""
 
-    Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones; F. J. Damerau, A
-    technique for computer detection and correction of spelling errors (1964). `registrable` gives the part of a
-    host that someone registered.
+    def __init__(self, plain: str) -> None:
+        self.plain = plain
+        self._kinds = kinds_of(plain)
+        self._hosts = self._kinds.translate(_HOST_KINDS)
+        self._path = (0, 0)
 
-    >>> trusted = Lookalikes(["mybank.com"], lambda name: ".".join(name.split(".")[-2:]))
-    >>> def passes_for(name):
-    ...     return trusted.passes_for(Host(name, False))
-    >>> [passes_for(name) for name in ("mybank.com.evil.net", "rnybank.com", "mybnak.com", "my-bank.org", "a.com")]
-    ['mybank.com', 'mybank.com', 'mybank.com', 'mybank.com', None]
-    """
+    @cached_property
+    def _authorities(self) -> bytes:
+        return self._kinds.translate(_AUTHORITIES)
 
-    def __init__(self, domains: Iterable[str], registrable: Callable[[str], str | None]) -> None:
-        self._registrable = registrable
-        self._skeletons: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-        self._shortened: dict[str, list[tuple[str, str]]] = {}
-        self._joined: dict[str, str] = {}
-        for domain in domains:
-            own = registrable(domain) or domain
-            name = own.partition(".")[0]
-            self._skeletons.setdefault(_skeleton(own), domain)
-            for joined in (domain.replace(".", "-"), domain.replace(".", "")):
-                self._joined.setdefault(joined, domain)
-            if len(name) >= _SHORTEST:
-                self._names.setdefault(_skeleton(name), domain)
-            if len(name) >= _SHORTEST_EDITED:
-                for shorter in _shortened(name):
-                    self._shortened.setdefault(shorter, []).append((name, domain))
+    @cached_property
+    def _links(self) -> bytes:
+        return self._kinds.translate(_LINKS)
 
-    def passes_for(self, host: Host) -> str | None:
-        """The trusted domain that a host passes for, or None; the host must not be under a trusted domain."""
-        registered = self._registrable(host.name)
-        own = registered or host.name
-        name, _, ending = own.partition(".")
-        if registered is None and not ending.isascii():
-            ending = ""  # what is no ending may be a name
-        labels, shapes = host.name.split("."), _skeleton(host.name).split(".")
-        count = own.count(".") + 1
-        found = self._skeletons.get(".".join(shapes[-count:]))
-        if found is None:
-            before = len(labels) - (ending.count(".") + 1 if ending else 0)
-            found = self._inside("-".join(labels[:before]).split("-"), "-".join(shapes[:before]).split("-"))
-        if found is None and "-" in name:
-            found = self._names.get(_skeleton(name.replace("-", "")))
-        return found or self._names.get(shapes[-count]) or next(self._edited(name), None)
+    def openings(self) -> Iterator[tuple[int, int]]:
+        """Where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
+        marks = self._kinds.translate(_MARKS).decode("ascii")
+        at = 0
+        for word in marks.split():
+            first = marks.find(word, at)
+            at = first + len(word)
+            if word[0] != ":":
+                if len(word) > 1 and self._is_bare_opening(first, at):
+                    yield first, at
+                continue
+            slashes = word.find(":", 1) - 1 if ":" in word[1:] else len(word) - 1
+            before = self.plain[max(0, first - _LONGEST_SCHEME) : first].rstrip(FILL)
+            name = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
+            schemes = _SCHEMES if slashes else _SCHEMES[:4]
+            usual = next(filter(name.endswith, schemes)) if name.endswith(schemes) else ""
+            if usual and not name.removesuffix(usual)[-1:].isalnum():
+                name = usual
+            elif slashes > 1:
+                name = name.lstrip(_NO_LETTERS)
+            else:
+                continue
+            if len(name) > 1:
+                yield self.plain.rfind(name, 0, first), first + 1 + slashes
 
-    def _inside(self, parts: Sequence[str], shapes: Sequence[str]) -> str | None:
-        """Look for a trusted domain, or its name, among the labels of a host and their parts."""
-        for part, shape in zip(parts, shapes, strict=True):
-            found = self._names.get(shape) or self._joined.get(part)
-            if found is not None:
-                return found
-        for first, second in pairwise(parts):
-            found = self._joined.get(f"{first}-{second}")
-            if found is not None:
-                return found
-        return None
+    def _is_bare_opening(self, first: int, behind: int) -> bool:
+        """Whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
+        if first and (not self._hosts.startswith(b" ", first - 1) or self.plain[first - 1] in INSIDE_LINK):
+            return False
+        return "." in self.plain[behind : min(self.authority_end(behind), behind + LONGEST_HOST)]
 
-    def _edited(self, name: str) -> Iterator[str]:
-        for shorter in _shortened(name):
-            for trusted, domain in self._shortened.get(shorter, ()):
-                if is_one_edit(name, trusted):
-                    yield domain
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The stretches of characters of hosts that hold a full stop."""
+        at = 0
+        for run in self._hosts.split():
+            first = self._hosts.find(run, at)
+            at = first + len(run)
+            if b"." in run:
+                yield first, at
+
+    def authority_end(self, at: int) -> int:
+        """Where users, host and port end, as a browser takes them."""
+        return _found(self._authorities, b" ", at, len(self.plain))
+
+    def host_end(self, at: int, limit: int) -> int:
+        """Where a host ends that begins at an offset, before a limit."""
+        end = _found(self._hosts, b" ", at, limit)
+        end = _found(self._hosts, b"..", at, end)
+        return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(EDGES))
+
+    def port_end(self, at: int) -> int:
+        """Where a port at an offset ends, with a full stop before it; the offset where there is none."""
+        mark = self.plain[at : at + 1]
+        if mark == "." and self.plain.startswith(_DOT_BEFORE, at):
+            at += 1
+            mark = self.plain[at]
+        if mark != ":":
+            return at
+        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS]
+        length = len(digits) - len(digits.lstrip(string.digits))
+        return at + 1 + length if 0 < length <= _PORT_DIGITS else at
+
+    def has_path(self, at: int, marks: str = "/?#") -> bool:
+        """Whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
+        at = self.port_end(at)
+        return at < len(self.plain) and self.plain[at] in marks
+
+    def link_end(self, at: int) -> int:
+        """Where a link ends whose host ends at an offset."""
+        if not self.has_path(at, _PATH):
+            return self.port_end(at)
+        if not self._path[0] <= at < self._path[1]:
+            end = _found(self._links, b" ", at, len(self.plain))
+            while self.plain[end - 1] in _TRAILING:
+                end -= 1
+            self._path = (at, end)
+        return self._path[1]
 
 
-def is_one_edit(first: str, second: str) -> bool:
-    """Whether one text is the other with a character added, left out, replaced or swapped with the next.
-
-    >>> is_one_edit("paypal", "paypla"), is_one_edit("paypal", "paypall"), is_one_edit("paypal", "papyla")
-    (True, True, False)
-    """
-    if len(first) > len(second):
-        first, second = second, first
-    start = next(
-        (at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), len(first)
-    )
-    if len(first) < len(second):
-        return len(second) - len(first) == 1 and first[start:] == second[start + 1 :]
-    swapped = first[start : start + 2][::-1] == second[start : start + 2]
-    return first[start + 1 :] == second[start + 1 :] or (swapped and first[start + 2 :] == second[start + 2 :])
-
-
-def _shortened(name: str) -> Iterator[str]:
-    yield name
-    for at in range(len(name)):
-        yield name[:at] + name[at + 1 :]
-
-
-def _skeleton(text: str) -> str:
-    """A text in which letters that look alike are the same."""
-    if not text.isascii():
-        parts = unicodedata.normalize("NFKD", text)
-        text = "".join(part for part in parts if not unicodedata.combining(part)).translate(_LETTERS)
-    text = text.translate(_DIGITS)
-    for pair, letter in _PAIRS:
-        text = text.replace(pair, letter)
-    return text
+def _found(text: bytes, mark: bytes, at: int, limit: int) -> int:
+    found = text.find(mark, at, limit)
+    return limit if found < 0 else found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
 from turnwise.guard.recognisers.numbers import AFTER
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.text import Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
 _LENGTHS = {
@@ -75,10 +75,11 @@ def is_iban(text: str) -> bool:
     return int("".join(map(_VALUES.__getitem__, text[4:] + text[:4]))) % 97 == 1
 
 
-def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
+def find_ibans(text: TextReading) -> Iterator[Span]:
     """IBANs, with or without spaces; those with wrong check digits only where they are named so."""
-    if "iban" not in shapes:
+    if "iban" not in text.shapes:
         return
+    lower = text.plain
     checked = covered = 0
     for ((first, _),) in _START.spans(lower):
         start = first + (lower[first] not in _SMALL_LETTERS)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from operator import itemgetter
 
-from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.numbers import JUDGED, NearWords
+from turnwise.guard.recognisers.text import Group, Span, TextReading
 from turnwise.linear_regex import LinearRegex
 
 _DOT_STARTS = frozenset(". [(")
@@ -37,12 +37,12 @@ _CHECKED = 2_000
 _PRIVATE = 172
 
 
-def find_ips(lower: str, shapes: Set[str], digits: Digits, private: bool) -> Iterator[Span]:
+def find_ips(text: TextReading, private: bool) -> Iterator[Span]:
     """IP addresses, but no versions or times, nor nobody's own: loopback, unspecified, broadcast, multicast."""
-    if "ip v4" in shapes:
-        yield from _version_4(lower, digits.groups, private)
-    if "ip v6" in shapes:
-        yield from _version_6(lower, private)
+    if "ip v4" in text.shapes:
+        yield from _version_4(text.plain, text.digits, private)
+    if "ip v6" in text.shapes:
+        yield from _version_6(text.plain, private)
 
 
 def _version_4(lower: str, digits: Sequence[Group], private: bool) -> Iterator[Span]:

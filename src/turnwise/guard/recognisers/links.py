@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from turnwise._support.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
 from turnwise._support.paths import to_path
-from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
-from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
+from turnwise.guard.recognisers.hosts import (
+    EDGES,
+    FILL,
+    INSIDE_LINK,
+    LONGEST_HOST,
+    Host,
+    LinkText,
+    read_authority,
+    read_host,
+)
+from turnwise.guard.recognisers.text import TextReading
 from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
@@ -149,8 +158,9 @@ class Links:
                 return ".".join(labels[-count - more - 1 :]) if count + more < len(labels) else None
         return None
 
-    def find(self, lower: str, shapes: Set[str]) -> Iterator[Link]:
+    def find(self, given: TextReading) -> Iterator[Link]:
         """The links in a text in the form of hosts (`HOST_FORM`): spelled ones, those with a scheme, the rest."""
+        lower, shapes = given.plain, given.shapes
         if "spelled" in shapes and self._domains:
             yield from self._spelled(lower)
         for written, plain in _DEFANGED.items():

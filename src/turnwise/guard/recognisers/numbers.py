@@ -1,77 +1,47 @@
-"""Groups of digits, what people write between them, and the words near that tell what they are."""
+"""What people write between the digits of a number, and the words near it that tell what it is."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain
-from typing import NamedTuple
 
 from turnwise.linear_regex import replace_characters
 
-BETWEEN = r"(?:[-._·/ ]{1,3}| ?(?:dash|hyphen|minus|dot|space) ?)"
-"""Between two groups of digits, in a text in plain form and lower case; RE2."""
+SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
+"""Words that stand between two groups of digits."""
 
-Group = tuple[int, int]
-"""Where a row of digits starts and ends."""
-
-_MARKS = "-._·/ "
-_SPOKEN = frozenset({"dash", "hyphen", "minus", "dot", "space"})
 _LONGEST = 3
 """Marks between two groups, at most."""
 
-_DIGITS = frozenset(string.digits.encode())
-_DIGITS_ALONE = bytes(byte if byte in _DIGITS else ord(" ") for byte in range(256))
-_DIGITS_OUT = bytes(ord(" ") if byte in _DIGITS else ord("x") for byte in range(256))
 
+class Separators:
+    """What people write between two groups of digits: some marks, or a word, in plain form and lower case.
 
-def digits_of(text: str) -> str:
-    """The digits of a text.
-
-    >>> digits_of("4111 dash 1111")
-    '41111111'
+    >>> [BETWEEN.matches(gap) for gap in (" dash ", "/", "and", "")]
+    [True, True, False, False]
     """
-    return "".join(filter(str.isdigit, text))
+
+    def __init__(self, marks: str, words: Sequence[str]) -> None:
+        self._marks, self._words = marks, words
+        self.pattern = rf"(?:[{marks}]{{1,{_LONGEST}}}| ?(?:{'|'.join(words)}) ?)"
+        self.matches = lru_cache(maxsize=1024)(self._matches)
+
+    def _matches(self, gap: str) -> bool:
+        """Whether a text is what `pattern` (RE2) matches as a whole."""
+        if 0 < len(gap) <= _LONGEST and not gap.strip(self._marks):
+            return True
+        return gap.removeprefix(" ").removesuffix(" ") in self._words
+
+    def with_hyphens(self, text: str) -> str:
+        """A text with a hyphen for each of the words."""
+        for word in self._words:
+            text = text.replace(word, "-")
+        return text
 
 
-def digit_groups(text: str) -> list[Group]:
-    """Where each row of the digits 0 to 9 starts and ends.
-
-    >>> digit_groups("4111 dash 22")
-    [(0, 4), (10, 12)]
-    """
-    data = text.encode("ascii", "replace")  # a byte for each character
-    rows, gaps = data.translate(_DIGITS_ALONE).split(), data.translate(_DIGITS_OUT).split()
-    before = [0] if data[:1].isdigit() else []
-    bounds = [*accumulate(chain.from_iterable(zip([*before, *map(len, gaps)], map(len, rows), strict=False)))]
-    return list(zip(bounds[::2], bounds[1::2], strict=True))
-
-
-class Digits(NamedTuple):
-    """The rows of digits of a text, found once for all that look for numbers in it."""
-
-    groups: Sequence[Group]
-    starts: Sequence[int]
-
-    @classmethod
-    def of(cls, text: str) -> Digits:
-        """The rows of a text."""
-        groups = digit_groups(text)
-        return cls(groups, [start for start, _ in groups])
-
-
-@lru_cache(maxsize=1024)
-def is_between(gap: str) -> bool:
-    """Whether a text is what `BETWEEN` matches as a whole.
-
-    >>> is_between(" dash "), is_between("/"), is_between("and"), is_between("")
-    (True, True, False, False)
-    """
-    if 0 < len(gap) <= _LONGEST and not gap.strip(_MARKS):
-        return True
-    return gap.removeprefix(" ").removesuffix(" ") in _SPOKEN
-
+BETWEEN = Separators("-._·/ ", SPOKEN)
+"""What stands in numbers other than those of phones."""
 
 BEFORE = 48
 """Characters before a number in which its words are looked for."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords, digit_groups
-from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.numbers import JUDGED, NearWords, Separators
+from turnwise.guard.recognisers.text import Group, Span, TextReading, digit_groups
 from turnwise.linear_regex import LinearRegex
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-_BETWEEN = r"(?:[-.·_/ ()]{1,3}| ?(?:dash|hyphen|minus|dot) ?)"
+_SEPARATORS = Separators("-.·_/ ()", ("dash", "hyphen", "minus", "dot"))
+_BETWEEN = _SEPARATORS.pattern
 _FIRST = r"(?:^|[^0-9])"
 
 _TRUNK = rf"\(?0[1-9](?:{_BETWEEN}?[0-9]){{7,10}}"
@@ -61,8 +61,6 @@ _DATE = LinearRegex(
 _LONGEST_DATE = 12
 """Characters of a date and of what tells that it ends, at most."""
 
-_MARKS = "-.·_/ ()"
-_SPOKEN = ("dash", "hyphen", "minus", "dot")
 _WORDS = NearWords(
     "phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
@@ -103,16 +101,16 @@ class Phones:
 
     def written(self, text: str) -> Iterator[str]:
         """The ways a text is a possible number: ``+``, the code of a country and the rest, in digits."""
-        for word in _SPOKEN:
-            text = text.lower().replace(word, "-")
+        text = _SEPARATORS.with_hyphens(text.lower())
         for region in (self._american, *self._others):
             with suppress(self._library.NumberParseException):
                 number = self._library.parse(text, region)
                 if self._library.is_possible_number(number):
                     yield self._library.format_number(number, self._library.PhoneNumberFormat.E164)
 
-    def find(self, lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
+    def find(self, text: TextReading) -> Iterator[Span]:
         """Telephone numbers in a text in plain form and lower case."""
+        lower, shapes = text.plain, text.shapes
         reads = [0]
         if "phone abroad" in shapes:
             for match in _ABROAD.finditer(lower):
@@ -127,7 +125,7 @@ class Phones:
         if "phone named" in shapes:
             yield from _named(lower)
         if self._others and "phone national" in shapes:
-            for count, (start, end) in enumerate(_national(lower, digits.groups)):
+            for count, (start, end) in enumerate(_national(lower, text.digits)):
                 yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
@@ -184,8 +182,7 @@ class Phones:
         reads[0] += 1
         if reads[0] > _READ:
             return False
-        for word in _SPOKEN:
-            text = text.replace(word, "-")
+        text = _SEPARATORS.with_hyphens(text)
         try:
             return bool(self._library.is_possible_number(self._library.parse(text, None)))
         except self._library.NumberParseException:
@@ -195,8 +192,7 @@ class Phones:
         reads[0] += 1
         if reads[0] > _READ:
             return True
-        for word in _SPOKEN:
-            text = text.replace(word, "-")
+        text = _SEPARATORS.with_hyphens(text)
         try:
             number = self._library.parse(text, region)
         except self._library.NumberParseException:
@@ -216,7 +212,7 @@ def _named(lower: str) -> Iterator[Span]:
 
 def _national(lower: str, groups: Sequence[Group]) -> Iterator[Group]:
     """Where numbers in national notation start and end: of 6 to 15 digits, however grouped."""
-    joined = [_is_between(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
+    joined = [_SEPARATORS.matches(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
     sizes = [end - start for start, end in groups]
     behind = 0
     for first, (digit, _) in enumerate(groups):
@@ -254,14 +250,6 @@ def _follows_word(lower: str, start: int, marks: str) -> bool:
 def _precedes_word(lower: str, end: int) -> bool:
     mark = lower[end : end + 1]
     return mark.isalnum() or mark in ("_", "%")
-
-
-@lru_cache(maxsize=1024)
-def _is_between(gap: str) -> bool:
-    """Whether a text is what `_BETWEEN` matches as a whole."""
-    if 0 < len(gap) <= 3 and not gap.strip(_MARKS):
-        return True
-    return gap.removeprefix(" ").removesuffix(" ") in _SPOKEN
 
 
 def _inside(start: int, text: str) -> int:

@@ -13,45 +13,13 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.guard.guardrail import Check, Finding, Redaction
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
-from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
+from turnwise.guard.recognisers.disguises import DISGUISES
 from turnwise.guard.recognisers.folding import PLAIN, Folding
-from turnwise.guard.recognisers.spans import Edit, Replaced, Span, Stretch, apart, counted
+from turnwise.guard.recognisers.lookalikes import UNDISGUISED
+from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading, apart, counted
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
-
-
-class TextReading(NamedTuple):
-    """A text to look through, with the way back to the offsets of the original.
-
-    In a `loose` one more was undone than writing: a finding there counts only where it is sure.
-
-    >>> readings_of("no. &#52;1")[1].plain, readings_of("no. &#52;1")[1].span(4, 6)
-    ('no. 41', (4, 10))
-    """
-
-    plain: str
-    loose: bool = False
-    steps: tuple[Edit, ...] = ()
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Offsets in the original of a stretch of the plain text that is not empty."""
-        for step in reversed(self.steps):
-            start, end = step.span(start, end)
-        return start, end
-
-    def place(self, at: int, *, begun: bool) -> int:
-        """Offset in the plain text of the first character that ends behind an offset of the original.
-
-        With `begun` the character has to begin there or behind it as well.
-        """
-        for step in self.steps:
-            at = step.place(at, begun=begun)
-        return at
-
-    def behind(self, step: Edit) -> TextReading:
-        """The reading behind one more step; itself where that changed nothing."""
-        return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
 
 
 class _Redacted:
@@ -172,7 +140,7 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     if decoded.plain != text:
         found.append(decoded)
     if loose.plain != decoded.plain:
-        found.append(loose._replace(loose=True))
+        found.append(TextReading(loose.plain, True, loose.steps))
     return tuple(found)
 
 

@@ -52,7 +52,7 @@ _PROMPTS_ALONE = ("human-style attacks, shipped", "human-style counterparts, shi
 _HEAD = """# Model card: observers `local` and `local-small`
 
 Written from the `metrics.json` and `people.jsonl` of the shipped weights by `benchmarks/observer.py --write` and
-`benchmarks/people.py --write`; a test checks that `turnwise observers card` still says the same.
+`benchmarks/people.py --write`; a test checks that `turnwise list observers local` still says the same.
 
 ## What they are
 

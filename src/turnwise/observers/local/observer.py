@@ -110,7 +110,7 @@ class LocalObserver:
 
     @classmethod
     def card_data(cls, argument: str | None = None) -> Mapping[str, Any]:
-        """What ``turnwise observers card`` shows: how the weights in a folder were made and measured."""
+        """What ``turnwise list observers local`` shows: how the weights in a folder were made and measured."""
         return card_data(argument or shipped(cls.name))
 
     @staticmethod

@@ -210,12 +210,3 @@ def part_of(number: int) -> int:
     (0, 1)
     """
     return (number - 1) // PLACES
-
-
-def refused(what: str, instead: str) -> UsageError:
-    """The error for what can't be done to findings.
-
-    >>> print(refused("add sequences", "scan with more inputs"))
-    findings of a scan can be read alone, so turnwise can't add sequences: scan with more inputs
-    """
-    return UsageError(f"findings of a scan can be read alone, so turnwise can't {what}: {instead}")

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from turnwise.errors import StoreCorruptError, StoreError
 from turnwise.findings import COLUMNS, MEND, SCORES, SEQUENCES, TURNS, PartEntry
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.places import for_the_user
+from turnwise.store.source import Progress
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -43,13 +44,6 @@ _GROUP = 4_096
 Scored = tuple[tuple[str, Side], ...]
 """Principle and side of every triple of columns of scores."""
 
-Progress = Callable[[int], None]
-"""Is told how many more scores are in the index."""
-
-
-def nothing(scores: int) -> None:
-    """Take no notice of progress."""
-
 
 class Index:
     """The index of findings, made where there is none that fits.
@@ -70,7 +64,7 @@ class Index:
             self._temporary.cleanup()
             self._temporary = None
 
-    def ready(self, progress: Progress = nothing) -> Path:
+    def ready(self, progress: Progress = lambda scores: None) -> Path:
         """The file, made now where there is none that fits; StoreError where there is no room for it."""
         if self.path is not None:
             return self.path

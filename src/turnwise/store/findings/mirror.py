@@ -17,7 +17,7 @@ from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.index import NAME, Index
 from turnwise.store.mirror import VIEWS
 from turnwise.store.runs import Run
-from turnwise.store.where import FIELDS, Labels, parse_where, relabelled
+from turnwise.store.where import FIELDS, Labels, Row, parse_where
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -44,7 +44,7 @@ class FoundMirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """See `Mirror.trajectories`; UnknownNameError for another run than that of the scan."""
+        """Give the table of the run; UnknownNameError for another run than that of the scan."""
         for name in (run, *others):
             if name != self._run.name:
                 raise UnknownNameError("run", name, [self._run.name])
@@ -82,16 +82,17 @@ class FoundMirror:
             found = connection.execute(
                 f"SELECT list(sequence), {read or 'NULL'} FROM copied.sequences{joins} GROUP BY ALL"
             )
-            chosen: list[int] = []
-            with intact(self._files.where, "the metadata of a sequence"):
+
+            def rows() -> Iterator[tuple[list[int], Row]]:
                 while page := found.fetchmany(10_000):
                     for sequences, *values in page:
                         row = dict(zip(wanted, values, strict=False))
                         if "metadata" in row:
                             row["metadata"] = json.loads(row["metadata"] or "{}")
-                        if condition.holds(relabelled(row, labels)):
-                            chosen += sequences
-            return chosen
+                        yield sequences, row
+
+            with intact(self._files.where, "the metadata of a sequence"):
+                return condition.chosen(rows(), labels)
 
     def _register_lengths(self, connection: DuckDBPyConnection) -> None:
         """Give a connection the table ``lengths``: characters of all prompts and responses of a sequence."""

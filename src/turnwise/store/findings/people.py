@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import Table
+
+from turnwise._support.locations import Location
 from turnwise.clock import Clock
 from turnwise.errors import StoreError
 from turnwise.store.database import BUSY_SECONDS, Database
-from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.places import beside, for_the_user
-from turnwise.store.findings.sequences import FoundSequences
 from turnwise.store.people import People
-from turnwise.store.sequences import Sequences
+from turnwise.store.record_source import RecordSource
+from turnwise.store.sequences import add_sequences
+from turnwise.store.source import Source
 
 FILE: Final = "people.db"
 
@@ -25,24 +28,22 @@ class FoundPeople(People):
     can be written there; it is made when somebody says something for the first time.
     """
 
-    def __init__(self, files: FoundFiles, sequences: FoundSequences, clock: Clock) -> None:
-        self._files = files
-        self._found = sequences
+    def __init__(self, folder: Location, found: Source, clock: Clock) -> None:
+        self._folder = folder
+        self._found = found
         self._clock = clock
         self._opened = False
 
     @property
     def path(self) -> Path:
         """Where it is kept; StoreError where no folder can be written."""
-        folder = self._files.findings.folder
-        if (path := beside(folder, FILE)) is not None:
+        if (path := beside(self._folder, FILE)) is not None:
             return path
         try:
-            return for_the_user(folder, "data", FILE)
+            return for_the_user(self._folder, "data", FILE)
         except OSError as error:
             raise StoreError(
-                f"what people say of {self._files.where} can't be kept: neither it nor {error.filename} "
-                "can be written"
+                f"what people say of {self._folder} can't be kept: neither it nor {error.filename} can be written"
             ) from error
 
     def close(self) -> None:
@@ -56,20 +57,21 @@ class FoundPeople(People):
         """Who has said something, sorted."""
         return super().authors() if self._open(create=False) else ()
 
-    def _rows(self, table: Any, ids: Collection[str] | None, author: str | None) -> Any:
+    def _rows(self, table: Table, ids: Collection[str] | None, author: str | None) -> Iterator[Any]:
         if not self._open(create=False):
             return iter(())
         if ids is not None:
-            self._found.keys(ids)
-            there = {head.sequence_id for head in self._sequences.heads()}
-            ids = [name for name in ids if name in there]
+            wanted = {head.sequence_id for page in self._found.pages(ids) for _, head in page}
+            there = {head.sequence_id for page in self._source.pages() for _, head in page}
+            ids = wanted & there
         return super()._rows(table, ids, author)
 
     def _hold(self, sequence_id: str) -> None:
         """Copy a conversation into the record with its texts, since that is what is spoken of."""
-        [sequence] = self._found.read([sequence_id])
+        [page] = self._found.pages([sequence_id])
+        spoken_of = list(self._found.sequences(page))
         self._open(create=True)
-        self._sequences.add([sequence])
+        add_sequences(self._db, spoken_of)
 
     def _open(self, *, create: bool) -> bool:
         """Open the record, and return whether there is one."""
@@ -78,6 +80,6 @@ class FoundPeople(People):
             if not (create or path.exists()):
                 return False
             self._db = Database(str(path), create=True, clock=self._clock, busy_seconds=BUSY_SECONDS)
-            self._sequences = Sequences(self._db)
+            self._source = RecordSource(self._db)
             self._opened = True
         return True

@@ -15,8 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from turnwise._support.notebook import Shown
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.store import schema
-from turnwise.store.damage import check_places
-from turnwise.store.sequences import check_content
+from turnwise.store.damage import check_content, check_places
 from turnwise.store.transfer.keys import KeyMap
 from turnwise.store.transfer.tables import TABLES, Record, Row, conversations
 from turnwise.store.transfer.twins import Twins

@@ -13,9 +13,8 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, Table, exists,
 from turnwise._support.batches import batched
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.damage import check_places, read_all
+from turnwise.store.damage import check_content, check_places, read_all
 from turnwise.store.database import PAGE, Database
-from turnwise.store.sequences import check_content
 from turnwise.store.transfer.tables import TABLES, Row, conversations, key_of
 from turnwise.store.where import known_names, parse_where
 

@@ -4,11 +4,11 @@ from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
 from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data
-from turnwise.study.compare.judging import Calibrated, Judgement
-from turnwise.study.compare.redrawn import RedrawnStudy
+from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
 from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
+from turnwise.study.stats.split_gains import SplitGains
 
 __all__ = [
     "BASELINES",
@@ -18,15 +18,16 @@ __all__ = [
     "ArmAgainstReader",
     "BetweenRuns",
     "Calibrated",
+    "Calibration",
     "Cell",
     "CellGain",
     "Fold",
     "Judgement",
     "LabelledConversation",
     "ReaderTurns",
-    "RedrawnStudy",
     "RunData",
     "Settings",
+    "SplitGains",
     "Study",
     "StudyData",
     "Test",

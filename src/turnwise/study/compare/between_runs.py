@@ -9,14 +9,14 @@ from turnwise.errors import UsageError
 from turnwise.study.compare.arms import REFERENCE, Arm, short_name
 from turnwise.study.compare.comparisons import Test, run_tests_against
 from turnwise.study.compare.data import StudyData
-from turnwise.study.compare.judging import Judgement
-from turnwise.study.compare.redrawn import RedrawnStudy, redraw_study
-from turnwise.study.compare.scores import HighestScores
+from turnwise.study.compare.judging import HighestScores, Judgement
+from turnwise.study.compare.over_splits import gain_over_splits
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import holm
+from turnwise.study.stats.paired import corrected, holm
+from turnwise.study.stats.split_gains import SplitGains
 from turnwise.study.stats.verdicts import matched
 
 
@@ -26,29 +26,33 @@ class BetweenRuns:
 
     Args:
         detector: what tables call the detector.
+        a: name of the first run.
+        b: name of the second run.
         first: place of its arm on the first run.
         second: place of its arm on the second run.
         test: exact McNemar test of the attacks, corrected by Holm over all detectors and pairs of runs, with
-            differences in its detail.
-        p_auc_holm: DeLong's p-value of the areas, corrected likewise; None with fewer than two of a label.
+            differences.
+        auc_p_holm: DeLong's p-value of the areas, corrected likewise; None with fewer than two of a label.
         at_rate: where both flag exactly the asked share of the benign test conversations; None without both
             labels.
-        redrawn: the difference of recall over many splits; None where thresholds are given or it can't be judged.
+        gain: the difference of recall over many splits; None where thresholds are given or it can't be judged.
     """
 
     detector: str
+    a: str
+    b: str
     first: int
     second: int
     test: Test
-    p_auc_holm: float | None
+    auc_p_holm: float | None
     at_rate: MatchedRates | None
-    redrawn: RedrawnStudy | None
+    gain: SplitGains | None
 
     @property
-    def detail(self) -> metrics.PairTest:
+    def differences(self) -> metrics.PairTest:
         """The differences with their intervals, at thresholds that flag equally many calibration conversations."""
-        assert self.test.detail is not None  # `compare_runs` makes each with it
-        return self.test.detail
+        assert self.test.differences is not None  # `compare_runs` makes each with it
+        return self.test.differences
 
 
 def pairs_of_runs(contexts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -88,22 +92,24 @@ def compare_runs(
         [test] = run_tests_against(
             judgements, results, first, [second], data, folds, settings.seed, settings.replicates, "run"
         )
-        redrawn = None
+        gain = None
         if settings.thresholds == "calibrated":
             tell(f"judging {settings.splits} splits: {arms[1].name} against {arms[0].name}")
             try:
-                redrawn = redraw_study(study_data, arms[1:], arms[0], settings, scores, tell)
+                gain = gain_over_splits(study_data, arms[1:], arms[0], settings, scores, tell)
             except UsageError as error:
                 why_not = why_not or str(error)
         found.append(
             BetweenRuns(
                 short_name(arms[0].detector),
+                arms[0].run,
+                arms[1].run,
                 first,
                 second,
                 test,
                 None,
                 _at_rate(judgements[first], judgements[second], settings),
-                redrawn,
+                gain,
             )
         )
     return _corrected(found), why_not
@@ -140,13 +146,8 @@ def _at_rate(first: Judgement, second: Judgement, settings: Settings) -> Matched
 
 def _corrected(found: Sequence[BetweenRuns]) -> tuple[BetweenRuns, ...]:
     """Apply Holm's correction, to the McNemar tests and to DeLong's apart."""
-    verdicts = holm([max(one.test.p, one.test.p_group) for one in found])
-    of_areas = iter(holm([one.detail.delong.p for one in found if one.detail.delong is not None]))
+    of_areas = iter(holm([p for one in found if (p := one.differences.auc_p_delong) is not None]))
     return tuple(
-        replace(
-            one,
-            test=replace(one.test, p_holm=p),
-            p_auc_holm=None if one.detail.delong is None else next(of_areas),
-        )
-        for one, p in zip(found, verdicts, strict=True)
+        replace(one, test=test, auc_p_holm=None if one.differences.auc_p_delong is None else next(of_areas))
+        for one, test in zip(found, corrected([one.test for one in found]), strict=True)
     )

@@ -14,8 +14,7 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import RunData, StudyData
-from turnwise.study.compare.judging import Calibrated, Judgement, evaluated_of, judge_arm
-from turnwise.study.compare.scores import HighestScores
+from turnwise.study.compare.judging import Calibrated, HighestScores, Judgement, evaluated_of, judge_arm
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.stats.agreement import Icc, icc_within, krippendorff_alpha
@@ -49,23 +48,24 @@ NOISE_DRAWS = 100
 class Checks:
     """What the diagnostics found, by arm or of the chosen arm.
 
-    `reordered` has turns permuted and scored again, None where that could not be done. `transfer` is a threshold
-    set on one source and used on another, `left_out` a source that neither fitted nor calibrated the arm, `noise`
-    some wrong labels. `panel` is the agreement of different observers, `repeats` that of an observer with itself.
+    `turns_reordered` has turns permuted and scored again, None where that could not be done. `threshold_transfer`
+    is a threshold set on one source and used on another, `leave_one_source_out` a source that neither fitted nor
+    calibrated the arm. `panel_agreement` is that of different observers, `repeats_agreement` that of one with
+    itself.
     """
 
-    shuffles: Mapping[str, OrderShuffle]
-    reordered: Reordered | None
-    lengths: Mapping[str, LengthMatched]
-    transfer: tuple[Transfer, ...]
-    left_out: tuple[Transfer, ...]
-    noise: tuple[LabelNoise, ...]
-    panel: tuple[PanelAgreement, ...]
-    repeats: tuple[Repeated, ...]
+    order_shuffle: Mapping[str, OrderShuffle]
+    turns_reordered: Reordered | None
+    length_matched: Mapping[str, LengthMatched]
+    threshold_transfer: tuple[Transfer, ...]
+    leave_one_source_out: tuple[Transfer, ...]
+    label_noise: tuple[LabelNoise, ...]
+    panel_agreement: tuple[PanelAgreement, ...]
+    repeats_agreement: tuple[Repeated, ...]
 
     def changed(self, arm: str) -> Interval | None:
         """The share of an arm's verdicts on attacks that change when scores are permuted."""
-        found = self.shuffles.get(arm)
+        found = self.order_shuffle.get(arm)
         return found.attacks if found else None
 
 
@@ -95,7 +95,7 @@ def run_checks(
             followed.folds[0], own.run, tested, store, rescore, np.random.default_rng(settings.seed)
         )
     return Checks(
-        shuffles={
+        order_shuffle={
             one.arm.name: order_shuffle(
                 one.folds[0].detector,
                 _tested(data[one.arm.run], folds[0]),
@@ -105,17 +105,17 @@ def run_checks(
             )
             for one in shown
         },
-        reordered=reordered,
-        lengths={
+        turns_reordered=reordered,
+        length_matched={
             one.arm.name: length_matched(one.judged, np.random.default_rng(settings.seed))
             for one in shown
             if one is followed or one is judgements[reference]
         },
-        transfer=_with_numbers(threshold_transfer(followed.judged, settings.target_fpr)),
-        left_out=_left_out(followed.arm, own, study_data, settings),
-        noise=label_noise(followed.judged, rng, repeats=NOISE_DRAWS),
-        panel=panel_agreement(study_data.runs, settings.seed),
-        repeats=() if store is None else repeats_agreement(study_data.runs, store),
+        threshold_transfer=_with_numbers(threshold_transfer(followed.judged, settings.target_fpr)),
+        leave_one_source_out=_left_out(followed.arm, own, study_data, settings),
+        label_noise=label_noise(followed.judged, rng, repeats=NOISE_DRAWS),
+        panel_agreement=panel_agreement(study_data.runs, settings.seed),
+        repeats_agreement=() if store is None else repeats_agreement(study_data.runs, store),
     )
 
 
@@ -125,11 +125,7 @@ def _tested(data: RunData, fold: Fold) -> list[Example]:
 
 def _with_numbers(found: Sequence[Transfer]) -> tuple[Transfer, ...]:
     """The rows that say something: why there is no threshold, or what one does on some conversations."""
-    return tuple(
-        one
-        for one in found
-        if one.threshold is None or any(r and r.of for r in (one.recall, one.false_positive_rate))
-    )
+    return tuple(one for one in found if one.threshold is None or any(r and r.of for r in (one.recall, one.fpr)))
 
 
 def _left_out(arm: Arm, data: RunData, study_data: StudyData, settings: Settings) -> tuple[Transfer, ...]:

@@ -16,8 +16,8 @@ from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult, PairTest
-from turnwise.study.stats.paired import McNemar, holm, mcnemar
-from turnwise.study.stats.verdicts import Judged, matched
+from turnwise.study.stats.paired import McNemar, corrected, mcnemar
+from turnwise.study.stats.verdicts import Judged, evaluated_by_both, matched
 
 LEVEL = 0.05
 """Level of all tests."""
@@ -34,16 +34,16 @@ class Test:
         b: name of the second.
         family: tests that Holm's correction takes together: against the reference, against the other baselines,
             against the reference by the verdicts at the last turn, or of a detector on two runs.
-        b_count: attacks that the first alone caught.
-        c_count: attacks that the second alone caught.
         p: exact McNemar p-value.
         p_group: the same with groups as the unit.
         p_holm: Holm's correction of the larger of the two.
         pairs: attacks that both judged.
         tightened: whether thresholds were moved so that both flag equally many benign calibration conversations.
-        detail: differences with intervals; of the first family and the last only.
-        benign: the same test on the benign conversations; of the verdicts at the last turn alone, where there is
-            a detail it has it.
+        a_alone: attacks that the first alone caught.
+        b_alone: attacks that the second alone caught.
+        differences: with intervals; of the first family and the last only.
+        benign: the same test on the benign conversations; of the verdicts at the last turn alone, where there are
+            differences these have it.
     """
 
     __test__ = False  # no test case of pytest
@@ -51,25 +51,25 @@ class Test:
     a: str
     b: str
     family: Family
-    b_count: int
-    c_count: int
     p: float
     p_group: float
     p_holm: float
     pairs: int
     tightened: bool
-    detail: PairTest | None = None
+    a_alone: int
+    b_alone: int
+    differences: PairTest | None = None
     benign: McNemar | None = None
 
     @property
     def won(self) -> bool:
         """Whether the second caught more, beyond what chance explains."""
-        return self.c_count > self.b_count and self.p_holm < LEVEL
+        return self.b_alone > self.a_alone and self.p_holm < LEVEL
 
     @property
     def lost(self) -> bool:
         """Whether the first caught more, beyond what chance explains."""
-        return self.b_count > self.c_count and self.p_holm < LEVEL
+        return self.a_alone > self.b_alone and self.p_holm < LEVEL
 
 
 def run_tests(
@@ -86,17 +86,16 @@ def run_tests(
     `any_turn` on a further run is tested against the reference as well: that says what the observer's context
     alone gives. The baselines of a detector are those of its own run, and what reads no scores turn by turn.
     """
-    first = judgements[reference]
     challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
     found = run_tests_against(judgements, results, reference, challengers, data, folds, seed, replicates)
     others: list[Test] = []
-    for place in challengers:
-        if judgements[place].arm.baseline:
-            continue
-        for baseline in judgements:
-            if baseline.arm.baseline and baseline is not first and _concerns(baseline.arm, judgements[place].arm):
-                others.append(_baseline_test(baseline, judgements[place], data, folds))
-    return (*_corrected(found), *_corrected(others))
+    baselines = [one for one in judgements if one.arm.baseline and one is not judgements[reference]]
+    for other in (judgements[place] for place in challengers if not judgements[place].arm.baseline):
+        for baseline in baselines:
+            if _concerns(baseline.arm, other.arm):
+                first, second = at_equal_rate(baseline, other, data, folds)
+                others.append(_test("baseline", baseline, other, first, second))
+    return (*corrected(found), *corrected(others))
 
 
 def run_final_tests(
@@ -112,29 +111,39 @@ def run_final_tests(
         if place == reference or not _challenges(other.arm):
             continue
         first, second = at_equal_rate(judgements[reference], other, data, folds)
-        moved = first != judgements[reference].judged or second != other.judged
-        attacks, benign = (_at_the_end(first, second, label) for label in (True, False))
-        found.append(
-            Test(
-                judgements[reference].arm.name,
-                other.arm.name,
-                "final",
-                attacks.b_count,
-                attacks.c_count,
-                attacks.p,
-                attacks.p_group,
-                attacks.p,
-                attacks.pairs,
-                moved,
-                benign=benign,
-            )
+        found.append(_test("final", judgements[reference], other, first, second))
+    return corrected(found)
+
+
+def _test(
+    family: Family, one: Judgement, other: Judgement, first: Sequence[Judged], second: Sequence[Judged]
+) -> Test:
+    """The test of two arms by these verdicts of theirs, not corrected yet."""
+    pairs = matched(first, second)
+
+    def tested(label: bool) -> McNemar:
+        chosen = [(a, b) for a, b in pairs if a.attack is label]
+        at_the_end = family == "final"
+        return mcnemar(
+            [a.final if at_the_end else a.fired for a, _ in chosen],
+            [b.final if at_the_end else b.fired for _, b in chosen],
+            [a.group for a, _ in chosen],
         )
-    return tuple(_corrected(found))
 
-
-def _at_the_end(first: Sequence[Judged], second: Sequence[Judged], label: bool) -> McNemar:
-    pairs = [(a, b) for a, b in matched(first, second) if a.attack is label]
-    return mcnemar([a.final for a, _ in pairs], [b.final for _, b in pairs], [a.group for a, _ in pairs])
+    attacks = tested(True)
+    return Test(
+        one.arm.name,
+        other.arm.name,
+        family,
+        attacks.p,
+        attacks.p_group,
+        attacks.p,
+        attacks.pairs,
+        first != one.judged or second != other.judged,
+        attacks.a_alone,
+        attacks.b_alone,
+        benign=tested(False) if family == "final" else None,
+    )
 
 
 def _challenges(arm: Arm) -> bool:
@@ -177,43 +186,10 @@ def run_tests_against(
         verdicts = verdicts_of[key]
         arms = [replace(results[reference], judged=verdicts), *(result for _, result in members)]
         tests = metrics.compare(arms, seed, reference=0, replicates=replicates)
-        moved = verdicts != judgements[reference].judged
         for (place, result), test in zip(members, tests, strict=True):
-            found[place] = Test(
-                judgements[reference].arm.name,
-                judgements[place].arm.name,
-                family,
-                test.b_count,
-                test.c_count,
-                test.p,
-                test.p_group,
-                test.p,
-                sum(one.attack for one, _ in matched(verdicts, result.judged)),
-                moved or result.judged != judgements[place].judged,
-                test,
-            )
+            plain = _test(family, judgements[reference], judgements[place], verdicts, result.judged)
+            found[place] = replace(plain, differences=test)
     return [found[place] for place in challengers]
-
-
-def _baseline_test(
-    baseline: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
-) -> Test:
-    first, second = at_equal_rate(baseline, other, data, folds)
-    pairs = [(a, b) for a, b in matched(first, second) if a.attack]
-    test = mcnemar([a.fired for a, _ in pairs], [b.fired for _, b in pairs], [a.group for a, _ in pairs])
-    moved = first != baseline.judged or second != other.judged
-    return Test(
-        baseline.arm.name,
-        other.arm.name,
-        "baseline",
-        test.b_count,
-        test.c_count,
-        test.p,
-        test.p_group,
-        test.p,
-        len(pairs),
-        moved,
-    )
 
 
 def compare_at_matched_rates(
@@ -244,11 +220,6 @@ def compare_at_matched_rates(
     return found
 
 
-def _corrected(tests: Sequence[Test]) -> list[Test]:
-    corrected = holm([max(test.p, test.p_group) for test in tests])
-    return [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
-
-
 DIVISIONS = ("source", "category", "tactic", "length")
 
 
@@ -257,8 +228,8 @@ class CellGain:
     """Two arms on the attacks of one cell.
 
     Args:
-        b_count: attacks that the first alone caught.
-        c_count: attacks that the second alone caught.
+        a_alone: attacks that the first alone caught.
+        b_alone: attacks that the second alone caught.
         p: the larger of the exact McNemar p-value and the one with groups as the unit.
         p_holm: the same, corrected for the cells of the division.
         pairs: attacks that both judged.
@@ -266,8 +237,8 @@ class CellGain:
         gain: recall of the second less that of the first.
     """
 
-    b_count: int
-    c_count: int
+    a_alone: int
+    b_alone: int
     p: float
     p_holm: float
     pairs: int
@@ -283,14 +254,14 @@ class Cell:
         division: source, category, tactic or length.
         value: which.
         recall: by arm in the order of the study, attacks caught; of 0 where there is none.
-        false_positives: the same of benign conversations.
+        fpr: the same of benign conversations.
         gain: of the chosen arm over the reference; None without an attack that both judged.
     """
 
     division: str
     value: str
     recall: tuple[Rate, ...]
-    false_positives: tuple[Rate, ...]
+    fpr: tuple[Rate, ...]
     gain: CellGain | None
 
     def small(self, least: int) -> bool:
@@ -308,9 +279,8 @@ def make_cells(
         if len(values) < 2:
             continue
         found = [_cell(division, value, arms, first, second) for value in values]
-        tested = [cell.gain for cell in found if cell.gain]
-        corrected = iter(holm([gain.p for gain in tested]))
-        cells += [cell if cell.gain is None else _cell_with_p(cell, cell.gain, next(corrected)) for cell in found]
+        gains = iter(corrected([cell.gain for cell in found if cell.gain]))
+        cells += [replace(cell, gain=next(gains)) if cell.gain else cell for cell in found]
     return tuple(cells)
 
 
@@ -342,20 +312,11 @@ def _cell(
 
 
 def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> CellGain | None:
-    others = {one.sequence_id: one for one in second if one.attack and one.evaluated}
-    pairs = [
-        (one, others[one.sequence_id])
-        for one in first
-        if one.attack and one.evaluated and one.sequence_id in others
-    ]
+    pairs = [(one, other) for one, other in evaluated_by_both(first, second) if one.attack]
     if not pairs:
         return None
     groups = [one.group for one, _ in pairs]
     test = mcnemar([one.fired for one, _ in pairs], [other.fired for _, other in pairs], groups)
     p = max(test.p, test.p_group)
-    gain = (test.c_count - test.b_count) / len(pairs)
-    return CellGain(test.b_count, test.c_count, p, p, len(pairs), len(set(groups)), gain)
-
-
-def _cell_with_p(cell: Cell, gain: CellGain, p_holm: float) -> Cell:
-    return replace(cell, gain=replace(gain, p_holm=p_holm))
+    gain = (test.b_alone - test.a_alone) / len(pairs)
+    return CellGain(test.a_alone, test.b_alone, p, p, len(pairs), len(set(groups)), gain)

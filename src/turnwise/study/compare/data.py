@@ -58,7 +58,7 @@ class RunData:
         latency_ms: what its evaluation took; absent where unknown.
         failed: conversations of which some score was tried, failed and has not come since.
         unread: conversations of which the observer did not read some text.
-        digest: SHA-256 of all scores.
+        scores_sha256: of all scores.
         training_sources: data sets that the observer was trained on.
     """
 
@@ -68,7 +68,7 @@ class RunData:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     failed: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
-    digest: str = ""
+    scores_sha256: str = ""
     training_sources: frozenset[str] = frozenset()
 
 
@@ -80,7 +80,7 @@ class StudyData:
         known: the labelled conversations that some run has tried to score, in the order of their ids.
         untried: labelled conversations that none of the runs has tried: not part of the study.
         unlabelled: conversations that some run scored, of which nobody says what they are.
-        digest: SHA-256 of the conversations: texts, labels and metadata.
+        sha256: of the conversations: texts, labels and metadata.
         corrected: conversations of which people changed the label.
         disputed: conversations that some run tried, left out because people give them different labels.
     """
@@ -89,7 +89,7 @@ class StudyData:
     runs: tuple[RunData, ...]
     untried: int
     unlabelled: int
-    digest: str
+    sha256: str
     corrected: int = 0
     disputed: int = 0
 

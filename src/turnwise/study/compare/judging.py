@@ -6,28 +6,67 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from turnwise.detectors import Detector, build_detector, load_detector
+from turnwise.detectors.learned import DIGITS, FEATURES, Learned
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import RunData
-from turnwise.study.compare.scores import HighestScores
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example
-from turnwise.study.fitting.fit import fit_detector
+from turnwise.study.fitting.fit import FitInput, fit_detector
 from turnwise.study.fitting.search import cross_fitted, highest_scores
-from turnwise.study.stats.thresholds import (
-    strictest_threshold,
-    threshold_between,
-    threshold_for,
-    threshold_with_confidence,
-)
+from turnwise.study.stats.thresholds import strictest_threshold, threshold_between, threshold_for
 from turnwise.study.stats.verdicts import Judged, judge_all
 
 FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""
+
+
+class HighestScores:
+    """The highest score of each conversation by the arms of a study, and what detectors are fitted on.
+
+    A detector that is the same whatever it trains on runs over a conversation once, and its score is kept. What
+    fits take of a conversation is the same for every fit, and kept too.
+    """
+
+    def __init__(self) -> None:
+        self._scores: dict[str, dict[str, float]] = {}
+        self._inputs: dict[tuple[str, str], FitInput] = {}
+
+    def of(self, arm: Arm, detector: Detector, examples: Sequence[Example]) -> list[float]:
+        """The scores of some conversations, whatever the threshold, by the detector that `make_detector` gives."""
+        if isinstance(detector, Learned) and arm.fitted:
+            return self._weighed(arm.run, detector, examples)
+        if arm.trained:
+            return highest_scores(detector, examples)
+        kept = self._scores.setdefault(arm.name, {})
+        lacking = [example for example in examples if example.sequence_id not in kept]
+        ids = [example.sequence_id for example in lacking]
+        kept.update(zip(ids, highest_scores(detector, lacking), strict=True))
+        return [kept[example.sequence_id] for example in examples]
+
+    def inputs(self, run: str, example: Example) -> FitInput:
+        """What fits take of a conversation."""
+        key = run, example.sequence_id
+        if key not in self._inputs:
+            self._inputs[key] = FitInput.of(example)
+        return self._inputs[key]
+
+    def _weighed(self, run: str, detector: Learned, examples: Sequence[Example]) -> list[float]:
+        """What `learned` says, from the features of every turn."""
+        import numpy as np
+
+        known = [self.inputs(run, example).every for example in examples]
+        if not any(map(len, known)):
+            return [-math.inf] * len(examples)
+        weights = np.array([detector.weights.get(name, 0.0) for name in FEATURES])
+        odds = np.round(detector.intercept + np.einsum("ij,j->i", np.concatenate(known), weights), DIGITS)
+        begins = np.cumsum([0, *map(len, known)])
+        return [float(odds[begin:end].max()) if end > begin else -math.inf for begin, end in pairwise(begins)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +75,33 @@ class Calibrated:
 
     Args:
         detector: at its threshold.
-        limit: that threshold.
+        threshold: that threshold.
         benign: highest scores of the benign calibration conversations, rising; empty where none set it.
         attacks_caught: of the attacks of the calibrate part; nothing was fitted or set on them.
     """
 
     detector: Detector
-    limit: float
+    threshold: float
     benign: tuple[float, ...]
     attacks_caught: Rate
 
     @property
     def flagged(self) -> int:
         """Benign calibration conversations at or above the threshold."""
-        return sum(score >= self.limit for score in self.benign)
+        return sum(score >= self.threshold for score in self.benign)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What an arm flags of the conversations that set its thresholds, over all folds.
+
+    Args:
+        benign: benign ones that it flags.
+        attacks: attacks beside them that it catches; nothing was fitted or set on these.
+    """
+
+    benign: Rate
+    attacks: Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +118,19 @@ class Judgement:
     judged: tuple[Judged, ...]
 
     @property
-    def on_calibrate(self) -> Rate:
-        """Attacks caught in the calibrate parts."""
-        rates = [fold.attacks_caught for fold in self.folds]
-        return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
+    def calibration(self) -> Calibration:
+        """What it flags in the calibrate parts."""
+        caught = [fold.attacks_caught for fold in self.folds]
+        return Calibration(
+            Rate(sum(fold.flagged for fold in self.folds), sum(len(fold.benign) for fold in self.folds)),
+            Rate(sum(rate.count for rate in caught), sum(rate.of for rate in caught)),
+        )
 
     @property
     def threshold(self) -> float:
         """The threshold; with folds the median of theirs, the higher where two are in the middle."""
-        limits = sorted(fold.limit for fold in self.folds)
-        return limits[len(limits) // 2]
-
-    @property
-    def benign_flagged(self) -> Rate:
-        """Benign calibration conversations that are flagged."""
-        return Rate(sum(fold.flagged for fold in self.folds), sum(len(fold.benign) for fold in self.folds))
+        thresholds = sorted(fold.threshold for fold in self.folds)
+        return thresholds[len(thresholds) // 2]
 
 
 def judge_arm(
@@ -131,14 +181,14 @@ def _equal_limits(one: Calibrated, other: Calibrated) -> tuple[float, float]:
 def _limit_flagging(found: Calibrated, count: int) -> float | None:
     """The limit that flags exactly that many; None where equal scores make it impossible."""
     if found.flagged == count:
-        return found.limit
+        return found.threshold
     ordered = found.benign
     lowest_flagged, highest_below = ordered[-count], ordered[-count - 1]
     return threshold_between(highest_below, lowest_flagged) if lowest_flagged > highest_below else None
 
 
 def _limit_above(found: Calibrated) -> float:
-    return max(found.limit, strictest_threshold(found.benign))
+    return max(found.threshold, strictest_threshold(found.benign))
 
 
 def _rejudged(
@@ -147,7 +197,7 @@ def _rejudged(
     strata = {one.sequence_id: one.strata for one in judgement.judged}
     found: dict[str, Judged] = {}
     for limit, fold, known in zip(limits, folds, judgement.folds, strict=True):
-        moved = replace(known, detector=known.detector.with_threshold(limit), limit=limit)
+        moved = replace(known, detector=known.detector.with_threshold(limit), threshold=limit)
         relative = len(folds) > 1 and judgement.arm.fitted
         part = _judged(judgement.arm, data, moved, fold.test, strata, relative=relative)
         found.update((one.sequence_id, one) for one in part)
@@ -167,19 +217,13 @@ def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings, scores:
     benign = sorted(score for example, score in found if not example.attack)
     attacks = [score for example, score in found if example.attack]
     try:
-        limit = _limit(benign, settings)
+        limit = threshold_for(benign, settings.target_fpr, settings.kept_with)
     except UsageError as error:
         raise UsageError(
             f"{arm.name}: {error}. Evaluate more benign conversations, use --folds, or raise --target-fpr"
         ) from error
     caught = Rate(sum(score >= limit for score in attacks), len(attacks))
     return Calibrated(detector.with_threshold(limit), limit, tuple(benign), caught)
-
-
-def _limit(benign: Sequence[float], settings: Settings) -> float:
-    if settings.guarantee == "confidence":
-        return threshold_with_confidence(benign, settings.target_fpr, settings.confidence)
-    return threshold_for(benign, settings.target_fpr)
 
 
 def make_detector(
@@ -241,7 +285,7 @@ def _judged(
             one,
             cost_usd=data.cost_usd.get(one.sequence_id),
             latency_ms=data.latency_ms.get(one.sequence_id),
-            score=one.score - found.limit if relative and one.score is not None else one.score,
+            score=one.score - found.threshold if relative and one.score is not None else one.score,
         )
         for one in judge_all(found.detector, examples, strata)
     ]

@@ -104,6 +104,11 @@ class Settings:
         if not 0 <= self.seed <= MOST_SEED:
             raise UsageError(f"seed must be from 0 to {MOST_SEED}, not {self.seed}")
 
+    @property
+    def kept_with(self) -> float | None:
+        """The confidence with which thresholds keep the rate; None where they keep it on average."""
+        return self.confidence if self.guarantee == "confidence" else None
+
 
 PARTS = ("train", "calibrate", "test")
 

@@ -21,6 +21,7 @@ from turnwise.study.compare.comparisons import (
 )
 from turnwise.study.compare.data import RunData, StudyData, load_study_data
 from turnwise.study.compare.judging import (
+    HighestScores,
     Judgement,
     at_equal_rate,
     candidates,
@@ -29,8 +30,7 @@ from turnwise.study.compare.judging import (
     in_training,
     judge_arm,
 )
-from turnwise.study.compare.redrawn import RedrawnStudy, redraw_study
-from turnwise.study.compare.scores import HighestScores
+from turnwise.study.compare.over_splits import gain_over_splits
 from turnwise.study.compare.settings import Fold, Settings, make_folds, without
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import find_warnings
@@ -39,6 +39,7 @@ from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
 from turnwise.study.stats.paired import PairedBounds, paired_bounds
+from turnwise.study.stats.split_gains import SplitGains
 from turnwise.study.stats.verdicts import evaluated
 
 if TYPE_CHECKING:
@@ -54,18 +55,18 @@ class Study:
 
     Args:
         settings: what was asked.
-        study_data: what was read.
+        data: what was read.
         folds: who trained, calibrated and tested.
         judgements: what each arm said.
         results: what was measured of each, in the same order.
         reference: place of the arm to beat.
-        ranks: by place of each arm that the report might follow, the attacks that it caught, cross-fitted inside
-            the train parts.
+        in_training: by place of each arm that the report might follow, the attacks that it caught, cross-fitted
+            inside the train parts.
         chosen: place of the arm that the report follows, the best of these; None where there is none.
-        redrawn: the gain over many splits; None where there is nothing to follow, thresholds are given, or it
+        gain: that over many splits; None where there is nothing to follow, thresholds are given, or it
             can't be judged, which a warning says.
-        further: the same with other seeds, which share no split with it.
-        matched: by name of the arm, how it compares with the reference at equal false-positive rates.
+        other_seeds: the same with other seeds, which share no split with it.
+        matched_rates: by name of the arm, how it compares with the reference at equal false-positive rates.
         tests: all tests of verdicts at any turn.
         final_tests: tests of verdicts at the last turn, against the reference.
         if_missing: the test of the chosen arm, if all missing verdicts on attacks had gone one way or the other;
@@ -78,22 +79,22 @@ class Study:
     """
 
     settings: Settings
-    study_data: StudyData
+    data: StudyData
     folds: tuple[Fold, ...]
     judgements: tuple[Judgement, ...]
     results: tuple[DetectorResult, ...]
     reference: int
-    ranks: Mapping[int, Rate]
+    in_training: Mapping[int, Rate]
     chosen: int | None
-    redrawn: RedrawnStudy | None
-    further: tuple[RedrawnStudy, ...]
-    matched: Mapping[str, MatchedRates]
+    gain: SplitGains | None
+    other_seeds: tuple[SplitGains, ...]
+    matched_rates: Mapping[str, MatchedRates]
     tests: tuple[Test, ...]
     final_tests: tuple[Test, ...]
     if_missing: PairedBounds | None
     cells: tuple[Cell, ...]
     checks: Checks
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     truth: AgainstReader | None = None
     between_runs: tuple[BetweenRuns, ...] = ()
 
@@ -176,9 +177,11 @@ def compare_data(
     reference = arms.index(reference_arm)
     say("choosing inside the training conversations")
     followable = candidates(arms, reference_arm)
-    ranks = {place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable}
-    chosen = choose(ranks)
-    redrawn: list[RedrawnStudy] = []
+    in_train_parts = {
+        place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable
+    }
+    chosen = choose(in_train_parts)
+    gains: list[SplitGains] = []
     why_not = ""
     if followable and settings.thresholds == "calibrated":
         to_follow = [arms[place] for place in followable]
@@ -186,51 +189,35 @@ def compare_data(
             for number in range(settings.seeds):
                 drawn = replace(settings, seed=settings.seed + number * settings.splits)
                 say(f"judging {settings.splits} splits, the first of seed {drawn.seed}")
-                redrawn.append(redraw_study(study_data, to_follow, reference_arm, drawn, scores, say))
+                gains.append(gain_over_splits(study_data, to_follow, reference_arm, drawn, scores, say))
         except UsageError as error:
-            redrawn, why_not = [], str(error)
+            gains, why_not = [], str(error)
     between_runs, not_between = compare_runs(judgements, results, study_data, folds, settings, scores, say)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
-    final_tests = run_final_tests(judgements, reference, data, folds)
-    matched = compare_at_matched_rates(judgements, reference, settings)
-    cells = _cells(judgements, reference, chosen, data, folds)
     say("checking")
     checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
-    warnings = find_warnings(
-        settings,
-        study_data,
-        judgements,
-        results,
-        tests,
-        chosen,
-        reference,
-        checks,
-        folds,
-        why_not or not_between,
-        between_runs,
+    study = Study(
+        settings=settings,
+        data=study_data,
+        folds=folds,
+        judgements=tuple(judgements),
+        results=tuple(results),
+        reference=reference,
+        in_training=in_train_parts,
+        chosen=chosen,
+        gain=gains[0] if gains else None,
+        other_seeds=tuple(gains[1:]),
+        matched_rates=compare_at_matched_rates(judgements, reference, settings),
+        tests=tests,
+        final_tests=run_final_tests(judgements, reference, data, folds),
+        if_missing=_if_missing(judgements, reference, chosen, data, folds),
+        cells=_cells(judgements, reference, chosen, data, folds),
+        checks=checks,
+        truth=None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
+        between_runs=between_runs,
     )
-    return Study(
-        settings,
-        study_data,
-        folds,
-        tuple(judgements),
-        tuple(results),
-        reference,
-        ranks,
-        chosen,
-        redrawn[0] if redrawn else None,
-        tuple(redrawn[1:]),
-        matched,
-        tests,
-        final_tests,
-        _if_missing(judgements, reference, chosen, data, folds),
-        cells,
-        checks,
-        warnings,
-        None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
-        between_runs,
-    )
+    return replace(study, warnings=find_warnings(study, why_not or not_between))
 
 
 def _in_order(study_data: StudyData) -> StudyData:

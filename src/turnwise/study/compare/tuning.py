@@ -13,8 +13,7 @@ from turnwise._support.revision import versions
 from turnwise.detectors import to_mapping
 from turnwise.study.compare.data import StudyData
 from turnwise.study.compare.settings import Settings, make_folds
-from turnwise.study.fitting.objective import Objective
-from turnwise.study.fitting.search import CrossFitted, Searched, search
+from turnwise.study.fitting.search import CrossFitted, Objective, Searched, search
 
 if TYPE_CHECKING:
     from turnwise.store import Run
@@ -28,7 +27,7 @@ LIBRARIES = ("numpy", "optuna", "scipy")
 class Tuning:
     """A detector tuned inside the training part, and which part that was.
 
-    `attacks` and `benign` count what was evaluated of it; `digest` is the SHA-256 of all its ids. `target_fpr` is
+    `attacks` and `benign` count what was evaluated of it; `sha256_of_ids` is that of all its ids. `target_fpr` is
     the false-positive rate at which recall was sought, `budget` the trials that were asked for.
     """
 
@@ -40,7 +39,7 @@ class Tuning:
     budget: int
     attacks: int
     benign: int
-    digest: str
+    sha256_of_ids: str
 
 
 def tune_inside_training(
@@ -107,7 +106,7 @@ def origin(tuning: Tuning) -> dict[str, Any]:
             "shares": list(tuning.settings.shares),
             "attacks": tuning.attacks,
             "benign": tuning.benign,
-            "sha256_of_ids": tuning.digest,
+            "sha256_of_ids": tuning.sha256_of_ids,
         },
         "sampler": "TPE",
         "trials": found.trials,

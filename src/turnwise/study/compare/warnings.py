@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import short_name
-from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.checks import Checks
-from turnwise.study.compare.comparisons import Test
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.settings import Fold, Settings
@@ -28,6 +27,9 @@ from turnwise.study.stats.cautions import (
 from turnwise.study.stats.metrics import DetectorResult
 from turnwise.study.stats.verdicts import evaluated, matched
 
+if TYPE_CHECKING:
+    from turnwise.study.compare.study import Study
+
 STYLE_RECALL = 0.2
 """Recall from which a baseline that sees no course of a conversation is worth a warning."""
 
@@ -42,44 +44,35 @@ OWN_LENGTH = "reads the length of a conversation: its figures by length are its 
 LENGTH_WORDS = re.compile(r"\b(turn|chars|turns_since)\b")
 
 
-def find_warnings(
-    settings: Settings,
-    study_data: StudyData,
-    judgements: Sequence[Judgement],
-    results: Sequence[DetectorResult],
-    tests: Sequence[Test],
-    chosen: int | None,
-    reference: int,
-    checks: Checks,
-    folds: Sequence[Fold],
-    not_redrawn: str,
-    between_runs: Sequence[BetweenRuns] = (),
-) -> tuple[str, ...]:
+def find_warnings(study: Study, not_judged: str) -> tuple[str, ...]:
     """The warnings of a study, the gravest first.
 
-    `not_redrawn` says why the gain could not be judged on many splits; it is empty where it could.
+    `not_judged` says why the gain could not be judged on many splits; it is empty where it could.
     """
-    followed = judgements[reference if chosen is None else chosen]
-    left = study_data.untested(settings)
+    settings, data, judgements, results = study.settings, study.data, study.judgements, study.results
+    chosen, folds = study.chosen, study.folds
+    reference = judgements[study.reference]
+    followed = reference if chosen is None else judgements[chosen]
+    left = data.untested(settings)
+    pairs = [(judgements[one.first], judgements[one.second]) for one in study.between_runs]
     found = [
         *_missing(results),
         *_without_evidence(results),
-        *_corrected(settings, study_data),
-        *_splits(settings, not_redrawn, chosen),
+        *_corrected(settings, data),
+        *_splits(settings, not_judged, chosen),
         *_given(settings),
-        *_trained(settings, study_data),
-        *_confounded([one for one in study_data.known if one.sequence_id not in left]),
+        *_trained(settings, data),
+        *_confounded([one for one in data.known if one.sequence_id not in left]),
         *_blind(results, judgements, chosen),
-        *_own_rule(judgements, study_data.known),
+        *_own_rule(judgements, data.known),
         *_files(judgements, folds),
-        *_unbeaten(tests, judgements, chosen),
+        *_unbeaten(study),
         *_rates(settings, results, judgements),
-        *_compared_rates(judgements[reference], followed),
-        *(line for one in between_runs for line in _compared_rates(judgements[one.first], judgements[one.second])),
-        *_thin(judgements, judgements[reference], followed, *_of_runs(judgements, between_runs)),
-        *_principles(study_data, folds, {judgements[reference].arm.run: None, followed.arm.run: None}),
-        *_order(checks, judgements, chosen),
-        *_few(judgements[reference]),
+        *(line for first, second in [(reference, followed), *pairs] for line in _compared_rates(first, second)),
+        *_thin(judgements, reference, followed, *(one for pair in pairs for one in pair)),
+        *_principles(data, folds, {reference.arm.run, followed.arm.run}),
+        *_order(study.checks, judgements, chosen),
+        *_few(reference),
     ]
     return tuple(dict.fromkeys(found))
 
@@ -110,10 +103,10 @@ def _without_evidence(results: Sequence[DetectorResult]) -> Iterator[str]:
             )
 
 
-def _splits(settings: Settings, not_redrawn: str, chosen: int | None) -> Iterator[str]:
-    if not_redrawn:
+def _splits(settings: Settings, not_judged: str, chosen: int | None) -> Iterator[str]:
+    if not_judged:
         yield (
-            f"the gain could not be judged on {settings.splits} splits ({not_redrawn}): every interval and "
+            f"the gain could not be judged on {settings.splits} splits ({not_judged}): every interval and "
             "p-value takes this one split and its thresholds as given"
         )
     elif settings.splits == 1 and settings.thresholds == "calibrated" and chosen is not None:
@@ -170,9 +163,9 @@ def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
 def _blind(
     results: Sequence[DetectorResult], judgements: Sequence[Judgement], chosen: int | None
 ) -> Iterator[str]:
-    followed = None if chosen is None else results[chosen].ever.recall
+    followed = None if chosen is None else results[chosen].counts.recall
     for result, judgement in zip(results, judgements, strict=True):
-        recall = result.ever.recall
+        recall = result.counts.recall
         if judgement.arm.detector not in BLIND:
             continue
         told = () if followed is None else strong_baselines(followed, {judgement.arm.name: recall})
@@ -214,12 +207,11 @@ def _files(judgements: Sequence[Judgement], folds: Sequence[Fold]) -> Iterator[s
         )
 
 
-def _unbeaten(tests: Sequence[Test], judgements: Sequence[Judgement], chosen: int | None) -> Iterator[str]:
-    if chosen is None:
+def _unbeaten(study: Study) -> Iterator[str]:
+    if study.chosen is None:
         return
-    name = judgements[chosen].arm.name
-    left = [test.a for test in tests if test.b == name and not test.won]
-    if left:
+    name = study.arms[study.chosen].name
+    if left := study.unbeaten(name):
         yield f"{name} does not beat {_listed(left)}"
 
 
@@ -229,7 +221,7 @@ def _rates(
     if settings.thresholds == "given":
         return
     for result, judgement in zip(results, judgements, strict=True):
-        rate = result.ever.false_positive_rate
+        rate = result.counts.fpr
         if rate.of and rate.interval[0] > settings.target_fpr:
             yield (
                 f"{judgement.arm.name} flags {percent(rate)} of the benign test conversations, beyond the "
@@ -251,10 +243,6 @@ def _compared_rates(first: Judgement, second: Judgement) -> Iterator[str]:
         )
 
 
-def _of_runs(judgements: Sequence[Judgement], between_runs: Sequence[BetweenRuns]) -> list[Judgement]:
-    return [judgements[place] for one in between_runs for place in (one.first, one.second)]
-
-
 def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
     """Tell of the shown arms in full, and how many others there are."""
     for one in dict.fromkeys(judgement.arm.name for judgement in shown):
@@ -262,7 +250,7 @@ def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
         number, thinnest = min(enumerate(judgement.folds, start=1), key=lambda numbered: numbered[1].flagged)
         if thinnest.benign:
             where = f"fold {number} of {len(judgement.folds)}" if len(judgement.folds) > 1 else ""
-            yield from thin_threshold(thinnest.benign, thinnest.limit, one, where)
+            yield from thin_threshold(thinnest.benign, thinnest.threshold, one, where)
     others = [
         judgement
         for judgement in judgements
@@ -275,7 +263,7 @@ def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
         )
 
 
-def _principles(study_data: StudyData, folds: Sequence[Fold], runs: Iterable[str]) -> Iterator[str]:
+def _principles(study_data: StudyData, folds: Sequence[Fold], runs: Container[str]) -> Iterator[str]:
     """Look at the principles of some runs outside the test parts: no choice may rest on what is tested."""
     if len(folds) != 1 or not folds[0].calibrate:
         return

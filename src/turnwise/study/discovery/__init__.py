@@ -15,8 +15,7 @@ from turnwise.study.discovery.method import (
     names_of,
     to_yaml,
 )
-from turnwise.study.discovery.single_turn import Gain, SingleTurnRule
-from turnwise.study.discovery.verify import Counts, Tested
+from turnwise.study.discovery.verify import Counts, Gain, SingleTurnRule, Tested
 
 __all__ = [
     "SINGLE_TURN",

@@ -22,8 +22,7 @@ from turnwise.study.discovery.quantities import (
     series_in,
     values_of,
 )
-from turnwise.study.discovery.single_turn import Gain, best_rule, peaks_of
-from turnwise.study.discovery.verify import Counts, Tested, count_matches, verify
+from turnwise.study.discovery.verify import Counts, Gain, Tested, best_rule, count_matches, peaks_of, verify
 from turnwise.study.examples import Example, split_by_group
 
 if TYPE_CHECKING:
@@ -305,7 +304,7 @@ def to_yaml(discovery: Discovery, run: str, observer: str) -> str:
     import yaml
 
     reference = (
-        f"turnwise discover --run {run} --max-fpr {discovery.max_fpr:g} --level {discovery.level:g} "
+        f"turnwise study discover --run {run} --max-fpr {discovery.max_fpr:g} --level {discovery.level:g} "
         f"--seed {discovery.seed}; scored by {observer}"
     )
     patterns = {

@@ -1,17 +1,167 @@
-"""Patterns that were chosen on one half, tested once on the other."""
+"""Patterns that were chosen on one half, tested once on the other, beside the best rule on single turns."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
+from turnwise.patterns.tree import Series
 from turnwise.rates import Rate
-from turnwise.study.discovery.single_turn import Gain, SingleTurnRule, gain_of, peaks_of
+from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example
+from turnwise.study.stats.bootstrap import Interval, Weights, interval, resamples
 from turnwise.study.stats.paired import holm
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_DECIMALS = 4
+_REPLICATES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SingleTurnRule:
+    """Fires where F of one principle, or the highest of all, is above a limit at any turn.
+
+    Args:
+        series: what it reads.
+        limit: above which it fires, in [0, 1].
+    """
+
+    series: Series
+    limit: float
+
+    @property
+    def expression(self) -> Expression:
+        """The rule as a pattern."""
+        return self.series > self.limit
+
+
+def best_rule(read: Sequence[Series], examples: Sequence[Example], most_benign: int) -> SingleTurnRule | None:
+    """The rule on F that catches most attacks within a number of flagged benign ones; None where none does."""
+    attack = [example.attack for example in examples]
+    best: tuple[int, SingleTurnRule] | None = None
+    for series in read:
+        if series.component != "F":
+            continue
+        peaks = peaks_of(series, examples).tolist()
+        benign = sorted((peak for peak, label in zip(peaks, attack, strict=True) if not label), reverse=True)
+        highest_cleared = max(0.0, benign[most_benign]) if most_benign < len(benign) else 0.0
+        limit = math.ceil(highest_cleared * 10**_DECIMALS - 1e-6) / 10**_DECIMALS
+        caught = sum(peak > limit for peak, label in zip(peaks, attack, strict=True) if label)
+        if caught and (best is None or caught > best[0]):
+            best = caught, SingleTurnRule(series, limit)
+    return best and best[1]
+
+
+def peaks_of(series: Series, examples: Sequence[Example]) -> NDArray[np.float64]:
+    """The highest value of a series in each conversation; minus infinity where it has none."""
+    import numpy as np
+
+    table = values_of([series], examples)
+    peaks: NDArray[np.float64] = np.fmax.reduceat(table.columns[0], table.starts)
+    return np.where(np.isnan(peaks), -np.inf, peaks)
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a pattern adds to the best rule on single turns, on held-out conversations.
+
+    Args:
+        together: attacks that the rule or the pattern matches.
+        alone: attacks that the rule matches with its limit lowered until it flags as many benign conversations as
+            the two together.
+        benign: benign conversations that the two together match.
+        recall: `together` less `alone` as shares, with the percentile interval of the paired cluster bootstrap, in
+            which the limit is set anew in each resample.
+        p: of the exact sign test over groups, one-sided: the two catch no more than the rule at the same rate.
+    """
+
+    together: Rate
+    alone: Rate
+    benign: Rate
+    recall: Interval
+    p: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether the interval lies above 0."""
+        return self.recall.low > 0
+
+
+def gain_of(
+    rule: SingleTurnRule | None,
+    fired: Sequence[bool],
+    matched: Sequence[bool],
+    peaks: NDArray[np.float64] | None,
+    examples: Sequence[Example],
+    seed: int,
+) -> Gain:
+    """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing.
+
+    `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Where benign
+    conversations share a highest value, so that no limit flags equally many, the rule may flag more. Sources: B.
+    Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood,
+    "The statistical sign test", JASA 41 (1946).
+    """
+    import numpy as np
+
+    attack = np.array([example.attack for example in examples], dtype=bool)
+    either = np.array(fired, dtype=bool) | np.array(matched, dtype=bool)
+    values = np.full(len(examples), -np.inf) if rule is None or peaks is None else peaks
+
+    def caught_alone(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether the rule catches each attack at the rate of the two; shape (resamples, attacks)."""
+        order = np.argsort(-values[~attack], kind="stable")
+        ranked = np.append(values[~attack][order], -np.inf)
+        counts = weights[:, ~attack][:, order]
+        total = counts.cumsum(axis=1)
+        allowed = (counts * either[~attack][order]).sum(axis=1, keepdims=True)
+        cleared = np.where(
+            (total > allowed + 1e-9).any(axis=1), (total > allowed + 1e-9).argmax(axis=1), len(order)
+        )
+        flagged = np.where(allowed[:, 0] > 0, (total >= allowed - 1e-9).argmax(axis=1), len(order))
+        least = np.where(allowed[:, 0] > 0, ranked[flagged], np.inf)
+        peak = values[attack][None]
+        caught: NDArray[np.bool_] = (peak > ranked[cleared][:, None]) | (peak >= least[:, None])
+        caught &= np.isfinite(peak)
+        return caught
+
+    def difference(weights: Weights) -> NDArray[np.float64]:
+        each = weights.each()
+        more = either[attack][None].astype(float) - caught_alone(each)
+        found: NDArray[np.float64] = (each[:, attack] * more).sum(axis=1) / each[:, attack].sum(axis=1)
+        return found
+
+    groups = [example.group for example in examples]
+    drawn = resamples(groups, attack.tolist(), np.random.default_rng(seed), _REPLICATES)
+    alone = caught_alone(np.ones((1, len(examples))))[0]
+    together = either[attack]
+    by_group: dict[str, int] = {}
+    attacked = [group for group, label in zip(groups, attack, strict=True) if label]
+    for group, more in zip(attacked, together.astype(int) - alone, strict=True):
+        by_group[group] = by_group.get(group, 0) + int(more)
+    return Gain(
+        Rate(int(together.sum()), len(together)),
+        Rate(int(alone.sum()), len(alone)),
+        Rate(int(either[~attack].sum()), int((~attack).sum())),
+        interval(difference, drawn),
+        _sign_test(sum(more > 0 for more in by_group.values()), sum(more < 0 for more in by_group.values())),
+    )
+
+
+def _sign_test(more: int, less: int) -> float:
+    try:
+        from scipy.stats import binomtest
+    except ImportError as error:
+        raise UsageError('the tests need scipy: pip install "turnwise[study]"') from error
+    return float(binomtest(more, more + less, 0.5, alternative="greater").pvalue) if more + less else 1.0
 
 
 @dataclass(frozen=True, slots=True)

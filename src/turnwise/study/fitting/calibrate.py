@@ -11,9 +11,8 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, fit_detector
-from turnwise.study.fitting.objective import Objective, check_objective, f1, threshold_for_f1
-from turnwise.study.fitting.search import highest_scores
-from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
+from turnwise.study.fitting.search import Objective, check_objective, highest_scores
+from turnwise.study.stats.thresholds import f1, needed_benign, threshold_for, threshold_for_f1
 
 SHARES = {"train": 0.6, "calibrate": 0.4}
 
@@ -127,7 +126,7 @@ def guaranteed(
     scores = list(zip(parts["calibrate"], highest_scores(detector, parts["calibrate"]), strict=True))
     benign = [score for example, score in scores if not example.attack]
     try:
-        limit = threshold_with_confidence(benign, alpha, confidence)
+        limit = threshold_for(benign, alpha, confidence)
     except UsageError as error:
         raise UsageError(f"{error}{_beyond(len(benign), alpha, confidence, fitted)}") from error
     placed = detector.with_threshold(limit)
@@ -152,4 +151,4 @@ def _beyond(benign: int, alpha: float, confidence: float, fitted: bool) -> str:
     more = " A detector that is fitted leaves half of them for the threshold." if fitted else ""
     able = 1 - (1 - confidence) ** (1 / benign) if benign else 1.0
     lowest = f"; {benign} can keep {100 * able:.2g} % at best" if able < 1 else ""
-    return f"{lowest}. On average over such sets a rate needs fewer: see turnwise tune.{more}"
+    return f"{lowest}. On average over such sets a rate needs fewer: see turnwise study tune.{more}"

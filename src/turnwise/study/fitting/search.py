@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from turnwise.detectors import Detector, build_detector, detector_names, load_detector, run_detector, to_mapping
 from turnwise.detectors.kit.base import ByPrinciple
@@ -14,11 +14,22 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, fit_detector
-from turnwise.study.fitting.objective import Objective, check_objective, f1, threshold_for_f1
-from turnwise.study.stats.thresholds import strictest_threshold, threshold_for
+from turnwise.study.stats.thresholds import f1, strictest_threshold, threshold_for, threshold_for_f1
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
+
+
+OBJECTIVES = ("recall", "f1")
+"""Recall where few benign conversations are flagged; F1, for those who reproduce results that were tuned by it."""
+
+Objective = Literal["recall", "f1"]
+
+
+def check_objective(objective: str) -> None:
+    """Raise an `UnknownNameError` where there is no such objective."""
+    if objective not in OBJECTIVES:
+        raise UnknownNameError("objective", objective, OBJECTIVES)
 
 
 @dataclass(frozen=True, slots=True)

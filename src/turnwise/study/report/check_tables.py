@@ -1,15 +1,62 @@
-"""The tables of the diagnostics."""
+"""What the diagnostics found: tables and numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+from turnwise.rates import Rate
 from turnwise.study.compare import Study
-from turnwise.study.report.table import NONE, Table, interval_cell, rate_cell
-from turnwise.study.stats.diagnostics import Transfer
+from turnwise.study.compare.checks import Checks, PanelAgreement, Repeated
+from turnwise.study.report.cells import NONE, interval_cell, rate_cell
+from turnwise.study.report.columns import Column, as_json, json_row, make_table
+from turnwise.study.report.table import Table
+from turnwise.study.stats.bootstrap import Interval
+from turnwise.study.stats.diagnostics import LengthMatched, OrderShuffle
 
 MOST_TRANSFERS = 30
 """Rows that a table of transfers has at most."""
+
+LENGTHS = (
+    Column("recall", "recall, %", rate_cell, "counts.recall"),
+    Column("fpr", "false positives, %", rate_cell, "counts.fpr"),
+    Column("auc", "AUC", "{:.3f}".format),
+    Column("auc_all", "AUC of all", "{:.3f}".format),
+    Column("left_out"),
+    Column("reason"),
+)
+"""An arm on attacks and benign conversations of equal length."""
+
+TRANSFER = (
+    Column("set_on", "set on"),
+    Column("used_on", "used on"),
+    Column("threshold", "threshold", "{:.4g}".format),
+    Column("recall", "recall, %", rate_cell),
+    Column("fpr", "false positives, %", rate_cell),
+    Column("reason"),
+)
+"""A threshold of one source on another."""
+
+REPEATS = (
+    Column("run"),
+    Column("component"),
+    Column("icc", at="icc.value"),
+    Column("ci", at="icc", json=lambda icc: [as_json(icc.low), as_json(icc.high)]),
+    Column("conditions_on_threshold", at=".", json=lambda _: False),
+    Column("units", at="icc.units"),
+    Column("repeats", at="icc.repeats"),
+)
+"""How well an observer repeats itself."""
+
+
+def checks_as_json(checks: Checks) -> dict[str, Any]:
+    """All numbers of the diagnostics."""
+    return as_json(checks) | {  # type: ignore[no-any-return]
+        "length_matched": {name: json_row(LENGTHS, one) for name, one in checks.length_matched.items()},
+        "threshold_transfer": [json_row(TRANSFER, one) for one in checks.threshold_transfer],
+        "leave_one_source_out": [json_row(TRANSFER, one) for one in checks.leave_one_source_out],
+        "repeats_agreement": [json_row(REPEATS, one) for one in checks.repeats_agreement],
+    }
 
 
 def check_tables(study: Study) -> Iterator[Table]:
@@ -21,61 +68,72 @@ def check_tables(study: Study) -> Iterator[Table]:
     yield _agreement(study)
 
 
+class _Permuted(NamedTuple):
+    arm: str
+    what: str
+    attacks: Interval | Rate | None
+    benign: Interval | Rate | None
+    conversations: int
+
+
 def _shuffles(study: Study) -> Table:
-    moved = study.checks.reordered
-    rows = [
-        (
-            name,
-            "scores",
-            interval_cell(one.attacks, 100, 1),
-            interval_cell(one.benign, 100, 1),
-            str(one.conversations),
-        )
-        for name, one in study.checks.shuffles.items()
-    ]
-    if moved is not None:
+    def of_scores(arm: str, one: OrderShuffle) -> _Permuted:
+        return _Permuted(arm, "scores", one.attacks, one.benign, one.conversations)
+
+    def cell(found: Interval | Rate) -> str:
+        return rate_cell(found) if isinstance(found, Rate) else interval_cell(found, 100, 1)
+
+    rows = [of_scores(name, one) for name, one in study.checks.order_shuffle.items()]
+    if (moved := study.checks.turns_reordered) is not None:
         name = study.arms[study.reference if study.chosen is None else study.chosen].name
-        count = str(moved.attacks.of + moved.benign.of)
-        rows.append((name, "turns, scored again", rate_cell(moved.attacks), rate_cell(moved.benign), count))
-    return Table(
+        count = moved.attacks.of + moved.benign.of
+        rows.append(_Permuted(name, "turns, scored again", moved.attacks, moved.benign, count))
+    return make_table(
         "shuffle",
         "Is order used? Verdicts that change when the order does, %",
-        ("arm", "what is permuted", "attacks", "benign", "conversations"),
-        tuple(rows),
+        (
+            Column("", "arm", at="arm"),
+            Column("", "what is permuted", at="what"),
+            Column("", "attacks", cell, "attacks"),
+            Column("", "benign", cell, "benign"),
+            Column("", "conversations", at="conversations"),
+        ),
+        rows,
         2,
         "A detector that only looks for the worst turn changes none. With an observer that saw earlier turns, "
         "permuted scores still carry the first order; turns permuted and scored again don't.",
     )
 
 
+class _OfLength(NamedTuple):
+    arm: str
+    matched: LengthMatched
+
+
 def _lengths(study: Study) -> Table:
-    rows = []
-    for name, one in study.checks.lengths.items():
-        if one.reason:
-            rows.append((name, one.reason, NONE, NONE, NONE, NONE))
-            continue
-        rows.append(
-            (
-                name,
-                str(one.counts.recall.of),
-                rate_cell(one.counts.recall),
-                rate_cell(one.counts.false_positive_rate),
-                NONE if one.auc is None else f"{one.auc:.3f}",
-                NONE if one.auc_all is None else f"{one.auc_all:.3f}",
-            )
-        )
-    return Table(
-        "lengths",
-        "Attacks and benign conversations of equal length",
-        ("arm", "of each", "recall, %", "false positives, %", "AUC", "AUC of all"),
-        tuple(rows),
+    def of_each(one: LengthMatched) -> str:
+        return one.reason or str(one.counts.recall.of)
+
+    def unless_refused(column: Column) -> Column:
+        def cell(one: LengthMatched) -> str:
+            value = column.of(one)
+            return NONE if one.reason or value is None else column.cell(value)
+
+        return Column("", column.heading, cell, "matched")
+
+    columns = (
+        Column("", "arm", at="arm"),
+        Column("", "of each", of_each, "matched"),
+        *(unless_refused(column) for column in LENGTHS if column.heading),
     )
+    rows = [_OfLength(name, one) for name, one in study.checks.length_matched.items()]
+    return make_table("lengths", "Attacks and benign conversations of equal length", columns, rows)
 
 
 def _transfers(study: Study) -> Iterator[Table]:
     for name, title, found in (
-        ("left_out", "A source that neither fitted nor calibrated", study.checks.left_out),
-        ("transfer", "A threshold set on one source, used on another", study.checks.transfer),
+        ("left_out", "A source that neither fitted nor calibrated", study.checks.leave_one_source_out),
+        ("transfer", "A threshold set on one source, used on another", study.checks.threshold_transfer),
     ):
         shown = [one for one in found if one.threshold is not None]
         refused = [one for one in found if one.threshold is None]
@@ -83,39 +141,24 @@ def _transfers(study: Study) -> Iterator[Table]:
         more = len(shown) - MOST_TRANSFERS
         if more > 0:
             note = f"{more} further rows are in results.json. {note}"
-        yield Table(
-            name,
-            title,
-            ("set on", "used on", "threshold", "recall, %", "false positives, %"),
-            tuple(_transfer_row(one) for one in shown[:MOST_TRANSFERS]),
-            2,
-            note,
-        )
-
-
-def _transfer_row(one: Transfer) -> tuple[str, ...]:
-    rates = (NONE if rate is None else rate_cell(rate) for rate in (one.recall, one.false_positive_rate))
-    return (one.set_on, one.used_on, NONE if one.threshold is None else f"{one.threshold:.4g}", *rates)
+        yield make_table(name, title, TRANSFER, shown[:MOST_TRANSFERS], 2, note)
 
 
 def _noise(study: Study) -> Table:
-    def cell(values: Sequence[float], scale: float, digits: int) -> str:
+    def cell(scale: float, digits: int, values: Sequence[float]) -> str:
         low, middle, high = (f"{scale * value:.{digits}f}" for value in values)
         return f"{middle} [{low}, {high}]"
 
-    return Table(
+    return make_table(
         "label_noise",
         "If some labels were wrong",
-        ("wrong, %", "recall, %", "false positives, %", "AUC"),
-        tuple(
-            (
-                f"{100 * one.share:g}",
-                cell(one.recall, 100, 1),
-                cell(one.false_positive_rate, 100, 1),
-                cell(one.auc, 1, 3),
-            )
-            for one in study.checks.noise
+        (
+            Column("", "wrong, %", lambda share: f"{100 * share:g}", "share"),
+            Column("", "recall, %", lambda draws: cell(100, 1, draws), "recall"),
+            Column("", "false positives, %", lambda draws: cell(100, 1, draws), "fpr"),
+            Column("", "AUC", lambda draws: cell(1, 3, draws), "auc"),
         ),
+        study.checks.label_noise,
         0,
         "Labels turned round at random; median and 95 % of the draws. Errors that go with length, topic or the "
         "detector's own rule can do more harm than this shows.",
@@ -123,26 +166,15 @@ def _noise(study: Study) -> Table:
 
 
 def _agreement(study: Study) -> Table:
-    rows = [
-        (
-            f"{one.first} and {one.second}",
-            one.component,
-            interval_cell(one.alpha),
-            str(one.units),
-            "Krippendorff's alpha",
-        )
-        for one in study.checks.panel
-    ]
-    rows += [
-        (
-            f"{one.run} with itself",
-            one.component,
-            f"{one.icc.value:.2f} [{one.icc.low:.2f}, {one.icc.high:.2f}]",
-            str(one.icc.units),
-            f"ICC(1,1), {one.icc.repeats} repeats",
-        )
-        for one in study.checks.repeats
-    ]
-    return Table(
-        "agreement", "Agreement of judges", ("runs", "component", "agreement", "units", "measure"), tuple(rows), 2
-    )
+    def between(one: PanelAgreement) -> tuple[str, ...]:
+        runs, measure = f"{one.first} and {one.second}", "Krippendorff's alpha"
+        return runs, one.component, interval_cell(one.alpha), str(one.units), measure
+
+    def with_itself(one: Repeated) -> tuple[str, ...]:
+        icc = one.icc
+        shown, measure = f"{icc.value:.2f} [{icc.low:.2f}, {icc.high:.2f}]", f"ICC(1,1), {icc.repeats} repeats"
+        return f"{one.run} with itself", one.component, shown, str(icc.units), measure
+
+    rows = (*map(between, study.checks.panel_agreement), *map(with_itself, study.checks.repeats_agreement))
+    columns = ("runs", "component", "agreement", "units", "measure")
+    return Table("agreement", "Agreement of judges", columns, rows, 2)

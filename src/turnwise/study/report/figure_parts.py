@@ -48,7 +48,7 @@ def shown_arms(study: Study) -> list[int]:
     blind = [place for place, arm in enumerate(arms) if arm.name in own or arm.detector == "length_only"]
     by_recall = sorted(
         (place for place, arm in enumerate(arms) if not arm.baseline),
-        key=lambda place: (-study.judgements[place].on_calibrate.count, place),
+        key=lambda place: (-study.judgements[place].calibration.attacks.count, place),
     )
     wanted = dict.fromkeys([study.reference, chosen, *blind, *by_recall])
     return list(wanted)[: len(LOOKS)]

@@ -50,10 +50,10 @@ def gain_over_splits(study: Study) -> Figure | None:
     import altair as alt
     import numpy as np
 
-    found = study.redrawn
+    found = study.gain
     if found is None:
         return None
-    single = 100 * found.redraw.single[np.isfinite(found.redraw.single)]
+    single = 100 * found.single[np.isfinite(found.single)]
     if not len(single):
         return None
     width = next((step for step in BIN_WIDTHS if np.ptp(single) <= MOST_BINS * step), BIN_WIDTHS[-1])
@@ -63,7 +63,7 @@ def gain_over_splits(study: Study) -> Figure | None:
         {"low": (place - 0.5) * width, "high": (place + 0.5) * width, "studies": 100 * count / len(single)}
         for place, count in zip(places.tolist(), counts.tolist(), strict=True)
     ]
-    expected = found.redraw.overall.expected
+    expected = found.overall.expected
     base = alt.Chart(alt.InlineData(values=rows))
     x = alt.X("low:Q").title("gain in recall that one study finds, percentage points")
     bars = base.mark_rect(color="#0072B2", opacity=0.6, stroke="white").encode(
@@ -101,7 +101,7 @@ def recalls(study: Study) -> Figure:
     rows = []
     for judgement, result in zip(study.judgements, study.results, strict=True):
         kind = "baseline" if judgement.arm.baseline else "over time"
-        for what, rate in (("recall", result.ever.recall), ("false positives", result.ever.false_positive_rate)):
+        for what, rate in (("recall", result.counts.recall), ("false positives", result.counts.fpr)):
             if rate.of:
                 low, high = rate.interval
                 value = 100 * rate.count / rate.of
@@ -153,7 +153,7 @@ def roc(study: Study) -> Figure | None:
             {"arm": name, "fpr": round(100 * fpr, 4), "recall": round(100 * recall, 4), "order": order}
             for order, (fpr, recall) in enumerate(roc_points(result.judged))
         ]
-        fpr, recall = result.ever.false_positive_rate, result.ever.recall
+        fpr, recall = result.counts.fpr, result.counts.recall
         if fpr.of and recall.of:
             points.append({"arm": name, "fpr": 100 * fpr.count / fpr.of, "recall": 100 * recall.count / recall.of})
     if not rows:
@@ -204,7 +204,7 @@ def survival(study: Study) -> Figure | None:
         ]
     if not rows:
         return None
-    horizon = max(study.results[place].horizon for place in shown_arms(study))
+    horizon = max(study.results[place].mean_turn_horizon for place in shown_arms(study))
     look = looks_of(study)
     x = alt.X("turn:Q").title("turn").scale(domain=[0, horizon + 1], nice=False).axis(format="d", tickMinStep=1)
     y = alt.Y("undetected:Q").title("attacks not flagged yet, %").scale(domain=[0, 100])

@@ -1,14 +1,18 @@
-"""The tables of the gain: over many splits, and at matched false-positive rates."""
+"""The gain: over many splits, and at matched false-positive rates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from turnwise.study.compare import Study
-from turnwise.study.report.table import NONE, Table, interval_cell, p_cell
-from turnwise.study.stats.redraw import Difference, OneStudy
+from turnwise.study.report.cells import difference_cell, points, points_cell, share
+from turnwise.study.report.columns import Column, as_json, make_table
+from turnwise.study.report.table import Table
+from turnwise.study.stats.matched_rates import MatchedRates
+from turnwise.study.stats.split_gains import Gain, OneStudy, SplitGains
 
 ONE_THRESHOLD = (
     "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"
@@ -19,67 +23,66 @@ AT_THESE = "for these thresholds alone"
 """The same in a title, which the terminal shows too."""
 
 
-def gain_tables(study: Study) -> Iterator[Table]:
-    """Yield the table of the gain over many splits, of the arms followed, and of arms at matched rates."""
-    yield _over_splits(study)
-    yield _followed(study)
-    yield _matched(study)
+def gain_as_json(study: Study) -> dict[str, Any] | None:
+    """The gain over many splits with all that it comes from; None where there is none."""
+    found = study.gain
+    if found is None:
+        return None
+    names = ("splits", "conversations", "left_out", "followed", "overall", "by_source")
+    whole = {name: as_json(getattr(found, name)) for name in names}
+    return {
+        "splits": whole.pop("splits"),
+        "first_seed": study.settings.seed,
+        **whole,
+        "other_seeds": [
+            {"overall": as_json(other.overall), "by_source": as_json(other.by_source)}
+            for other in study.other_seeds
+        ],
+        "arms": list(found.arms),
+        "each_split": [
+            {"seed": study.settings.seed + split, **_split_as_json(found, split)} for split in range(found.splits)
+        ],
+    }
 
 
-def points(value: float) -> str:
-    """A difference of rates in percentage points.
-
-    >>> points(0.0312), points(float("nan"))
-    ('+3.1', '–')
-    """
-    return NONE if np.isnan(value) else f"{100 * value:+.1f}"
+def _split_as_json(found: SplitGains, split: int) -> dict[str, Any]:
+    by_arm = {name: as_json(getattr(found, name)[split].tolist()) for name in ("thresholds", "recall", "fpr")}
+    followed = found.arms[int(found.followed_places[split])]
+    return {"followed": followed, "gain": as_json(float(found.gain[split])), **by_arm}
 
 
-def share(value: float) -> str:
-    """A share in per cent, without decimals.
+class _Of(NamedTuple):
+    """The gain on the attacks of a source, or on all."""
 
-    >>> share(0.876)
-    '88'
-    """
-    return NONE if np.isnan(value) else f"{100 * value:.0f}"
+    name: str
+    gain: Gain
 
 
-def _over_splits(study: Study) -> Table:
-    found = study.redrawn
-    rows = []
-    if found is not None:
-        for name, gain in {"all attacks": found.redraw.overall, **found.redraw.subsets}.items():
-            one: OneStudy = gain.one_study
-            rows.append(
-                (
-                    name,
-                    str(gain.attacks),
-                    interval_cell(gain.expected, 100, 1, sign=True),
-                    points(one.median),
-                    f"{points(one.low)} to {points(one.high)}",
-                    share(one.helps),
-                    share(one.equal),
-                    share(one.hurts),
-                )
-            )
+def over_splits_table(study: Study) -> Table:
+    """The gain of the followed arm over many splits, and what one study would find."""
+    found = study.gain
+    gains = {} if found is None else {"all attacks": found.overall, **found.by_source}
     count = 0 if found is None else found.splits
     splits = "a single split" if count == 1 else f"{count} splits"
-    return Table(
+    first = study.arms[study.reference].name
+
+    def ends(one: OneStudy) -> str:
+        return f"{points(one.low)} to {points(one.high)}"
+
+    return make_table(
         "over_splits",
-        f"Gain of the followed arm over {study.arms[study.reference].name}, over {splits}",
+        f"Gain of the followed arm over {first}, over {splits}",
         (
-            "attacks of",
-            "attacks",
-            "expected gain, points",
-            "one study, median",
-            "one study, 95 %",
-            "helps, %",
-            "equal, %",
-            "hurts, %",
+            Column("", "attacks of", at="name"),
+            Column("", "attacks", at="gain.attacks"),
+            Column("", "expected gain, points", points_cell, "gain.expected"),
+            Column("", "one study, median", points, "gain.one_study.median"),
+            Column("", "one study, 95 %", ends, "gain.one_study"),
+            *(Column("", f"{name}, %", share, f"gain.one_study.{name}") for name in ("helps", "equal", "hurts")),
         ),
-        tuple(rows),
+        [_Of(name, gain) for name, gain in gains.items()],
         1,
-        f"Recall of the followed arm less that of {study.arms[study.reference].name}. In each split the arm is "
+        f"Recall of the followed arm less that of {first}. In each split the arm is "
         "chosen and what is fitted is fitted anew on the train part. The interval of the expected gain covers "
         "which conversations were drawn and the thresholds that they set. One study: what a single study with "
         "one split would find, and in how many such studies the followed arm catches more, as many, or fewer."
@@ -87,13 +90,13 @@ def _over_splits(study: Study) -> Table:
     )
 
 
-def _followed(study: Study) -> Table:
-    found = study.redrawn
+def followed_table(study: Study) -> Table:
+    """Which arm was followed, and recall and false positives from split to split."""
+    found = study.gain
     rows = []
     if found is not None:
-        redraw = found.redraw
         for place, name in enumerate(found.arms):
-            recall, rate = 100 * redraw.recall[:, place], 100 * redraw.false_positive_rate[:, place]
+            recall, rate = 100 * found.recall[:, place], 100 * found.fpr[:, place]
             rows.append(
                 (
                     name,
@@ -115,39 +118,45 @@ def _followed(study: Study) -> Table:
     )
 
 
-def _matched(study: Study) -> Table:
-    rows: list[tuple[str, ...]] = []
-    rates: tuple[float, ...] = ()
-    for name, found in study.matched.items():
-        rates = tuple(found.recall)
-        carried = NONE if found.carried_over is None else difference_cell(found.carried_over, 100, 1)
-        realised = (
-            (NONE, NONE)
-            if found.realised is None
-            else tuple(f"{100 * one.count / one.of:.1f}" for one in found.realised)
-        )
-        rows.append(
-            (
-                name,
-                *(difference_cell(found.partial_auc[rate], 1, 3) for rate in rates),
-                *(difference_cell(found.recall[rate], 100, 1) for rate in rates),
-                carried,
-                *realised,
-            )
-        )
+class _Matched(NamedTuple):
+    arm: str
+    found: MatchedRates
+
+
+def matched_rates_as_json(study: Study) -> list[dict[str, Any]]:
+    """Every arm against the reference, at equal false-positive rates."""
+    return [{"arm": name, **as_json(found)} for name, found in study.matched_rates.items()]
+
+
+def matched_table(study: Study) -> Table:
+    """Every arm against the reference, at equal false-positive rates."""
     first = study.arms[study.reference].name
-    return Table(
+    rows = [_Matched(name, found) for name, found in study.matched_rates.items()]
+    rates = tuple(rows[-1].found.recall) if rows else ()
+
+    def at_rate(of: str, rate: float, heading: str, scale: float, digits: int) -> Column:
+        def cell(found: Mapping[float, Any]) -> str:
+            return difference_cell(found[rate], scale, digits)
+
+        return Column("", heading, cell, f"found.{of}")
+
+    return make_table(
         "matched",
         f"Arms at the same false-positive rate as {first}, on the test conversations",
         (
-            "arm",
-            *(f"partial AUC to {100 * rate:g} %" for rate in rates),
-            *(f"recall at {100 * rate:g} %, points" for rate in rates),
-            "recall at the thresholds used, points",
-            f"false positives of {first}, %",
-            "false positives of the arm, %",
+            Column("", "arm", at="arm"),
+            *(at_rate("partial_auc", rate, f"partial AUC to {100 * rate:g} %", 1, 3) for rate in rates),
+            *(at_rate("recall", rate, f"recall at {100 * rate:g} %, points", 100, 1) for rate in rates),
+            Column(
+                "",
+                "recall at the thresholds used, points",
+                lambda found: difference_cell(found, 100, 1),
+                "found.thresholds_used",
+            ),
+            Column("", f"false positives of {first}, %", lambda fpr: _percent(fpr[0]), "found.fpr"),
+            Column("", "false positives of the arm, %", lambda fpr: _percent(fpr[1]), "found.fpr"),
         ),
-        tuple(rows),
+        rows,
         1,
         f"Each arm less {first}, with the paired interval of a bootstrap over groups and its p, not corrected "
         "for the number of arms. Partial AUC is standardised: 0.5 by chance. Recall at a rate is read from the "
@@ -157,7 +166,5 @@ def _matched(study: Study) -> Table:
     )
 
 
-def difference_cell(found: Difference, scale: float, digits: int) -> str:
-    """A difference of two arms with its interval, and its p where it has one."""
-    text = interval_cell(found, scale, digits, sign=True)
-    return text if found.p is None or text == NONE else f"{text}, p {p_cell(found.p)}"
+def _percent(rate: Any) -> str:
+    return f"{100 * rate.count / rate.of:.1f}"

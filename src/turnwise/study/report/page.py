@@ -144,7 +144,7 @@ def _table(table: Table) -> str:
 def _provenance(study: Study) -> str:
     found = record(study)
     rows = {
-        "configuration": json.dumps(found["configuration"], ensure_ascii=False),
+        "settings": json.dumps(found["settings"], ensure_ascii=False),
         "versions": json.dumps(found["versions"]),
         "conversations, SHA-256": found["data"]["sha256"],
         **{

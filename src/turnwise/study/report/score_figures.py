@@ -20,7 +20,7 @@ def courses(study: Study) -> Figure | None:
     import altair as alt
 
     run = study.arms[study.reference if study.chosen is None else study.chosen].run
-    data = next(one for one in study.study_data.runs if one.run.name == run)
+    data = next(one for one in study.data.runs if one.run.name == run)
     rows = mean_scores(data.examples)
     if not rows:
         return None
@@ -57,7 +57,7 @@ def single_trajectories(study: Study) -> Figure | None:
 
     place = study.reference if study.chosen is None else study.chosen
     arm, judged = study.arms[place], study.results[place].judged
-    data = next(one for one in study.study_data.runs if one.run.name == arm.run)
+    data = next(one for one in study.data.runs if one.run.name == arm.run)
     examples = {example.sequence_id: example for example in data.examples}
     rows, order = [], []
     for one, kind in _picked(judged):
@@ -150,14 +150,14 @@ def shuffles(study: Study) -> Figure | None:
     import altair as alt
 
     rows = []
-    for name, one in study.checks.shuffles.items():
+    for name, one in study.checks.order_shuffle.items():
         for label, found in (("attack", one.attacks), ("benign", one.benign)):
             if found is not None and not math.isnan(found.value):
                 rows.append(
                     {"arm": name, "label": label}
                     | {"changed": 100 * found.value, "low": 100 * found.low, "high": 100 * found.high}
                 )
-    moved = study.checks.reordered
+    moved = study.checks.turns_reordered
     if moved is not None:
         name = f"{study.arms[study.reference if study.chosen is None else study.chosen].name}, scored again"
         for label, rate in (("attack", moved.attacks), ("benign", moved.benign)):

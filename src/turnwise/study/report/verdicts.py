@@ -36,14 +36,14 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
     threshold flatters it. With folds every conversation is there once, as its fold tested it. A benign one of a
     data set that an observer was trained on is there only where it trained.
 
-    ``fold`` counts from 1, in the order of the splits in ``results.json``: what was fitted on its train part and
+    ``fold`` counts from 1, in the order of the folds in ``results.json``: what was fitted on its train part and
     calibrated on its calibrate part gave the score and the threshold.
 
     ``fired`` is None where the run has no score of the conversation, ``threshold`` where the arm never fires, and
     ``reader_turn`` where the reader flags no turn or did not judge it.
     """
-    known = {one.sequence_id: one for one in study.study_data.known}
-    runs = {one.run.name: one for one in study.study_data.runs}
+    known = {one.sequence_id: one for one in study.data.known}
+    runs = {one.run.name: one for one in study.data.runs}
     parts = PARTS if len(study.folds) == 1 else ("test",)
     for judgement in study.judgements:
         examples = runs[judgement.arm.run].examples
@@ -60,7 +60,7 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
                     "part": part_of[one.sequence_id],
                     "fold": number,
                     "score": None if one.score == -math.inf else one.score,
-                    "threshold": calibrated.limit if math.isfinite(calibrated.limit) else None,
+                    "threshold": calibrated.threshold if math.isfinite(calibrated.threshold) else None,
                     "fired": one.fired if one.evaluated else None,
                     "turn": one.turn,
                     "reader_turn": None if study.truth is None else study.truth.reader.first(one.sequence_id),

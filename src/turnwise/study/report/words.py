@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
-from turnwise.study.report.gain_tables import points, share
-from turnwise.study.report.run_tables import runs_words
-from turnwise.study.report.table import interval_cell, p_cell
+from turnwise.study.report.cells import p_cell, points, points_cell, share
+from turnwise.study.report.runs import runs_words
 from turnwise.study.report.truth import reader_words
-from turnwise.study.stats.redraw import Difference
+from turnwise.study.stats.bootstrap import Difference
 
 
 def verdict(study: Study) -> tuple[str, ...]:
@@ -62,11 +61,11 @@ def _compared(study: Study) -> str:
 
 def _over_splits(study: Study) -> tuple[str, ...]:
     """The answer: the expected gain of the whole procedure, and what one study would find."""
-    found = study.redrawn
+    found = study.gain
     if found is None:
         return ()
     first = study.arms[study.reference].name
-    overall = found.redraw.overall
+    overall = found.overall
     expected, one = overall.expected, overall.one_study
     says = "a gain" if expected.low > 0 else "a loss" if expected.high < 0 else "no gain or loss is shown"
     single = found.splits == 1
@@ -74,7 +73,7 @@ def _over_splits(study: Study) -> tuple[str, ...]:
     names = ", ".join(f"{name} in {count}" for name, count in found.followed.items())
     parts = [
         f"{over} of the conversations, the arm to follow chosen anew on the train part of each, that arm "
-        f"gains {interval_cell(expected, 100, 1, sign=True)} percentage points of recall over {first} in "
+        f"gains {points_cell(expected)} percentage points of recall over {first} in "
         f"expectation: {says}. The interval covers which conversations there were and the thresholds that they "
         "set.",
         f"One study with a single split would find {points(one.median)} points (median), in 95 % of cases "
@@ -90,8 +89,8 @@ def _over_splits(study: Study) -> tuple[str, ...]:
         )
     if study.between_runs:
         parts.append("Where the followed arm is on another run, the observer of that run has a part in the gain.")
-    if study.further:
-        parts.append(_with_other_seeds(expected, [one.redraw.overall.expected for one in study.further]))
+    if study.other_seeds:
+        parts.append(_with_other_seeds(expected, [one.overall.expected for one in study.other_seeds]))
     if single:
         parts.append("This is one split: another may find another gain, and nothing here says how different.")
     if expected.note:
@@ -102,12 +101,12 @@ def _over_splits(study: Study) -> tuple[str, ...]:
         shares = " / ".join(f"{100 * share:g}" for share in study.settings.shares)
         parts.append(f"Each of these splits is {shares} % to train, calibrate and test, and not one of the folds.")
     told = [" ".join(parts)]
-    if found.redraw.subsets:
+    if found.by_source:
         by_source = [
-            f"{name}: {interval_cell(gain.expected, 100, 1, sign=True)} expected, one study "
+            f"{name}: {points_cell(gain.expected)} expected, one study "
             f"{points(gain.one_study.low)} to {points(gain.one_study.high)}, a gain in "
             f"{share(gain.one_study.helps)} %"
-            for name, gain in found.redraw.subsets.items()
+            for name, gain in found.by_source.items()
         ]
         told.append(f"Over these splits, by source of the attacks. {'. '.join(by_source)}.")
     return tuple(told)
@@ -130,29 +129,24 @@ def _with_other_seeds(first: Difference, others: Sequence[Difference]) -> str:
 def _gained(study: Study) -> str:
     reference = study.results[study.reference]
     first = study.arms[study.reference].name
-    where = (
-        f"In {_of_tables(study)} of seed {study.settings.seed}, which the tables show, " if study.redrawn else ""
-    )
+    where = f"In {_of_tables(study)} of seed {study.settings.seed}, which the tables show, " if study.gain else ""
     base = (
-        f"{where}{first}, the reference, catches {percent(reference.ever.recall)} of the attacks "
-        f"and flags {percent(reference.ever.false_positive_rate)} of the benign conversations."
-        if reference.ever.recall.of and reference.ever.false_positive_rate.of
+        f"{where}{first}, the reference, catches {percent(reference.counts.recall)} of the attacks "
+        f"and flags {percent(reference.counts.fpr)} of the benign conversations."
+        if reference.counts.recall.of and reference.counts.fpr.of
         else f"{first} is the reference."
     )
     if study.chosen is None:
         return f"{base} Nothing but baselines was asked for, so there is no gain to report."
     arm, result = study.arms[study.chosen], study.results[study.chosen]
-    if not (result.ever.recall.of and result.ever.false_positive_rate.of):
+    if not (result.counts.recall.of and result.counts.fpr.of):
         return base
     why = (
         "the first that was asked for"
         if study.settings.thresholds == "given"
         else "chosen because it caught most attacks among the training conversations, cross-fitted"
     )
-    own = (
-        f"{arm.name} ({why}) catches {percent(result.ever.recall)} "
-        f"and flags {percent(result.ever.false_positive_rate)}."
-    )
+    own = f"{arm.name} ({why}) catches {percent(result.counts.recall)} and flags {percent(result.counts.fpr)}."
     parts = [
         base,
         own,
@@ -169,11 +163,11 @@ def _of_tables(study: Study) -> str:
 
 
 def _tested(test: Test | None, first: str, second: str) -> str:
-    if test is None or test.detail is None:
+    if test is None or test.differences is None:
         return ""
-    gain = interval_cell(test.detail.recall, 100, 1, sign=True)
+    gain = points_cell(test.differences.recall)
     counts = (
-        f"{second} alone caught {test.c_count} and {first} alone {test.b_count} of {test.pairs} attacks; exact "
+        f"{second} alone caught {test.b_alone} and {first} alone {test.a_alone} of {test.pairs} attacks; exact "
         f"McNemar p = {p_cell(test.p)}, by groups {p_cell(test.p_group)}, after Holm's correction "
         f"{p_cell(test.p_holm)}"
     )
@@ -196,9 +190,9 @@ def _context_alone(study: Study) -> str:
         return ""
     name = f"{reference.detector}@{chosen.run}"
     test = study.test_of(name)
-    if test is None or test.detail is None or name == chosen.name:
+    if test is None or test.differences is None or name == chosen.name:
         return ""
-    gain = interval_cell(test.detail.recall, 100, 1, sign=True)
+    gain = points_cell(test.differences.recall)
     shown = "" if test.won or test.lost else ", which is not shown to be a difference"
     return (
         f"The context that the observer sees does this alone: {name} differs by {gain} points "
@@ -229,8 +223,8 @@ def _by_source(study: Study) -> tuple[str, ...]:
         shown = gain.p_holm < LEVEL
         what = "a difference is not shown" if not shown else "a gain" if gain.gain > 0 else "a loss"
         parts.append(
-            f"{cell.value}: {percent(before)} against {percent(after)}, {what} (alone {gain.b_count} to "
-            f"{gain.c_count} of {gain.pairs} attacks in {gain.groups} groups, p = {p_cell(gain.p)}, "
+            f"{cell.value}: {percent(before)} against {percent(after)}, {what} (alone {gain.a_alone} to "
+            f"{gain.b_alone} of {gain.pairs} attacks in {gain.groups} groups, p = {p_cell(gain.p)}, "
             f"{p_cell(gain.p_holm)} after Holm)"
         )
     if not parts:
@@ -246,14 +240,14 @@ def _at_the_end(study: Study) -> tuple[str, ...]:
     name = study.arms[study.chosen].name
     test = next((test for test in study.final_tests if test.b == name), None)
     first, second = study.results[study.reference].final, study.results[study.chosen].final
-    if test is None or test.benign is None or not (first.recall.of and first.false_positive_rate.of):
+    if test is None or test.benign is None or not (first.recall.of and first.fpr.of):
         return ()
     shown = "is more" if test.won else "is less" if test.lost else "is not shown to differ"
     return (
         f"Judged at the last turn alone, {study.arms[study.reference].name} flags {percent(first.recall)} of the "
-        f"attacks and {percent(first.false_positive_rate)} of the benign conversations, {name} "
-        f"{percent(second.recall)} and {percent(second.false_positive_rate)}; what {name} catches {shown}: alone "
-        f"{test.b_count} to {test.c_count} of {test.pairs} attacks, p = {p_cell(max(test.p, test.p_group))}, "
+        f"attacks and {percent(first.fpr)} of the benign conversations, {name} "
+        f"{percent(second.recall)} and {percent(second.fpr)}; what {name} catches {shown}: alone "
+        f"{test.a_alone} to {test.b_alone} of {test.pairs} attacks, p = {p_cell(max(test.p, test.p_group))}, "
         f"{p_cell(test.p_holm)} after Holm.",
     )
 
@@ -266,8 +260,8 @@ def _if_missing(study: Study) -> tuple[str, ...]:
     worst, best = found.against_second, found.for_second
     return (
         f"Verdicts on {best.pairs - found.complete.pairs} attacks are missing. Had all of them gone against "
-        f"{name}, it alone would have caught {worst.c_count} attacks and the reference alone {worst.b_count} "
-        f"(p = {p_cell(max(worst.p, worst.p_group))}); had all gone its way, {best.c_count} and {best.b_count} "
+        f"{name}, it alone would have caught {worst.b_alone} attacks and the reference alone {worst.a_alone} "
+        f"(p = {p_cell(max(worst.p, worst.p_group))}); had all gone its way, {best.b_alone} and {best.a_alone} "
         f"(p = {p_cell(max(best.p, best.p_group))}).",
     )
 
@@ -311,7 +305,7 @@ def methods(study: Study) -> tuple[str, ...]:
     )
     level = "" if settings.thresholds == "given" else f" The threshold of an arm is the lowest with {promise}."
     flag = "at its default flag" if settings.thresholds == "given" else "its flag chosen on the train part"
-    study_data = study.study_data
+    study_data = study.data
     failed = sum(len(one.failed) for one in study_data.runs)
     unread = sum(len(one.unread) for one in study_data.runs)
     not_read = f" Conversations with a text that an observer did not read, likewise: {unread}." if unread else ""
@@ -333,7 +327,7 @@ def methods(study: Study) -> tuple[str, ...]:
 
 
 def _redraw_methods(study: Study) -> tuple[str, ...]:
-    found, settings = study.redrawn, study.settings
+    found, settings = study.gain, study.settings
     if found is None:
         return ()
     return (

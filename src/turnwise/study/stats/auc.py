@@ -21,13 +21,13 @@ Scale = Literal["plain", "logit"]
 class Auc:
     """The chance that an attack scores above a benign conversation, ties counted half, with its interval.
 
-    `standard_error` is DeLong's, 0 where the scores separate the labels.
+    `se` is DeLong's standard error, 0 where the scores separate the labels.
     """
 
     value: float
     low: float
     high: float
-    standard_error: float
+    se: float
     attacks: int
     benign: int
     confidence: float = 0.95
@@ -65,7 +65,7 @@ def auc_with_interval(
     implementation of DeLong's algorithm", IEEE Signal Processing Letters 21 (2014), for the O(n log n) form.
 
     >>> area = auc_with_interval([0.4, 0.8, 0.9, 0.7], [0.1, 0.4, 0.6])
-    >>> round(area.value, 4), round(area.standard_error, 4), round(area.low, 3), round(area.high, 3)
+    >>> round(area.value, 4), round(area.se, 4), round(area.low, 3), round(area.high, 3)
     (0.875, 0.1443, 0.345, 0.989)
     """
     import numpy as np

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import numpy as np
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Statistic = Callable[["Weights"], Floats]
+    Floats: TypeAlias = NDArray[np.float64]
+    Statistic: TypeAlias = Callable[["Weights"], Floats]
 
 Method = Literal["percentile", "bca"]
 
@@ -24,6 +26,9 @@ REPLICATES = 2000
 FEW_GROUPS = 20
 """Groups of a label under which an interval of the bootstrap tends to be too narrow."""
 
+TAILS = (0.025, 0.975)
+"""Ends of a 95 % interval."""
+
 _ROWS = 250
 """Resamples that are worked on at once, which keeps memory small."""
 
@@ -32,7 +37,8 @@ _ROWS = 250
 class Interval:
     """A number with its interval; NaN where either can't be computed.
 
-    `note` says what keeps the interval from meaning what it says; it is empty where nothing does.
+    `note` says what keeps the interval from meaning what it says; it is empty where nothing does. One that
+    `conditions_on_threshold` leaves out that other calibration conversations would have set other thresholds.
     """
 
     value: float
@@ -42,6 +48,38 @@ class Interval:
     method: str
     groups: int
     note: str = ""
+    conditions_on_threshold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference between two arms, and what its interval covers; NaN where either can't be computed.
+
+    Where it `conditions_on_threshold`, the interval leaves out that other calibration conversations would have set
+    other thresholds, and is too narrow for the procedure. `note` says what keeps it from meaning what it says.
+
+    >>> print(Difference("gain in recall", 0.1, 0.02, 0.18, True, "percentile", 150))
+    gain in recall: +0.100 [+0.020, +0.180] for these thresholds alone: how they were chosen is not in the interval
+    """
+
+    what: str
+    value: float
+    low: float
+    high: float
+    conditions_on_threshold: bool
+    method: str
+    groups: int
+    p: float | None = None
+    confidence: float = 0.95
+    note: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.what}: {self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+        if self.p is not None:
+            text += f", p = {self.p:.3g}"
+        if self.conditions_on_threshold:
+            text += " for these thresholds alone: how they were chosen is not in the interval"
+        return f"{text} ({self.note})" if self.note else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +190,12 @@ def resamples(
 
 
 def interval(
-    statistic: Statistic, drawn: Resamples, confidence: float = 0.95, method: Method = "percentile"
+    statistic: Statistic,
+    drawn: Resamples,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+    *,
+    conditions_on_threshold: bool = False,
 ) -> Interval:
     """A statistic with its bootstrap interval.
 
@@ -170,7 +213,10 @@ def interval(
     >>> found.value, found.low, found.high
     (0.75, 0.25, 1.0)
     """
-    return interval_of(drawn.value(statistic), drawn.replicates(statistic), statistic, drawn, confidence, method)
+    value, values = drawn.value(statistic), drawn.replicates(statistic)
+    return interval_of(
+        value, values, statistic, drawn, confidence, method, conditions_on_threshold=conditions_on_threshold
+    )
 
 
 def interval_of(
@@ -180,16 +226,24 @@ def interval_of(
     drawn: Resamples,
     confidence: float = 0.95,
     method: Method = "percentile",
+    *,
+    conditions_on_threshold: bool = False,
 ) -> Interval:
     """The interval from `values`, the statistic on each resample; BCa asks `statistic` for further ones."""
     import numpy as np
 
     if not 0 < confidence < 1:
         raise UsageError(f"confidence must lie in (0, 1), not {confidence:g}")
+
+    def found(low: float, high: float, *notes: str) -> Interval:
+        return Interval(
+            value, low, high, confidence, method, drawn.groups, "; ".join(notes), conditions_on_threshold
+        )
+
     tail = (1 - confidence) / 2
     finite = values[np.isfinite(values)]
     if math.isnan(value) or not len(finite):
-        return Interval(value, math.nan, math.nan, confidence, method, drawn.groups, "it can't be computed here")
+        return found(math.nan, math.nan, "it can't be computed here")
     notes = []
     if len(finite) < len(values):
         notes.append(f"{len(values) - len(finite)} of {len(values)} resamples could not be used")
@@ -197,10 +251,10 @@ def interval_of(
         notes.append(f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow")
     if finite.min() == finite.max():
         notes.append("every resample gave the same value, so the interval has no width and understates the doubt")
-        return Interval(value, value, value, confidence, method, drawn.groups, "; ".join(notes))
+        return found(value, value, *notes)
     ends = (tail, 1 - tail) if method == "percentile" else _bca(value, finite, drawn.left_out(statistic), tail)
     low, high = np.quantile(finite, ends)
-    return Interval(value, float(low), float(high), confidence, method, drawn.groups, "; ".join(notes))
+    return found(float(low), float(high), *notes)
 
 
 def difference(first: Statistic, second: Statistic) -> Statistic:

@@ -27,14 +27,14 @@ class OrderShuffle:
     """What becomes of the verdicts when the turns of a conversation change places.
 
     `attacks` and `benign` are shares of the verdicts that change, None without such conversations. `left_out`
-    counts those with fewer than two evaluated turns; each of the others has `repeats` permutations.
+    counts those with fewer than two evaluated turns; each of the others has so many `permutations`.
     """
 
     attacks: Interval | None
     benign: Interval | None
     conversations: int
     left_out: int
-    repeats: int
+    permutations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Transfer:
     used_on: str
     threshold: float | None
     recall: Rate | None
-    false_positive_rate: Rate | None
+    fpr: Rate | None
     reason: str = ""
 
 
@@ -70,7 +70,7 @@ class LabelNoise:
 
     share: float
     recall: tuple[float, float, float]
-    false_positive_rate: tuple[float, float, float]
+    fpr: tuple[float, float, float]
     auc: tuple[float, float, float]
 
 
@@ -111,7 +111,7 @@ def order_shuffle(
         if not rows:
             return None
         drawn = resamples([group for group, _ in rows], [label] * len(rows), rng, replicates)
-        return interval(_mean_of([count / repeats for _, count in rows]), drawn)
+        return interval(_mean_of([count / repeats for _, count in rows]), drawn, conditions_on_threshold=True)
 
     return OrderShuffle(share(True), share(False), len(able), len(examples) - len(able), repeats)
 
@@ -144,7 +144,7 @@ def threshold_transfer(judged: Sequence[Judged], rate: float, key: str = "source
     ...     Judged(f"{source}{n}", f"{source}{n}", False, 3, n / 100 + shift, strata={"source": source})
     ...     for source, shift in (("a", 0.0), ("b", 0.1)) for n in range(99)
     ... ]
-    >>> [(one.set_on, one.used_on, str(one.false_positive_rate)) for one in threshold_transfer(judged, 0.05)]
+    >>> [(one.set_on, one.used_on, str(one.fpr)) for one in threshold_transfer(judged, 0.05)]
     [('a', 'b', '14/99 = 14.1 % [8.0, 22.6]'), ('b', 'a', '0/99 = 0.0 % [0.0, 3.7]')]
     """
     by_source = _by_stratum(judged, key)
@@ -184,7 +184,7 @@ def leave_one_source_out(
             found.append(Transfer(name, source, None, None, None, str(error)))
             continue
         counts = confusion(judge_all(detector, held_out))
-        found.append(Transfer(name, source, detector.threshold, counts.recall, counts.false_positive_rate))
+        found.append(Transfer(name, source, detector.threshold, counts.recall, counts.fpr))
     return tuple(found)
 
 

@@ -1,19 +1,22 @@
-"""Two arms at equal false-positive rates: partial AUC and recall, beside recall at the thresholds carried over."""
+"""Two arms at equal false-positive rates: partial AUC and recall, beside recall at the thresholds used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats.bootstrap import FEW_GROUPS, resamples
-from turnwise.study.stats.redraw import REPLICATES, TAILS, Difference
-from turnwise.study.stats.split_samples import Floats
+from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, resamples
+from turnwise.study.stats.split_gains import REPLICATES
 from turnwise.study.stats.thresholds import check_rate
+
+if TYPE_CHECKING:
+    from turnwise.study.stats.bootstrap import Floats
 
 RATES = (0.01, 0.03, 0.05)
 """False-positive rates at which arms are compared."""
@@ -24,20 +27,20 @@ class MatchedRates:
     """A second arm less a first on the same conversations, by false-positive rate.
 
     `partial_auc` is standardised and goes up to the rate; `recall` is read from the interpolated ROC curve at it.
-    `carried_over` is the operational question, at thresholds that other conversations set; its two arms need not
-    have the same false-positive rate, and `realised` has those rates.
+    `thresholds_used` is the operational question, the recall at thresholds that other conversations set; its two
+    arms need not have the same false-positive rate, and `fpr` has those rates.
     """
 
     partial_auc: Mapping[float, Difference]
     recall: Mapping[float, Difference]
-    carried_over: Difference | None = None
-    realised: tuple[Rate, Rate] | None = None
+    thresholds_used: Difference | None = None
+    fpr: tuple[Rate, Rate] | None = None
 
     def __str__(self) -> str:
         lines = [str(one) for of in (self.partial_auc, self.recall) for one in of.values()]
-        if self.carried_over is not None and self.realised is not None:
-            first, second = self.realised
-            lines.append(f"{self.carried_over}; false-positive rates {first} and {second}")
+        if self.thresholds_used is not None and self.fpr is not None:
+            first, second = self.fpr
+            lines.append(f"{self.thresholds_used}; false-positive rates {first} and {second}")
         return "\n".join(lines)
 
 
@@ -81,16 +84,16 @@ def matched_rates(
 
     curves = [roc_heads(arm, labels, weights, rates) for arm in scores]
     areas, recalls = (np.array([curve[part] for curve in curves]) for part in (0, 1))
-    carried, realised = None, None
+    thresholds_used, fpr = None, None
     if limits is not None:
         flags = scores >= np.array(limits)[:, None]
         of_attacks = weights[labels]
         caught = np.array(
             [(of_attacks * flag[labels][:, None]).sum(axis=0) / of_attacks.sum(axis=0) for flag in flags]
         )
-        carried = less("gain in recall at the thresholds carried over", caught, True)
+        thresholds_used = less("gain in recall at the thresholds carried over", caught, True)
         counts = [int(flag[~labels].sum()) for flag in flags]
-        realised = (Rate(counts[0], int((~labels).sum())), Rate(counts[1], int((~labels).sum())))
+        fpr = (Rate(counts[0], int((~labels).sum())), Rate(counts[1], int((~labels).sum())))
     return MatchedRates(
         {
             rate: less(f"gain in partial AUC up to {100 * rate:g} % false positives", areas[:, row])
@@ -100,8 +103,8 @@ def matched_rates(
             rate: less(f"gain in recall at {100 * rate:g} % false positives", recalls[:, row])
             for row, rate in enumerate(rates)
         },
-        carried,
-        realised,
+        thresholds_used,
+        fpr,
     )
 
 

@@ -1,13 +1,14 @@
-"""Everything a study says of one detector at one threshold, and the tests that compare detectors."""
+"""Everything a study says of one detector at one threshold, and of two on the same conversations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
+from turnwise.rates import Rate
 from turnwise.study.stats.auc import Auc, AucTest, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import (
     REPLICATES,
@@ -18,11 +19,20 @@ from turnwise.study.stats.bootstrap import (
     interval_of,
     resamples,
 )
-from turnwise.study.stats.paired import McNemar, Missing, holm, mcnemar, missing_bounds
+from turnwise.study.stats.paired import McNemar, Missing, mcnemar, missing_bounds
 from turnwise.study.stats.survival import FirstFlag, first_flag
-from turnwise.study.stats.thresholds import FalseAlarms, RecallAt, false_alarms, recall_at
+from turnwise.study.stats.thresholds import threshold_for
 from turnwise.study.stats.verdicts import Confusion, Judged, confusion, evaluated, matched
-from turnwise.study.stats.weighted import auc_of, delay_of, f1_of, false_positive_rate_of, horizon_of, recall_of
+from turnwise.study.stats.weighted import (
+    alarms_of,
+    auc_of,
+    delay_of,
+    f1_of,
+    fpr_of,
+    horizon_of,
+    recall_at_of,
+    recall_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,14 +44,41 @@ RATES = (0.01, 0.001)
 
 
 @dataclass(frozen=True, slots=True)
+class RecallAt:
+    """Recall where the threshold is set for a false-positive rate on the same benign conversations.
+
+    `recall` has the exact interval for that threshold alone. `by_group` is a bootstrap that sets the threshold
+    anew on each resample, so that it holds for that choice too. `reason` says why there is no number.
+    """
+
+    rate: float
+    threshold: float | None
+    recall: Rate | None
+    by_group: Interval | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """How often a guard would cry wolf: alarms that began in benign conversations, per 1,000 evaluated turns."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    alarms: int
+    turns: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
 class DetectorResult:
     """What a study says of one detector at one threshold; a figure is None without the label that it needs.
 
-    `judged` has the missing conversations too. `ever` counts by whether it fired at any turn, `final` by whether
-    it would at the last; their rates have exact intervals, and `recall`, `false_positive_rate`, `f1` and
-    `auc_clustered` those of the cluster bootstrap. `auc` has DeLong's. Both areas are None with fewer than two of
-    a label, or without any evidence. `delay` is the mean turn of the first flag, cut off at turn `horizon`.
-    `cost_usd` and `latency_ms` are means of the conversations where they are known.
+    `judged` has the missing conversations too. `counts` are by whether it fired at any turn, `final` by whether it
+    would at the last; their rates have exact intervals, and what is `by_group` those of the cluster bootstrap.
+    `auc` has DeLong's. Both areas are None with fewer than two of a label, or without any evidence. `mean_turn` is
+    that of the first flag, cut off at turn `mean_turn_horizon`. `cost_usd` and `latency_ms` are means of the
+    conversations where they are known.
     """
 
     name: str
@@ -49,18 +86,18 @@ class DetectorResult:
     context: str
     threshold: float
     judged: tuple[Judged, ...]
-    ever: Confusion
+    counts: Confusion
     final: Confusion
-    recall: Interval | None
-    false_positive_rate: Interval | None
-    f1: Interval | None
+    recall_by_group: Interval | None
+    fpr_by_group: Interval | None
+    f1_by_group: Interval | None
     auc: Auc | None
-    auc_clustered: Interval | None
+    auc_by_group: Interval | None
     recall_at: tuple[RecallAt, ...]
     first_flag: FirstFlag | None
-    delay: Interval | None
-    horizon: int
-    alarms: FalseAlarms
+    mean_turn: Interval | None
+    mean_turn_horizon: int
+    alarms_per_thousand_benign_turns: FalseAlarms
     missing: Missing
     cost_usd: float | None
     latency_ms: float | None
@@ -70,26 +107,30 @@ class DetectorResult:
 class PairTest:
     """Two detectors compared on the conversations that both evaluated. Differences are second less first.
 
-    `a` and `b` are their places among the results. The first alone caught `b_count` attacks, the second alone
-    `c_count`; `p` is the exact McNemar p-value of these, `p_group` the one with groups as the unit, and `p_holm`
-    is `p` corrected for all comparisons made. Intervals are those of the cluster bootstrap. `delay` is below 0
-    where the second is earlier. `left_out` counts conversations that only one of them, or none, evaluated.
+    `a` and `b` are their places among the results. The first alone caught `a_alone` attacks, the second alone
+    `b_alone`; `p` is the exact McNemar p-value of these, `p_group` the one with groups as the unit. Intervals are
+    those of the cluster bootstrap. `mean_turn` is below 0 where the second is earlier. `left_out` counts
+    conversations that only one of them, or none, evaluated.
     """
 
     a: int
     b: int
-    b_count: int
-    c_count: int
+    a_alone: int
+    b_alone: int
     p: float
-    p_holm: float
     p_group: float
-    benign: McNemar
     recall: Interval
     auc: Interval
     delong: AucTest | None
-    delay: Interval
+    mean_turn: Interval
+    benign: McNemar
     conversations: int
     left_out: int
+
+    @property
+    def auc_p_delong(self) -> float | None:
+        """DeLong's p-value of the areas; None with fewer than two of a label."""
+        return None if self.delong is None else self.delong.p
 
 
 def measure(
@@ -112,7 +153,7 @@ def measure(
     >>> attacks = [Judged(f"a{n}", f"a{n}", True, 5, 0.6 + n / 100, fired=True, turn=3) for n in range(30)]
     >>> benign = [Judged(f"b{n}", f"b{n}", False, 5, n / 100) for n in range(40)]
     >>> found = measure([*attacks, *benign], np.random.default_rng(0), name="cusum", threshold=0.5, replicates=100)
-    >>> print(found.ever.recall, found.auc.value, found.first_flag.median, found.recall_at[0].reason, sep="; ")
+    >>> print(found.counts.recall, found.auc.value, found.first_flag.median, found.recall_at[0].reason, sep="; ")
     30/30 = 100.0 % [88.4, 100.0]; 1.0; 3; 40 benign conversations are too few for a false-positive rate of 0.01: \
 at least 99 are needed
     """
@@ -123,25 +164,28 @@ at least 99 are needed
         drawn = resamples([one.group for one in known], [one.attack for one in known], rng, replicates)
     attacks, benign = ([one.score for one in known if one.attack is label] for label in (True, False))
     areas = len(attacks) > 1 and len(benign) > 1 and any(one.score != -math.inf for one in known)
-    ever = confusion(judged)
+
+    def around(statistic: Statistic, known_label: Sequence[object]) -> Interval | None:
+        return interval(statistic, drawn, conditions_on_threshold=True) if known_label else None
+
     return DetectorResult(
         name=name,
         run=run,
         context=context,
         threshold=threshold,
         judged=tuple(judged),
-        ever=ever,
+        counts=confusion(judged),
         final=confusion(judged, final=True),
-        recall=interval(recall_of(known), drawn) if attacks else None,
-        false_positive_rate=interval(false_positive_rate_of(known), drawn) if benign else None,
-        f1=interval(f1_of(known), drawn) if attacks else None,
+        recall_by_group=around(recall_of(known), attacks),
+        fpr_by_group=around(fpr_of(known), benign),
+        f1_by_group=around(f1_of(known), attacks),
         auc=auc_with_interval(_scores(attacks), _scores(benign)) if areas else None,
-        auc_clustered=interval(auc_of(known), drawn) if areas else None,
+        auc_by_group=interval(auc_of(known), drawn) if areas else None,
         recall_at=tuple(recall_at(judged, rate, drawn) for rate in rates),
         first_flag=first_flag(judged),
-        delay=interval(delay_of(known), drawn) if attacks else None,
-        horizon=horizon_of(known),
-        alarms=false_alarms(judged, drawn),
+        mean_turn=around(delay_of(known), attacks),
+        mean_turn_horizon=horizon_of(known),
+        alarms_per_thousand_benign_turns=false_alarms(judged, drawn),
         missing=missing_bounds(judged),
         cost_usd=_mean([one.cost_usd for one in judged]),
         latency_ms=_mean([one.latency_ms for one in judged]),
@@ -156,7 +200,7 @@ def compare(
     final: bool = False,
     replicates: int = REPLICATES,
 ) -> tuple[PairTest, ...]:
-    """Compare detectors two by two on the conversations that both evaluated, with Holm's correction over all.
+    """Compare detectors two by two on the conversations that both evaluated; p-values are not corrected.
 
     A `reference` is the first of each pair; without one all pairs are compared. Pairs on the same conversations
     share their resamples.
@@ -171,7 +215,7 @@ def compare(
     ...     for hits in (10, 20)
     ... )
     >>> [test] = compare([few, many], replicates=100)
-    >>> test.b_count, test.c_count, round(test.p_holm, 5), round(test.recall.value, 4)
+    >>> test.a_alone, test.b_alone, round(test.p, 5), round(test.recall.value, 4)
     (0, 10, 0.00195, 0.3333)
     """
     if reference is not None and not 0 <= reference < len(results):
@@ -184,9 +228,7 @@ def compare(
         if (a < b if reference is None else a == reference and b != reference)
     ]
     values = _Values(seed, replicates, final)
-    found = [_pair(results, a, b, values) for a, b in pairs]
-    corrected = holm([test.p for test in found])
-    return tuple(replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True))
+    return tuple(_pair(results, a, b, values) for a, b in pairs)
 
 
 class _Values:
@@ -242,11 +284,17 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
             [one.group for one, _ in chosen],
         )
 
-    def less(what: str) -> Interval:
+    def less(what: str, fixed: bool = True) -> Interval:
         (first, of_first, one), (second, of_second, other) = (
             values.of(what, place, arm) for place, arm in zip((a, b), arms, strict=True)
         )
-        return interval_of(second - first, of_second - of_first, difference(one, other), values.drawn(arms[0]))
+        return interval_of(
+            second - first,
+            of_second - of_first,
+            difference(one, other),
+            values.drawn(arms[0]),
+            conditions_on_threshold=fixed,
+        )
 
     attacks = test(True)
     scores = [
@@ -257,19 +305,75 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
     return PairTest(
         a=a,
         b=b,
-        b_count=attacks.b_count,
-        c_count=attacks.c_count,
+        a_alone=attacks.a_alone,
+        b_alone=attacks.b_alone,
         p=attacks.p,
-        p_holm=attacks.p,
         p_group=attacks.p_group,
-        benign=test(False),
         recall=less("recall"),
-        auc=less("auc"),
+        auc=less("auc", fixed=False),
         delong=delong_test((scores[0][0], scores[0][1]), (scores[1][0], scores[1][1])) if areas else None,
-        delay=less("delay"),
+        mean_turn=less("delay"),
+        benign=test(False),
         conversations=len(pairs),
         left_out=len(everyone) - len(pairs),
     )
+
+
+def recall_at(judged: Sequence[Judged], rate: float, drawn: Resamples | None = None) -> RecallAt:
+    """The recall at a false-positive rate, or the reason why the data can't tell.
+
+    The threshold keeps (flagged benign + 1) / (benign + 1) ≤ rate on the conversations at hand, so that arms are
+    compared at the same rate whatever their thresholds. It is not a threshold to deploy: that one is set on other
+    conversations than it is tested on. `drawn` are resamples of the evaluated ones, in their order.
+
+    >>> benign = [Judged(f"b{n}", f"b{n}", False, 3, n / 100) for n in range(99)]
+    >>> attacks = [Judged(f"a{n}", f"a{n}", True, 3, score) for n, score in enumerate((0.5, 0.99, 0.995))]
+    >>> print(recall_at([*benign, *attacks], 0.01).recall)
+    2/3 = 66.7 % [9.4, 99.2]
+    >>> recall_at([*benign, *attacks], 0.001).reason
+    '99 benign conversations are too few for a false-positive rate of 0.001: at least 999 are needed'
+    """
+    if not 0 < rate < 1:
+        raise UsageError(f"a false-positive rate must lie in (0, 1), not {rate:g}")
+    attacks = [one.score for one in evaluated(judged, attack=True) if one.score is not None]
+    benign = [one.score for one in evaluated(judged, attack=False) if one.score is not None]
+    if not attacks:
+        return RecallAt(rate, None, None, None, "there is no evaluated attack")
+    try:
+        threshold = threshold_for(benign, rate)
+    except UsageError as error:
+        return RecallAt(rate, None, None, None, str(error))
+    found = Rate(sum(score >= threshold for score in attacks), len(attacks))
+    around = None if drawn is None else interval(recall_at_of(evaluated(judged), rate), drawn)
+    return RecallAt(rate, threshold, found, around)
+
+
+def false_alarms(judged: Sequence[Judged], drawn: Resamples) -> FalseAlarms:
+    """False alarms per 1,000 evaluated turns of benign conversations.
+
+    An alarm is a turn that fires after one that did not. The interval is the cluster bootstrap's, for alarms of a
+    conversation come together; without any alarm that has no width, and the exact Poisson limit stands in (F.
+    Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936). `drawn` are resamples of the
+    evaluated conversations, in their order.
+
+    >>> import numpy as np
+    >>> from turnwise.study.stats.bootstrap import resamples
+    >>> judged = [Judged(str(n), str(n), False, 10, 0.1) for n in range(100)]
+    >>> drawn = resamples([one.group for one in judged], [False] * 100, np.random.default_rng(0), 100)
+    >>> found = false_alarms(judged, drawn)
+    >>> found.value, found.low, round(found.high, 3)
+    (0.0, 0.0, 3.689)
+    """
+    benign = evaluated(judged, attack=False)
+    alarms = sum(one.alarms for one in benign)
+    turns = sum(one.turns - one.missing_turns for one in benign)
+    if not turns:
+        return FalseAlarms(None, None, None, alarms, turns, "no benign turn")
+    if not alarms:
+        high = -math.log((1 - 0.95) / 2) * 1000 / turns
+        return FalseAlarms(0.0, 0.0, high, 0, turns, "Poisson")
+    found = interval(alarms_of(evaluated(judged)), drawn)
+    return FalseAlarms(found.value, found.low, found.high, alarms, turns, found.method)
 
 
 def _scores(scores: Sequence[float | None]) -> list[float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
@@ -15,16 +16,16 @@ class McNemar:
     """A test of two paired verdicts.
 
     Args:
-        b_count: conversations that the first alone flagged.
-        c_count: conversations that the second alone flagged.
+        a_alone: conversations that the first alone flagged.
+        b_alone: conversations that the second alone flagged.
         p: two-sided exact p-value; 1.0 where the two never differ.
         p_group: two-sided exact p-value with groups as the unit; equals `p` where every group has one
             conversation.
         pairs: conversations that both judged.
     """
 
-    b_count: int
-    c_count: int
+    a_alone: int
+    b_alone: int
     p: float
     p_group: float
     pairs: int
@@ -51,7 +52,7 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool], groups: Sequence[str]
         UsageError: the lengths differ.
 
     >>> test = mcnemar([False] * 6 + [True], [True] * 6 + [False])
-    >>> test.b_count, test.c_count, round(test.p, 6)
+    >>> test.a_alone, test.b_alone, round(test.p, 6)
     (1, 6, 0.125)
     >>> round(mcnemar([False] * 6, [True] * 6, ["x"] * 3 + ["y"] * 3).p_group, 6)
     0.5
@@ -60,16 +61,16 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool], groups: Sequence[str]
         raise UsageError("paired verdicts need one of each detector, and one group, for every conversation")
     from scipy.stats import binomtest
 
-    b_count = sum(one and not other for one, other in zip(first, second, strict=True))
-    c_count = sum(other and not one for one, other in zip(first, second, strict=True))
-    differing = b_count + c_count
-    p = float(binomtest(min(b_count, c_count), differing, 0.5).pvalue) if differing else 1.0
+    a_alone = sum(one and not other for one, other in zip(first, second, strict=True))
+    b_alone = sum(other and not one for one, other in zip(first, second, strict=True))
+    differing = a_alone + b_alone
+    p = float(binomtest(min(a_alone, b_alone), differing, 0.5).pvalue) if differing else 1.0
     if groups is None or len(set(groups)) == len(groups):
-        return McNemar(b_count, c_count, p, p, len(first))
+        return McNemar(a_alone, b_alone, p, p, len(first))
     net: dict[str, int] = {}
     for group, one, other in zip(groups, first, second, strict=True):
         net[group] = net.get(group, 0) + int(other) - int(one)
-    return McNemar(b_count, c_count, p, sign_flip([*net.values()]), len(first))
+    return McNemar(a_alone, b_alone, p, sign_flip([*net.values()]), len(first))
 
 
 def sign_flip(differences: Sequence[int]) -> float:
@@ -122,6 +123,15 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
+T = TypeVar("T", bound=Any)  # a dataclass with p and p_holm
+
+
+def corrected(tests: Sequence[T]) -> tuple[T, ...]:
+    """A family of tests with `p_holm`, Holm's correction of `p`, or of `p_group` where that is larger."""
+    adjusted = holm([max(test.p, getattr(test, "p_group", test.p)) for test in tests])
+    return tuple(replace(test, p_holm=p) for test, p in zip(tests, adjusted, strict=True))
+
+
 LIMIT = 0.05
 """Share of missing conversations beyond which a report opens with a warning."""
 
@@ -147,7 +157,7 @@ class Missing:
     benign: Rate
     turns: Rate
     recall: Bounds
-    false_positive_rate: Bounds
+    fpr: Bounds
     warning: str
 
 
@@ -192,7 +202,7 @@ def missing_bounds(judged: Iterable[Judged]) -> Missing:
         benign=_absent(benign),
         turns=Rate(sum(one.missing_turns for one in given), sum(one.turns for one in given)),
         recall=_bounds(attacks),
-        false_positive_rate=_bounds(benign),
+        fpr=_bounds(benign),
         warning=warning,
     )
 

@@ -59,7 +59,7 @@ class Confusion:
     """Counts of right and wrong verdicts, on attacks (caught, missed) and on benign conversations.
 
     >>> counts = Confusion(caught=8, missed=2, false_alarms=1, cleared=99)
-    >>> print(counts.recall, counts.false_positive_rate, sep="; ")
+    >>> print(counts.recall, counts.fpr, sep="; ")
     8/10 = 80.0 % [44.4, 97.5]; 1/100 = 1.0 % [0.0, 5.4]
     >>> round(counts.f1, 4)
     0.8421
@@ -76,7 +76,7 @@ class Confusion:
         return Rate(self.caught, self.caught + self.missed)
 
     @property
-    def false_positive_rate(self) -> Rate:
+    def fpr(self) -> Rate:
         """Share of the benign conversations that were flagged."""
         return Rate(self.false_alarms, self.false_alarms + self.cleared)
 
@@ -179,18 +179,19 @@ def confusion(judged: Iterable[Judged], final: bool = False) -> Confusion:
     )
 
 
+def evaluated_by_both(first: Sequence[Judged], second: Sequence[Judged]) -> list[tuple[Judged, Judged]]:
+    """The conversations that both evaluated, in the order of the first; there may be none."""
+    others = {one.sequence_id: one for one in second if one.evaluated}
+    return [(one, others[one.sequence_id]) for one in first if one.evaluated and one.sequence_id in others]
+
+
 def matched(first: Sequence[Judged], second: Sequence[Judged]) -> list[tuple[Judged, Judged]]:
     """The conversations that both detectors evaluated, in the order of the first."""
-    by_id = {one.sequence_id: one for one in second}
     for arm in (first, second):
         ids = {one.sequence_id for one in arm}
         if len(ids) != len(arm):
             raise UsageError("a conversation occurs twice in one arm: give each sequence once")
-    pairs = [
-        (one, by_id[one.sequence_id])
-        for one in first
-        if one.evaluated and one.sequence_id in by_id and by_id[one.sequence_id].evaluated
-    ]
+    pairs = evaluated_by_both(first, second)
     for one, other in pairs:
         if (one.attack, one.group) != (other.attack, other.group):
             raise UsageError(f"the two arms disagree on the label or the group of sequence {one.sequence_id!r}")

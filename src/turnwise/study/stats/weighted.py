@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from turnwise.study.stats.thresholds import weighted_thresholds
 from turnwise.study.stats.verdicts import Judged
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def recall_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
     )
 
 
-def false_positive_rate_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+def fpr_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
     """The false-positive rate as a statistic."""
     return _ratio(
         [float(not one.attack and _flag(one, final)) for one in judged], [float(not one.attack) for one in judged]
@@ -77,8 +78,6 @@ def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
     """
     import numpy as np
 
-    from turnwise.study.stats.split_samples import weighted_limits
-
     scores = np.array([one.score for one in judged], dtype=float)
     attack = np.array([one.attack for one in judged], dtype=bool)
     falling = np.flatnonzero(~attack)[np.argsort(-scores[~attack], kind="stable")]
@@ -88,7 +87,7 @@ def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
         if not len(falling):
             return np.full(each.shape[1], np.nan)
         benign, attacks = each[falling], each[attack]
-        limit = weighted_limits(scores[falling], benign, benign.sum(axis=0), rate)
+        limit = weighted_thresholds(scores[falling], benign, benign.sum(axis=0), rate)
         caught = (attacks * (scores[attack][:, None] >= limit)).sum(axis=0)
         return np.where(np.isfinite(limit), _divided(caught, attacks.sum(axis=0)), np.nan)
 

@@ -1,0 +1,220 @@
+"""Takes turns into the trajectory of a speaker, and judges what they come to."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from turnwise.conversation import Side, Turn
+from turnwise.conversation.turn import CHECKING_KEYS
+from turnwise.detectors import Detector
+from turnwise.detectors.kit.protocol import Signal
+from turnwise.errors import TurnwiseError
+from turnwise.guard.fields import GuardMetadataError
+from turnwise.guard.guardrail import CLEAN, Action, Check, Finding, IfUnread, not_read
+from turnwise.guard.guardrails.drift_sessions import DriftSessions
+from turnwise.guard.guardrails.drift_speakers import Progress
+from turnwise.guard.metadata import kept_scores
+from turnwise.guard.observing import Scorer
+from turnwise.guard.records import DriftData
+from turnwise.guard.scorer_state import SideScores, Trajectory
+from turnwise.scoring import Score, TurnScores
+from turnwise.sessions import Stance
+
+_CATCH_UP, _SCORED = 200, 10
+"""Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
+they bound the time that takes."""
+
+_DOUBTFUL = 0.5
+"""F from which a text is read again where earlier ones were blocked, unless the detector fires below."""
+
+_LONGEST_REFUSED = 4_000
+"""Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
+
+_WAITING = 1_000
+"""Findings that wait for the check of their turn at most."""
+
+_WHOSE = {
+    Trajectory.INITIATOR: "",
+    Trajectory.RESPONDER: "the responder's texts: ",
+    Trajectory.REPLIES: "the replies: ",
+}
+"""Begins a reason that is not about the initiator."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnJudge:
+    """What decides on turns: observer, detector and session memory.
+
+    `warn` is the detector's score from which a turn is warned of. All methods are called with the lock of the
+    speaker's progress held.
+    """
+
+    scorer: Scorer
+    detector: Detector
+    detector_name: str
+    warn: float | None
+    memory: DriftSessions | None
+    unread: IfUnread
+
+    def take(self, progress: Progress, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
+        """Take in a turn that is under check, and judge it."""
+        try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
+            # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
+            self.scorer.follow(progress.scores)
+        except TurnwiseError:
+            pass  # they are read as they were taken then, and the turn under check is scored all the same
+        try:
+            first = self.scorer.score(progress.scores, turn, text)
+        finally:
+            progress.turns = max(progress.turns, turn.number)  # it was said, even if it can't be scored
+        given = self._settled(progress, turn, text, first)
+        told = TurnScores(turn.number, given.scores, len(text))
+        signal = self._detected(progress, told)
+        stance = None
+        if self.memory is not None:
+            stance = self.memory.take(check, session_id, told, progress.conversation_id, turn.timestamp)
+        finding = self._finding(progress, told, signal, stance)
+        if first is not given and not finding.in_full:
+            finding = _carried_over(finding, first, given)
+        if given.unread is not None:
+            finding = not_read(given.unread, self.unread, finding)
+        return given.settle(finding) if given.failures else finding
+
+    def answered(self, check: Check, session_id: str, text: str) -> Finding:
+        """Tell a session of the reply to its latest turn."""
+        stance = None if self.memory is None else self.memory.answered(check, session_id, text)
+        return CLEAN if stance is None else Finding(found=False, stance=stance)
+
+    def catch_up(self, progress: Progress, check: Check, session_id: str) -> None:
+        """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
+        number, conversation = check.turn.number, check.conversation
+        if progress.turns >= number - 1:
+            return
+        # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
+        # those that drift was skipped at are still to be told.
+        memory = self.memory
+        if memory is not None and not progress.turns and memory.stance(check, session_id) is not None:
+            memory = None
+        if not progress.turns and number - 1 > _CATCH_UP:
+            progress.turns = number - 1 - _CATCH_UP
+        for before in range(progress.turns + 1, number):
+            turn = conversation.turn(before)
+            if progress.trajectory is not Trajectory.INITIATOR:
+                if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
+                    continue  # replies that are under check come by themselves
+            elif turn.checks is None and turn.response is None:
+                # It is under check by another thread at this moment, which will ask for what is found here.
+                progress.ahead[before] = self._tried(progress, turn, check)
+                if len(progress.ahead) > _WAITING:
+                    del progress.ahead[min(progress.ahead)]
+                continue
+            told = self._recalled(progress, turn, recent=before >= number - _SCORED)
+            self._detected(progress, told)
+            if memory is not None:
+                memory.take(check, session_id, told, progress.conversation_id, turn.timestamp)
+
+    def _tried(self, progress: Progress, turn: Turn, check: Check) -> Finding | Exception:
+        try:
+            return self.take(progress, turn, turn.prompt, check, check.session_id)
+        except TurnwiseError as error:
+            return error
+
+    def _recalled(self, progress: Progress, turn: Turn, *, recent: bool) -> TurnScores:
+        """What a turn says of which the check is over, by the scores that were kept where there are any.
+
+        One that can't be scored is a gap: its failure is none of the turn that is under check.
+        """
+        scores = _kept(turn, progress.trajectory)
+        side = progress.trajectory.side
+        text = turn.text(side) or ""
+        try:
+            refused = turn.blocked(side) and len(text) > _LONGEST_REFUSED
+            if scores is None and recent and not (self.scorer.waits or refused):
+                self.scorer.follow(progress.scores)
+                first = self.scorer.score(progress.scores, turn)
+                scores = self._settled(progress, turn, text, first).scores
+            else:
+                # Nobody waits, or pays a language model, for turns long past, or long and blocked.
+                self.scorer.skip(progress.scores, turn)
+        except TurnwiseError:
+            scores = None
+        finally:
+            progress.turns = turn.number
+        return TurnScores(turn.number, dict(scores or {}), len(text))
+
+    def _settled(self, progress: Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
+        """Scores that don't rest on blocked texts alone; the same object where nothing changed."""
+        if progress.scores.passed is None:
+            return given
+        limit = self.detector.threshold
+        doubtful = min(limit, _DOUBTFUL) if limit > 0.0 else _DOUBTFUL
+        if all(doubtful > score.F for score in given.scores.values()):
+            return given
+        settled = self.scorer.without_blocked(progress.scores, turn, text, given)
+        return given if settled.scores == given.scores else settled
+
+    def _detected(self, progress: Progress, told: TurnScores) -> Signal:
+        """What the detector says of one more turn; it starts afresh after one at which it fired."""
+        signal = self.detector.update(progress.detected, told)
+        if signal.active:
+            progress.detected = self.detector.start()
+        return signal
+
+    def _finding(self, progress: Progress, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
+        """What the trajectory up to a turn and the stance towards the session say of the turn."""
+        data, whose = self._data(progress, told, signal), _WHOSE[progress.trajectory]
+        confidence = max((score.F for score in told.scores.values()), default=0.0)
+        if signal.active:
+            return Finding(True, whose + signal.reason, confidence, data=data, stance=stance)
+        reason, action = "", None
+        if self.memory is not None and stance is not None:
+            reason, action = self.memory.asks(stance)
+            reason = reason and whose + reason
+        if action is Action.BLOCK:
+            return Finding(True, reason, confidence, data=data, stance=stance)
+        if signal.evidence and self.warn is not None and signal.score >= self.warn:
+            reason, action = f"{whose}{signal.reason} (warned from {self.warn:.3f})", Action.WARN
+        return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
+
+    def _data(self, progress: Progress, told: TurnScores, signal: Signal) -> DriftData:
+        components = array("d")
+        for score in told.scores.values():
+            components.extend((score.T, score.I, score.F))
+        return DriftData(
+            detector=self.detector_name,
+            score=signal.score,
+            threshold=self.detector.threshold,
+            warn=self.warn,
+            active=signal.active,
+            turn=told.turn,
+            trajectory=progress.trajectory,
+            speaker=progress.speaker,
+            principles=_shared(tuple(told.scores)),
+            components=components,
+        )
+
+
+def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> Finding:
+    """The finding with the warning that a text looks bad only together with texts that were blocked."""
+    name, score = max(first.scores.items(), key=lambda item: item[1].F)
+    left = settled.scores[name].F
+    reason = f"{name} F {score.F:.3f} rests on a blocked text before it, {left:.3f} without"
+    told = f"{reason}; {finding.reason}" if finding.found else reason
+    return replace(finding, found=True, reason=told, action=finding.action or Action.WARN)
+
+
+def _kept(turn: Turn, trajectory: Trajectory) -> Mapping[str, Score] | None:
+    """The scores that an earlier check kept with a turn; None where there are none that can be read."""
+    try:
+        return kept_scores(turn, str(trajectory))
+    except GuardMetadataError:
+        return None
+
+
+@cache
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One tuple for equal ones, so that a long conversation keeps it once."""
+    return names

@@ -1,0 +1,223 @@
+"""Payment cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from turnwise.guard.recognisers.numbers import AFTER, BEFORE, BETWEEN, JUDGED, NearWords
+from turnwise.guard.recognisers.text import Group, Span, TextReading, digit_groups, digits_of
+from turnwise.linear_regex import LinearRegex
+
+_BETWEEN = BETWEEN.pattern
+
+SHAPES = {
+    "card": (
+        rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]",
+        rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{6}}{_BETWEEN}[0-9]{{4}}",
+        r"(?:^|[^0-9])[0-9]{13,19}(?:[^0-9]|$)",
+    ),
+    "card pulled apart": (
+        rf"(?:^|[^0-9])(?:[0-9]{_BETWEEN}){{12}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{2}}{_BETWEEN}){{6}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{3}}{_BETWEEN}){{4}}[0-9]",
+        rf"(?:^|[^0-9])(?:[0-9]{{5}}{_BETWEEN}){{2}}[0-9]{{3}}",
+    ),
+}
+"""What a text has, at least, in which there may be one."""
+
+_FEWEST, _MOST = 13, 19
+"""Digits of a card's number."""
+
+_RUN = LinearRegex(rf"[0-9](?:{_BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
+_LONGEST_RUN = _MOST * 9
+"""Characters of a number that is pulled apart, at most: each digit with a spoken separator."""
+
+_FOURS = (4, 4, 4)
+_SIXES = (4, 6)
+_WORDS = NearWords(
+    "card|cards|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|"
+    "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|karte|kreditkarte|tarjeta|carte"
+)
+_OTHER_CARD = LinearRegex(
+    r"\b(?:gift|library|loyalty|sim|membership|member|student|phone|calling|club|rewards?|discount|metro|bus|oyster|"
+    r"health|insurance|graphics|video) card\b[^0-9]{0,40}$"
+)
+"""Cards that pay nothing."""
+
+_NO_CARD = LinearRegex(
+    r"\b(?:id|identity|report|business|score|green|sd|memory|points|bonus|travel|example|sample|dummy|placeholder|fake|such|e\.g|like|format|instance)\b[^0-9]{0,40}$"
+)
+"""Words before a number with which "card" speaks of no payment, or of no card in particular."""
+
+_CALLED_CARD = LinearRegex(
+    r"\b(?:card|cards|visa|mastercard|amex|american express|discover|maestro|diners|karte|kreditkarte|"
+    r"kartennummer|kreditkartennummer|tarjeta|carte|carta|cartão|cc|pan)\b[^0-9]{0,40}$"
+)
+"""A name of cards right before a number; words of paying alone don't make one of wrong digits."""
+
+_CARD_BEHIND = LinearRegex(r"[^0-9]{0,12}\b(?:visa|mastercard|amex|credit card|debit card|card number|my card)\b")
+_ZERO = ord("0")
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
+"""Each digit becomes the sum of the digits of its double."""
+_USUAL = (15, 16)
+
+_ISSUERS: tuple[tuple[str, Sequence[int]], ...] = (
+    ("4", (13, 16, 19)),  # Visa
+    ("51 52 53 54 55 2221-2229 223-229 23-26 270 271 2720", (16,)),  # Mastercard
+    ("34 37", (15,)),  # American Express
+    ("6011 644-649 65 622126-622129 62213-62219 6222-6228 62290 62291 622920-622925", range(16, 20)),  # Discover
+    ("300-305 309 36 38 39", range(14, 20)),  # Diners Club
+    ("3528 3529 353-358", range(16, 20)),  # JCB
+    ("62 81", range(16, 20)),  # UnionPay
+    ("5018 5020 5038 5893 6304 6759 6761-6763", range(13, 20)),  # Maestro
+    ("2200-2204", range(16, 20)),  # Mir
+    ("60 82 508 353 356", (16,)),  # RuPay
+    ("9792", (16,)),  # Troy
+)
+"""Issuer prefixes, single or from one to another, and the lengths of their numbers.
+
+Source: ISO/IEC 7812 and the networks' published ranges.
+"""
+
+
+def _prefixes(ranges: str) -> Iterator[str]:
+    for each in ranges.split():
+        first, _, last = each.partition("-")
+        yield from map(str, range(int(first), int(last or first) + 1))
+
+
+_PREFIXES = {
+    length: frozenset(prefix for ranges, lengths in _ISSUERS if length in lengths for prefix in _prefixes(ranges))
+    for length in range(_FEWEST, _MOST + 1)
+}
+_LONGEST_PREFIX = max(map(len, chain.from_iterable(_PREFIXES.values())))
+
+
+def luhn(digits: str) -> bool:
+    """Whether digits end in the right check digit (Luhn's formula, ISO/IEC 7812-1, annex B).
+
+    >>> luhn("4111111111111111"), luhn("4111111111111112")
+    (True, False)
+    """
+    coded = digits.encode("ascii")
+    total = sum(coded[-1::-2]) + sum(coded[-2::-2].translate(_DOUBLED))
+    return (total - len(coded) * _ZERO) % 10 == 0
+
+
+def is_card(digits: str) -> bool:
+    """Whether digits are a payment card's number: a known issuer, its length, and the check digit.
+
+    >>> is_card("378282246310005"), is_card("1234567812345670")
+    (True, False)
+    """
+    prefixes = _PREFIXES.get(len(digits), ())
+    return any(digits[:length] in prefixes for length in range(1, _LONGEST_PREFIX + 1)) and luhn(digits)
+
+
+def find_cards(text: TextReading) -> Iterator[Span]:
+    """Payment cards, grouped or not, but none inside a longer run of digits.
+
+    A number of an unusual length (other than 15 or 16 digits) counts where it is grouped or words near name a
+    card; one that words near call something else, such as an order, does not. One with a wrong check digit counts
+    where it is named a card: it is mistyped, and the rest of it is right.
+    """
+    lower = text.plain
+    if "card" in text.shapes:
+        for count, (groups, tailed) in enumerate(_numbers(lower, text.digits)):
+            span = _grouped(lower, groups, tailed, near=count < JUDGED)
+            if span is not None:
+                yield span
+    if "card pulled apart" in text.shapes:
+        for run in _RUN.finditer(lower):
+            start, end = run.start, run.end
+            written = lower[start:end]
+            number = digits_of(written) if len(written) <= _LONGEST_RUN else ""
+            if number != written and is_card(number) and _evenly(written):
+                words = _WORDS.judge(lower, start, end)
+                if words is not False:
+                    yield Span(start, end, "card", 0.9 if words else 0.7)
+
+
+def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Sequence[Group], bool]]:
+    """Groups that are written like a card, and whether the last may be no part of it."""
+    lengths = [end - start for start, end in groups]
+    behind = 0
+    for at, length in enumerate(lengths):
+        if length < _FOURS[0] or at < behind:
+            continue
+        if _FEWEST <= length <= _MOST:
+            yield groups[at : at + 1], False
+        elif length == _FOURS[0]:
+            last, tailed = _last(lower, groups, lengths, at)
+            if last > at:
+                yield groups[at : last + 1], tailed
+                behind = last + 1
+
+
+def _last(lower: str, groups: Sequence[Group], lengths: Sequence[int], at: int) -> tuple[int, bool]:
+    """Index of the last group in fours, or 4, 6 and the rest (else `at`), and whether it may be none of them."""
+    sizes = tuple(lengths[at : at + 5])
+    if sizes[:3] == _FOURS and len(sizes) > 3 and sizes[3] <= 4:
+        same = _same_gaps(lower, groups[at : at + 5])
+        if same >= 3:
+            tailed = same == 4 and sizes[4] <= 3
+            return at + 3 + tailed, tailed
+    elif sizes[:2] == _SIXES and len(sizes) > 2 and sizes[2] in (4, 5):
+        return (at + 2 if _same_gaps(lower, groups[at : at + 3]) == 2 else at), False
+    return at, False
+
+
+def _same_gaps(lower: str, groups: Sequence[Group]) -> int:
+    """How many of some groups follow the first with the same separator before each."""
+    gap = lower[groups[0][1] : groups[1][0]]
+    if not BETWEEN.matches(gap):
+        return 0
+    same = 1
+    while same + 1 < len(groups) and lower[groups[same][1] : groups[same + 1][0]] == gap:
+        same += 1
+    return same
+
+
+def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> Span | None:
+    start, end = groups[0][0], groups[-1][1]
+    gap = lower[groups[0][1] : groups[1][0]] if len(groups) > 1 else ""
+    digits = lower[start:end].replace(gap, "") if gap else lower[start:end]
+    if tailed and not is_card(digits):  # the last group may be a number by itself
+        end = groups[-2][1]
+        digits = lower[start:end].replace(gap, "")
+    if not is_card(digits):
+        return Span(start, end, "card", 0.7) if near and _is_mistyped(lower, start, end, digits) else None
+    words = _WORDS.judge(lower, start, end) if near else True
+    if words and near and _OTHER_CARD.search(lower[max(0, start - BEFORE) : start]):
+        return None
+    grouped = len(digits) != end - start
+    if words is False or (words is None and not grouped and len(digits) not in _USUAL):
+        return None
+    if words is None and len(groups) > 3 and gap.strip() and _in_longer(lower, start, end, gap):
+        return None
+    return Span(start, end, "card", 0.99 if words else 0.95 if grouped else 0.9)
+
+
+def _is_mistyped(lower: str, start: int, end: int, digits: str) -> bool:
+    """Whether digits that are no card's are named one: of a card's length, perhaps one too few or many."""
+    usual = _USUAL[0] - 1 <= len(digits) <= _USUAL[1] + 1
+    if not usual or len(set(digits)) == 1 or digits[0] == "0":
+        return False
+    before = lower[max(0, start - BEFORE) : start]
+    if _NO_CARD.search(before) or _OTHER_CARD.search(before):
+        return False
+    named = _CALLED_CARD.search(before) or _CARD_BEHIND.match(lower[end : end + AFTER])
+    return named is not None and _WORDS.judge(lower, start, end) is not False
+
+
+def _in_longer(lower: str, start: int, end: int, between: str) -> bool:
+    """Whether the groups go on, before or behind, with the same separator."""
+    width = len(between) + 1
+    before, behind = lower[max(0, start - width) : start], lower[end : end + width]
+    return (before[1:] == between and before[0].isdigit()) or (behind[:-1] == between and behind[-1].isdigit())
+
+
+def _evenly(run: str) -> bool:
+    """Whether all groups but the last have one length: one number pulled apart, not several."""
+    return len({end - start for start, end in digit_groups(run)[:-1]}) == 1

@@ -1,0 +1,219 @@
+"""A text to look through: what was done to it, with the way back, its rows of digits, and what is found in it."""
+
+from __future__ import annotations
+
+import string
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate, chain
+from operator import add, itemgetter, sub
+from typing import NamedTuple, Protocol
+
+
+class Span(NamedTuple):
+    """A stretch of a text, its kind, such as ``email``, and how sure that is, in [0, 1]."""
+
+    start: int
+    end: int
+    kind: str
+    confidence: float
+
+
+def apart(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order and apart from each other; of overlapping ones the surer, then the longer, stays.
+
+    >>> apart([Span(4, 9, "phone", 0.6), Span(0, 7, "card", 0.9), Span(9, 12, "ip", 0.9)])
+    [Span(start=0, end=7, kind='card', confidence=0.9), Span(start=9, end=12, kind='ip', confidence=0.9)]
+    """
+    kept: list[Span] = []
+    for span in sorted(spans):
+        while kept and kept[-1].end > span.start:
+            last = kept[-1]
+            if (last.confidence, last.end - last.start) >= (span.confidence, span.end - span.start):
+                break
+            kept.pop()
+        else:
+            kept.append(span)
+    return kept
+
+
+def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]]) -> str:
+    """How many of each kind there are, in words, in the order of their first appearance.
+
+    `names` has singular and plural by kind; a kind without one is named by itself.
+
+    >>> counted(["email", "email", "card"], {"email": ("e-mail address", "e-mail addresses")})
+    '2 e-mail addresses, 1 card'
+    """
+    words = []
+    for kind, count in Counter(kinds).items():
+        singular, plural = names.get(kind, (kind, kind))
+        words.append(f"{count} {singular if count == 1 else plural}")
+    return ", ".join(words)
+
+
+class Stretch(NamedTuple):
+    """A stretch of a text and what it stands for."""
+
+    start: int
+    end: int
+    text: str
+
+
+def stretches(starts: Iterable[int], ends: Iterable[int], texts: Iterable[str]) -> Iterator[Stretch]:
+    """Make stretches of their parts, faster than one by one: a text can have one for each character.
+
+    >>> list(stretches([0, 2], [1, 3], "ab"))
+    [Stretch(start=0, end=1, text='a'), Stretch(start=2, end=3, text='b')]
+    """
+    return map(partial(tuple.__new__, Stretch), zip(starts, ends, texts, strict=False))
+
+
+Group = tuple[int, int]
+"""Where a row of digits starts and ends."""
+
+_DIGITS = frozenset(string.digits.encode())
+_DIGITS_ALONE = bytes(byte if byte in _DIGITS else ord(" ") for byte in range(256))
+_DIGITS_OUT = bytes(ord(" ") if byte in _DIGITS else ord("x") for byte in range(256))
+
+
+def digits_of(text: str) -> str:
+    """The digits of a text.
+
+    >>> digits_of("4111 dash 1111")
+    '41111111'
+    """
+    return "".join(filter(str.isdigit, text))
+
+
+def digit_groups(text: str) -> list[Group]:
+    """Where each row of the digits 0 to 9 starts and ends.
+
+    >>> digit_groups("4111 dash 22")
+    [(0, 4), (10, 12)]
+    """
+    data = text.encode("ascii", "replace")  # a byte for each character
+    rows, gaps = data.translate(_DIGITS_ALONE).split(), data.translate(_DIGITS_OUT).split()
+    before = [0] if data[:1].isdigit() else []
+    bounds = [*accumulate(chain.from_iterable(zip([*before, *map(len, gaps)], map(len, rows), strict=False)))]
+    return list(zip(bounds[::2], bounds[1::2], strict=True))
+
+
+class Edit(Protocol):
+    """What was done to a text, with the way back."""
+
+    plain: str
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Offsets before the step of a stretch behind it that is not empty."""
+
+    def place(self, at: int, *, begun: bool) -> int:
+        """Offset behind the step of an offset before it; see `TextReading.place`."""
+
+
+class Replaced:
+    """A text with stretches of it replaced, which are in order and apart from each other."""
+
+    def __init__(self, text: str, stretches: Iterable[Stretch]) -> None:
+        self._stretches = tuple(stretches)
+        self.plain = text
+        if self._stretches:
+            parts: list[str] = []
+            at = 0
+            for start, end, instead in self._stretches:
+                parts += (text[at:start], instead)
+                at = end
+            self.plain = "".join((*parts, text[at:]))
+
+    @cached_property
+    def _bounds(self) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+        """Where stretches start and end; where what stands for each begins in the plain text, and its length."""
+        if not self._stretches:
+            return (), (), (), ()
+        starts, ends, texts = zip(*self._stretches, strict=True)
+        lengths = [*map(len, texts)]
+        gained = accumulate(map(add, lengths, map(sub, starts, ends)), initial=0)
+        return starts, ends, [*map(add, starts, gained)], lengths
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The offsets before the step: of the characters themselves, or of all of what was replaced."""
+        starts, ends, begins, lengths = self._bounds
+        index = bisect_right(begins, start) - 1
+        if index >= 0:
+            behind = start - begins[index] - lengths[index]
+            start = starts[index] if behind < 0 else ends[index] + behind
+        index = bisect_right(begins, end - 1) - 1
+        if index >= 0:
+            behind = end - begins[index] - lengths[index]
+            end = ends[index] + max(0, behind)
+        return start, end
+
+    def place(self, at: int, *, begun: bool) -> int:
+        """The offset behind the step; in what was replaced that is its start, or its end with `begun`."""
+        starts, ends, begins, lengths = self._bounds
+        index = (bisect_left if begun else bisect_right)(starts, at) - 1
+        if index < 0:
+            return at
+        if at < ends[index]:
+            return begins[index] + lengths[index] * begun
+        return begins[index] + lengths[index] + at - ends[index]
+
+    def stretch_at(self, at: int) -> int | None:
+        """Which stretch stands at an offset of the plain text, or None."""
+        _, _, begins, lengths = self._bounds
+        index = bisect_right(begins, at) - 1
+        return index if index >= 0 and at - begins[index] < lengths[index] else None
+
+
+@dataclass  # not frozen: one is made at every check, and that would take three times as long
+class TextReading:
+    """A text that recognisers look through, with the way back to the offsets of the original.
+
+    In a `loose` one more was undone than writing: a finding there counts only where it is sure. `shapes` are the
+    names of what the text has, of all that recognisers say a text must have at least.
+
+    >>> reading = TextReading("no. &#52;1").behind(Replaced("no. &#52;1", [Stretch(4, 9, "4")]))
+    >>> reading.plain, reading.span(4, 6), reading.digits
+    ('no. 41', (4, 10), [(4, 6)])
+    """
+
+    plain: str
+    loose: bool = False
+    steps: tuple[Edit, ...] = ()
+    shapes: frozenset[str] = frozenset()
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Offsets in the original of a stretch of the plain text that is not empty."""
+        for step in reversed(self.steps):
+            start, end = step.span(start, end)
+        return start, end
+
+    def place(self, at: int, *, begun: bool) -> int:
+        """Offset in the plain text of the first character that ends behind an offset of the original.
+
+        With `begun` the character has to begin there or behind it as well.
+        """
+        for step in self.steps:
+            at = step.place(at, begun=begun)
+        return at
+
+    def behind(self, step: Edit) -> TextReading:
+        """The reading behind one more step; itself where that changed nothing."""
+        return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
+
+    def with_shapes(self, shapes: frozenset[str]) -> TextReading:
+        """The reading with the names of the shapes that it has."""
+        return TextReading(self.plain, self.loose, self.steps, shapes)
+
+    @cached_property
+    def digits(self) -> Sequence[Group]:
+        """Where each row of the digits 0 to 9 starts and ends."""
+        return digit_groups(self.plain)
+
+    @cached_property
+    def digit_starts(self) -> Sequence[int]:
+        """Where each row of digits starts."""
+        return [*map(itemgetter(0), self.digits)]

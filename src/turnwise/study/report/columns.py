@@ -1,0 +1,135 @@
+"""What a row of a study has: one list of columns for results.json and for the tables, which the page shows too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from turnwise.rates import Rate
+from turnwise.study.report.cells import NONE
+from turnwise.study.report.table import Table
+from turnwise.study.stats.bootstrap import Difference, Interval
+
+
+def as_json(value: Any) -> Any:  # noqa: PLR0911  # one form for each kind of value
+    """A value of a study as JSON has it: a dataclass by its fields, a rate or interval with its ends in ``ci``.
+
+    What can't be computed is null. ``conditions_on_threshold`` says whether an interval takes thresholds as given.
+
+    >>> from turnwise.study.stats.verdicts import Confusion
+    >>> as_json({0.05: (Confusion(1, 2, 3, 4), float("nan"))})
+    {'0.05': [{'caught': 1, 'missed': 2, 'false_alarms': 3, 'cleared': 4}, None]}
+    """
+    if isinstance(value, Rate):
+        return rate_as_json(value)
+    if isinstance(value, Interval | Difference):
+        return _interval_as_json(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {f"{key:g}" if isinstance(key, float) else key: as_json(one) for key, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(one) for one in value]
+    if is_dataclass(value):
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def _interval_as_json(found: Interval | Difference) -> dict[str, Any]:
+    ends = [as_json(found.low), as_json(found.high)]
+    head = {
+        "value": as_json(found.value),
+        "ci": None if None in ends else ends,
+        "conditions_on_threshold": found.conditions_on_threshold,
+    }
+    if isinstance(found, Difference):
+        return {**head, "p": found.p, "method": found.method, "groups": found.groups, "note": found.note}
+    return {**head, "method": found.method, "note": found.note}
+
+
+def rate_as_json(rate: Rate, conditions_on_threshold: bool = True) -> dict[str, Any]:
+    """A rate as `as_json` gives it; one that rests on no threshold says so."""
+    return {
+        "value": share_of(rate),
+        "count": rate.count,
+        "of": rate.of,
+        "ci": ends_of(rate),
+        "conditions_on_threshold": conditions_on_threshold,
+    }
+
+
+def share_of(rate: Rate) -> float | None:
+    """A rate as a number; None of nothing."""
+    return rate.count / rate.of if rate.of else None
+
+
+def ends_of(rate: Rate) -> list[float] | None:
+    """The interval of a rate; None of nothing."""
+    return list(rate.interval) if rate.of else None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of results.json, a column of a table, or both.
+
+    Args:
+        key: name of the field; empty where tables alone have the column.
+        heading: of the column; empty where results.json alone has the field.
+        cell: how a table shows the value, where there is one.
+        at: attributes that lead to it from a row, such as ``counts.recall``; "." is the row, "" what `key` says.
+        json: how results.json shows the value.
+    """
+
+    key: str
+    heading: str = ""
+    cell: Callable[[Any], str] = str
+    at: str = ""
+    json: Callable[[Any], Any] = as_json
+
+    def of(self, row: Any) -> Any:
+        """The value that a row has here; None where something on the way to it is None."""
+        if self.at == ".":
+            return row
+        for name in (self.at or self.key).split("."):
+            if row is None:
+                return None
+            row = getattr(row, name)
+        return row
+
+
+AT_ONE_THRESHOLD = Column("conditions_on_threshold", at=".", json=lambda _: True)
+"""Says that every p-value and interval of a row takes its thresholds as given."""
+
+
+def pick(columns: Iterable[Column], *keys: str) -> tuple[Column, ...]:
+    """The columns with these keys, in this order."""
+    by_key = {column.key: column for column in columns}
+    return tuple(by_key[key] for key in keys)
+
+
+def within(part: str, columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns of a part of a row, for a table."""
+    return tuple(
+        Column("", one.heading, one.cell, f"{part}.{one.at or one.key}") for one in columns if one.heading
+    )
+
+
+def json_row(columns: Iterable[Column], row: Any) -> dict[str, Any]:
+    """A row as results.json has it."""
+    return {column.key: column.json(column.of(row)) for column in columns if column.key}
+
+
+def make_table(
+    name: str, title: str, columns: Iterable[Column], rows: Iterable[Any], left: int = 1, note: str = ""
+) -> Table:
+    """A table of these rows; columns without a heading are left out."""
+    shown = [column for column in columns if column.heading]
+
+    def cell(column: Column, row: Any) -> str:
+        value = column.of(row)
+        return NONE if value is None else column.cell(value)
+
+    cells = tuple(tuple(cell(column, row) for column in shown) for row in rows)
+    return Table(name, title, tuple(column.heading for column in shown), cells, left, note)

@@ -1,0 +1,293 @@
+"""A study judged on many splits: each is the study that its seed gives, and what is said of all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from turnwise.errors import UsageError
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run
+from turnwise.study import Example
+from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
+from turnwise.study.compare.data import strata_of
+from turnwise.study.report import all_tables, record, summary, verdict
+from turnwise.study.report.figures import all_figures
+
+
+def conversations(
+    effect: float = 0.25, attacks: int = 90, benign: int = 180, seed: int = 1, missing: int = 0
+) -> StudyData:
+    """Return two runs; in both, attacks are a little raised in every turn."""
+    generator = random.Random(seed)
+    known: list[LabelledConversation] = []
+    rows: dict[str, list[Example]] = {"t": [], "h": []}
+    for number in range(attacks + benign):
+        attack = number < attacks
+        name, length = f"c{number}", generator.randint(4, 7)
+        strata = strata_of(f"source {number % 3 % 2}", {}, length)
+        known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
+        for run, examples in rows.items():
+            F = [0.5 * generator.random() + (effect if attack else 0.0) for _ in range(length)]
+            if number % 10 == 0:  # what a single turn shows happens to benign conversations as well
+                F[generator.randrange(length)] = 0.9 + 0.1 * generator.random()
+            gone = run == "h" and number < missing
+            scored = (
+                TurnScores(turn, {} if gone else {"p": Score(0.5, 0.2, f), "q": Score(0.5, 0.2, f**2)}, length=9)
+                for turn, f in enumerate(F, start=1)
+            )
+            examples.append(Example(name, f"g{number // 2}", attack, tuple(scored)))
+    runs = tuple(
+        RunData(Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)), tuple(rows[run]))
+        for run, context in (("t", "turn"), ("h", "history"))
+    )
+    return StudyData(tuple(known), runs, 0, 0, "0" * 64)
+
+
+def study(data: StudyData, *detectors: str, **settings: Any) -> Study:
+    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4} | settings
+    return compare_data(data, Settings(detectors=detectors, **given))
+
+
+@pytest.fixture(scope="module")
+def usual() -> Study:
+    return study(conversations(), "cusum:drift=0.3", "slope", replicates=200)
+
+
+@pytest.mark.parametrize("guarantee", ["expectation", "confidence"])
+def test_every_split_is_the_study_that_its_seed_gives(guarantee):
+    data, asked = conversations(attacks=40, benign=70), ("cusum:drift=0.3", "learned", "hmm", "slope")
+    settings = {"guarantee": guarantee, "target_fpr": 0.15, "replicates": 5, "runs": ("h",)}
+    found = study(data, *asked, splits=2, **settings).gain
+    for split in range(2):
+        alone = study(data, *asked, splits=1, seed=split, **settings)
+        assert found.arms[found.followed_places[split]] == alone.arms[alone.chosen].name
+        results = {arm.name: place for place, arm in enumerate(alone.arms)}
+        for place, name in enumerate(found.arms):
+            judgement, result = alone.judgements[results[name]], alone.results[results[name]]
+            assert found.thresholds[split, place] == pytest.approx(judgement.threshold, abs=1e-8)
+            recall, rate = result.counts.recall, result.counts.fpr
+            assert found.recall[split, place] == recall.count / recall.of
+            assert found.fpr[split, place] == rate.count / rate.of
+
+
+@pytest.mark.shows("SC-008")
+def test_a_planted_effect_is_found_on_all_splits_and_none_where_there_is_none(usual):
+    gain = usual.gain.overall
+    assert gain.expected.low > 0
+    assert gain.one_study.helps > 0.9
+    assert not gain.expected.conditions_on_threshold
+    assert set(usual.gain.followed) <= {"cusum:drift=0.3@h", "slope@h"}
+    assert sum(usual.gain.followed.values()) == 4
+    nothing = study(conversations(effect=0.0, seed=2), "cusum:drift=0.3", replicates=200).gain.overall
+    assert nothing.expected.low < 0 < nothing.expected.high
+
+
+def test_the_report_says_what_is_expected_and_what_one_study_would_find(usual):
+    text = " ".join(verdict(usual))
+    for words in (
+        "Over 4 splits of the conversations",
+        "percentage points of recall over any_turn@t in expectation: a gain",
+        "the thresholds that they set",
+        "One study with a single split would find +",
+        "Followed: cusum:drift=0.3@h in ",
+        "by source of the attacks. source 0: +",
+        "In the split of seed 0, which the tables show",
+        "for these thresholds alone",
+    ):
+        assert words in text
+    tables = {table.name: table for table in all_tables(usual)}
+    assert [row[0] for row in tables["over_splits"].rows] == ["all attacks", "source 0", "source 1"]
+    assert tables["followed"].rows[0][:2] == ("any_turn@t", "reference")
+    assert len(tables["followed"].rows) == 3
+    for name in ("detectors", "tests", "differences", "final", "by_source", "matched"):
+        assert "these thresholds as given" in tables[name].note
+    for name in ("detectors", "tests", "differences", "final", "by_source", "further", "delay"):
+        assert tables[name].title.endswith(", for these thresholds alone")
+    [figure] = [one for one in all_figures(usual) if one.name == "gain_over_splits"]
+    bars = next(rows for rows in figure.spec["datasets"].values() if "studies" in rows[0])
+    assert sum(bar["studies"] for bar in bars) == pytest.approx(100)
+    assert summary(usual)["gain"]["followed"] == usual.gain.followed
+
+
+def test_other_seeds_have_other_splits_and_their_gains_are_told(usual):
+    asked = ("cusum:drift=0.3", "slope")
+    found = study(conversations(), *asked, replicates=200, seeds=3)
+    assert found.gain.gain.tolist() == usual.gain.gain.tolist()
+    for number, other in enumerate(found.other_seeds, start=1):
+        alone = study(conversations(), *asked, replicates=5, seed=4 * number).gain
+        assert other.gain.tolist() == alone.gain.tolist()
+    others = [one["overall"]["expected"]["value"] for one in record(found)["gain"]["other_seeds"]]
+    assert others == [one.overall.expected.value for one in found.other_seeds]
+    text = " ".join(verdict(found))
+    assert "With 2 other seeds, which share no split with these, +" in text
+    assert "are expected: a gain is shown with every seed" in text
+    assert "other seed" not in " ".join(verdict(usual))
+    with pytest.raises(UsageError, match="seeds must be at least 1 and at most 100, not 0"):
+        Settings(runs=("h",), seeds=0)
+
+
+def test_a_single_split_says_that_it_is_one():
+    found = study(conversations(), "cusum:drift=0.3", splits=1)
+    assert "On a single split of the conversations" in " ".join(verdict(found))
+    assert "another may find another gain" in " ".join(verdict(found))
+    assert any(warning.startswith("a single split was asked for") for warning in found.warnings)
+    assert found.gain.splits == 1
+
+
+def intervals(values: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a record that has an interval."""
+    if isinstance(values, dict):
+        if "ci" in values:
+            yield values
+        values = list(values.values())
+    if isinstance(values, list):
+        for value in values:
+            yield from intervals(value)
+
+
+def test_every_interval_of_the_record_says_whether_it_takes_the_threshold_as_given(usual):
+    found = record(usual)
+    told = list(intervals(found))
+    assert len(told) > 100
+    assert all(isinstance(one["conditions_on_threshold"], bool) for one in told)
+    assert not found["gain"]["overall"]["expected"]["conditions_on_threshold"]
+    assert [one["seed"] for one in found["gain"]["each_split"]] == [0, 1, 2, 3]
+    assert all(row["conditions_on_threshold"] == ["recall_ci", "fpr_ci"] for row in found["detectors"])
+    assert all(
+        one["differences"]["recall"]["conditions_on_threshold"] for one in found["tests"] if one["differences"]
+    )
+    for row in found["matched_rates"]:
+        assert list(row["recall"]) == list(row["partial_auc"]) == ["0.01", "0.03", "0.05"]
+        assert not any(one["conditions_on_threshold"] for one in row["recall"].values())
+        assert row["thresholds_used"]["conditions_on_threshold"]
+
+
+def test_arms_are_compared_at_the_rates_that_came_out_and_at_equal_ones(usual):
+    assert set(usual.matched_rates) == {test.b for test in usual.tests if test.family == "reference"}
+    for place, (arm, result) in enumerate(zip(usual.arms, usual.results, strict=True)):
+        if arm.name not in usual.matched_rates:
+            continue
+        found = usual.matched_rates[arm.name]
+        reference = usual.results[usual.reference].counts
+        assert found.fpr == (reference.fpr, result.counts.fpr)
+        gain = result.counts.recall.count / result.counts.recall.of - reference.recall.count / reference.recall.of
+        assert found.thresholds_used.value == pytest.approx(gain), place
+    better = usual.matched_rates["cusum:drift=0.3@h"]
+    assert all(one.low > 0 for one in better.partial_auc.values())
+
+
+def test_the_order_of_import_and_a_second_run_change_no_byte():
+    def told(data: StudyData) -> str:
+        found = study(data, "cusum:drift=0.3", "learned", splits=2, runs=("h",), replicates=20)
+        return json.dumps(record(found), allow_nan=False)
+
+    data = conversations(attacks=60, benign=100)
+    order = list(range(len(data.known)))
+    random.Random(9).shuffle(order)
+    runs = (dataclasses.replace(run, examples=tuple(run.examples[n] for n in order)) for run in data.runs)
+    moved = dataclasses.replace(data, known=tuple(data.known[n] for n in order), runs=tuple(runs))
+    first = told(data)
+    assert first == told(data)
+    assert first == told(moved)
+
+
+def test_what_an_arm_did_not_evaluate_is_left_out_and_told():
+    found = study(conversations(missing=6), "cusum:drift=0.3")
+    assert (found.gain.conversations, found.gain.left_out) == (264, 6)
+    assert "6 conversations that not all of these arms evaluated are left out" in " ".join(verdict(found))
+
+
+@pytest.mark.parametrize(
+    ("settings", "detectors"),
+    [({"thresholds": "given"}, ("cusum",)), ({"runs": ("h",)}, ())],
+)
+def test_without_a_choice_or_a_threshold_to_set_there_is_nothing_to_redraw(settings, detectors):
+    found = study(conversations(), *detectors, **settings)
+    assert found.gain is None
+    assert record(found)["gain"] is None
+    assert "splits of the conversations" not in " ".join(verdict(found))
+
+
+def test_with_folds_the_splits_are_told_to_be_no_folds():
+    found = study(conversations(), "cusum:drift=0.3", folds=3)
+    assert "30 / 30 / 40 % to train, calibrate and test, and not one of the folds" in " ".join(verdict(found))
+    assert all(one.thresholds_used is None for one in found.matched_rates.values())
+
+
+def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
+    found = study(conversations(), "cusum:drift=0.3", folds=3)
+    text = " ".join(verdict(found))
+    assert "In the 3 folds of seed 0, which the tables show" in text
+    assert "In the split of seed" not in text and "of this split alone" not in text
+    [table] = [table for table in all_tables(found) if table.name == "detectors"]
+    assert "in each fold anew: lowest to highest" in table.note
+    several = 0
+    for judgement, row in zip(found.judgements, table.rows, strict=True):
+        limits = [fold.threshold for fold in judgement.folds]
+        least, most = f"{min(limits):.4g}", f"{max(limits):.4g}"
+        assert row[2] == (least if least == most else f"{least} to {most}")
+        several += least != most
+    assert several
+    assert re.search(r"The threshold of any_turn@t in fold [123] of 3 ", " ".join(found.warnings))
+
+
+def test_too_few_conversations_for_a_split_leave_a_warning():
+    found = study(conversations(attacks=40, benign=40), "cusum", folds=4, target_fpr=0.07)
+    assert found.gain is None
+    assert any("could not be judged on 4 splits (split 0 has 12 benign" in warning for warning in found.warnings)
+
+
+def test_the_cautions_are_among_the_warnings(usual):
+    warnings = " ".join(usual.warnings)
+    assert "The threshold of any_turn@t rests on 1 of 54 benign calibration conversations" in warnings
+    assert "further arms have fewer than 10" in warnings
+    assert "Run h, conversations that train and calibrate: The principles p and q are copies" in warnings
+    data = conversations()
+    turned = tuple(
+        dataclasses.replace(
+            one,
+            turns=tuple(
+                TurnScores(turn.turn, {**turn.scores, "r": Score(0.5, 0.2, 1 - turn.scores["p"].F)}, length=9)
+                for turn in one.turns
+            ),
+        )
+        for one in data.runs[1].examples
+    )
+    runs = (data.runs[0], dataclasses.replace(data.runs[1], examples=turned))
+    told = study(dataclasses.replace(data, runs=runs), "cusum", splits=1).warnings
+    assert any("The principle r is worse than chance" in warning for warning in told)
+
+
+def test_compared_arms_that_flag_at_different_rates_are_told():
+    data = conversations()
+    noisy = tuple(
+        dataclasses.replace(one, turns=tuple(TurnScores(n, {"p": Score(0.5, 0.2, 0.9)}) for n in (1, 2, 3)))
+        if one.sequence_id in tested and not one.attack
+        else one
+        for tested in [study(data, "cusum", splits=1).folds[0].test]
+        for one in data.runs[1].examples
+    )
+    runs = (data.runs[0], dataclasses.replace(data.runs[1], examples=noisy))
+    told = study(dataclasses.replace(data, runs=runs), "cusum", splits=1).warnings
+    assert any("flag benign test conversations at different rates" in warning for warning in told)
+
+
+def test_splits_out_of_range_are_refused():
+    for count in (0, 1001):
+        with pytest.raises(UsageError, match="splits must be at least 1 and at most 1000"):
+            Settings(("t",), splits=count)
+
+
+def test_followed_arms_are_counted_the_most_frequent_first(usual):
+    counts = list(usual.gain.followed.values())
+    assert counts == sorted(counts, reverse=True)
+    assert np.bincount(usual.gain.followed_places).sum() == 4
