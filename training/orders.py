@@ -29,7 +29,7 @@ from sklearn.model_selection import GroupKFold
 from turnwise.conversation import Side, Turn
 from turnwise.guard import guardrails
 from turnwise.guard.recognisers.orders import BITS, log_odds, pieces
-from turnwise.observers import Context, Request
+from turnwise.observers import Context, Observation, Request
 from turnwise.observers.local import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.principles import builtin_principles
@@ -96,7 +96,7 @@ class Text:
         kind: ``pairs``, ``cases``, ``use`` or ``mentions`` (the tuned cases of use), ``jailbreaks``, ``harmful``,
             ``ordinary``, or ``service``, which is not learned from.
         group: texts that stay together in cross-validation.
-        scored: whether the observer reads it.
+        scored: whether the observer is to read it.
     """
 
     said: str
@@ -198,9 +198,11 @@ def scores_of(texts: Sequence[Text], observer: LocalObserver, kept: Path | None)
             rows.append([math.nan] * 3 * len(PRINCIPLES))
             continue
         if text.said not in known:
-            seen = {one.principle: one.score for one in observer.observe(state, Turn(1, text.said), wanted)}
-            known[text.said] = [[seen[name].T, seen[name].I, seen[name].F] for name in PRINCIPLES]
-        rows.append([value for score in known[text.said] for value in log_odds(Score(*score))])
+            told = observer.observe(state, Turn(1, text.said), wanted)
+            seen = {one.principle: one.score for one in told if isinstance(one, Observation)}
+            known[text.said] = [[seen[name].T, seen[name].I, seen[name].F] for name in PRINCIPLES if seen]
+        values = [value for score in known[text.said] for value in log_odds(Score(*score))]
+        rows.append(values or [math.nan] * 3 * len(PRINCIPLES))
     if kept:
         kept.write_text(json.dumps({key: known}), encoding="utf-8")
     return np.array(rows)
@@ -267,7 +269,7 @@ def fit(texts: Sequence[Text], scores: NDArray[np.float64]) -> dict[str, Any]:
         scores: log-odds of the observer's scores of each.
     """
     rows, orders = Rows.of(texts), np.array([text.order for text in texts])
-    kinds, scored = np.array([text.kind for text in texts]), np.array([text.scored for text in texts])
+    kinds, scored = np.array([text.kind for text in texts]), ~np.isnan(scores[:, 0])
     learned = kinds != "service"
     counts = np.where(np.isin(kinds, ("cases", "use", "mentions")), OWN, 1.0)
     groups = [text.group for text in texts]
