@@ -12,8 +12,8 @@ from tests.scan.conftest import lines
 from turnwise.cli import main
 from turnwise.findings import _DIGEST, open_findings
 from turnwise.scan import scan
-from turnwise.scan.prevalence import summarise
 from turnwise.store import Store
+from turnwise.study.prevalence import summarise
 
 RECORDS: list[dict[str, Any]] = [
     {"id": "english", "messages": [{"role": "user", "content": "Hello, how do I get to the station from here?"}]},

@@ -108,9 +108,7 @@ def scan(
     from turnwise.observers import describe_observer
     from turnwise.scan import make_engine, run_scan, set_up
     from turnwise.scan.forecast import forecast
-    from turnwise.scan.label_sample import write_label_sample
-    from turnwise.scan.prevalence import summarise
-    from turnwise.scan.rates import read_rates
+    from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:
         raise UsageError("--label-sample needs the texts that --no-texts leaves out")

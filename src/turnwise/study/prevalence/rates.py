@@ -78,7 +78,7 @@ def shipped_rates(manifest: Manifest) -> DetectorRates:
     """
     run, detector = manifest.run, manifest.detector
     observer, context = str(run["observer"]), str(run["context"])
-    shipped = read_json((resources.files("turnwise.scan") / SHIPPED).read_bytes())
+    shipped = read_json((resources.files("turnwise.study.prevalence") / SHIPPED).read_bytes())
     measured = shipped["observers"].get(str(run["observer_version"]))
     if measured is None or (measured["observer"], measured["context"]) != (observer, context):
         return _unknown(f"no rates ship for observer {observer} {run['observer_version']} in context {context}")

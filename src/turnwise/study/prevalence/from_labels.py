@@ -11,9 +11,9 @@ from turnwise._support.paths import to_path
 from turnwise.conversation import Label
 from turnwise.datasets.labels import UnknownLabelError, label_word, read_label
 from turnwise.errors import UsageError
-from turnwise.scan.label_sample import LabelSample
-from turnwise.scan.prevalence import interval_to_dict, shown_share
 from turnwise.store import Store
+from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share
+from turnwise.study.prevalence.label_sample import LabelSample
 from turnwise.study.stats.stratified import Estimates, Stratum, estimate_strata
 
 _SQLITE: Final = b"SQLite format 3\0"

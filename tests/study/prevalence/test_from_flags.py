@@ -15,8 +15,8 @@ from turnwise.errors import UsageError
 from turnwise.findings import Findings
 from turnwise.observers import OBSERVERS
 from turnwise.rates import Rate
-from turnwise.scan.prevalence import TRANSFER, summarise
-from turnwise.scan.rates import SHIPPED, read_rates
+from turnwise.study.prevalence.from_flags import TRANSFER, summarise
+from turnwise.study.prevalence.rates import SHIPPED, read_rates
 from turnwise.study.stats.prevalence import corrected_prevalence
 
 PARTS = [[0.1, 0.7, None], [0.9, 0.2]]
@@ -36,14 +36,14 @@ def counts(tmp_path: Path) -> Path:
 
 def shipped() -> dict[str, Any]:
     """What ships of the detectors on scores of ``local``."""
-    file = resources.files("turnwise.scan") / SHIPPED
+    file = resources.files("turnwise.study.prevalence") / SHIPPED
     measured = json.loads(file.read_text(encoding="utf-8"))["observers"]
     detectors: dict[str, Any] = measured[OBSERVERS.get("local").describe().version]["detectors"]
     return detectors
 
 
 def test_rates_ship_for_the_operating_points_of_both_embedded_observers() -> None:
-    file = resources.files("turnwise.scan") / SHIPPED
+    file = resources.files("turnwise.study.prevalence") / SHIPPED
     measured = json.loads(file.read_text(encoding="utf-8"))["observers"]
     for name in ("local", "local-small"):
         info = OBSERVERS.get(name).describe()

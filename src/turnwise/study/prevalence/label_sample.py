@@ -231,7 +231,7 @@ def write_label_sample(findings: Findings, wanted: int, seed: int = 0) -> LabelS
     """Draw a sample and write it into the folder of findings: `TEXTS` for people to label, and `DESIGN`.
 
     The texts bear no label, score or stratum: who labels them does not know what the detector said. ``turnwise
-    import`` reads the texts, and `turnwise.scan.labels` the labels.
+    import`` reads the texts, and `turnwise.study.prevalence.from_labels` the labels.
 
     Args:
         findings: of a complete scan that kept its texts.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from turnwise.errors import UsageError
 from turnwise.findings import Findings, Manifest
 from turnwise.rates import Rate
-from turnwise.scan.rates import DetectorRates, shipped_rates
 from turnwise.scoring import unread_in_words
+from turnwise.study.prevalence.rates import DetectorRates, shipped_rates
 from turnwise.study.stats.prevalence import corrected_prevalence, expected_by_chance
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def summarise(findings: Findings, rates: DetectorRates | None = None) -> Prevale
 
     Args:
         findings: of the scan; where it is not complete, the parts that are done count.
-        rates: how often the detector is right (`turnwise.scan.rates.read_rates`); by default what ships for the
-            observer's operating points.
+        rates: how often the detector is right (`read_rates`); by default what ships for the observer's operating
+            points.
     """
     manifest = findings.manifest
     known = shipped_rates(manifest) if rates is None else rates

@@ -13,7 +13,9 @@ from turnwise.conversation import Label, Sequence
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import Findings
-from turnwise.scan.label_sample import (
+from turnwise.store import Store
+from turnwise.study.prevalence.from_labels import estimate_from_labels, read_labels
+from turnwise.study.prevalence.label_sample import (
     CLEAR,
     DESIGN,
     MISSED,
@@ -26,8 +28,6 @@ from turnwise.scan.label_sample import (
     read_label_sample,
     write_label_sample,
 )
-from turnwise.scan.labels import estimate_from_labels, read_labels
-from turnwise.store import Store
 
 FLAGGED = [0.5 + place / 100 for place in range(40)]
 OTHERS = [place / 5_000 for place in range(960)]
