@@ -49,7 +49,7 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import open_dataset
 from turnwise.detectors import load_detector
 from turnwise.errors import TurnwiseError
-from turnwise.evaluation import evaluate
+from turnwise.runs import evaluate
 from turnwise.guard.audit.query import read_audit
 from turnwise.guard.config import Config
 from turnwise.observers import build_observer

@@ -33,8 +33,8 @@ from turnwise.findings import SCORES, open_findings
 from turnwise.observers import Context, ContextMode, ObserverInfo, Request, build_observer
 from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.principles import builtin_principles
-from turnwise.scan import make_engine, run_scan, set_up
-from turnwise.scan.reading import read_part
+from turnwise.runs import make_engine, run_scan, set_up
+from turnwise.runs.parts import read_part
 from turnwise.store import Store
 
 WORDS, MEAN_TURNS = 20_000, 5

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from turnwise.datasets import examples
-from turnwise.scan import scan
+from turnwise.runs import scan
 from turnwise.store import Store
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from turnwise.evaluation import detect
+from turnwise.runs import detect
 from turnwise.observers import build_observer
 from turnwise.store import Store
 

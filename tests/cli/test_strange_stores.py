@@ -15,7 +15,7 @@ import pytest
 from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
-from turnwise.evaluation import evaluate
+from turnwise.runs import evaluate
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.beside import lay_beside
 from turnwise.explorer.data.flags import Flagging

@@ -15,7 +15,7 @@ import pytest
 from turnwise.conversation import Label
 from turnwise.datasets import open_dataset
 from turnwise.errors import DatasetError, UsageError
-from turnwise.scan import scan
+from turnwise.runs import scan
 from turnwise.store import Store
 
 Read = Callable[..., Any]

@@ -18,9 +18,9 @@ import pytest
 
 from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
-from turnwise.evaluation import evaluate
-from turnwise.evaluation.engines import score_all
-from turnwise.evaluation.plan import Task, make_task
+from turnwise.runs import evaluate
+from turnwise.runs.engines import score_all
+from turnwise.runs.plan import Plan, Task, make_task
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.llm.chat import by_text

@@ -11,9 +11,9 @@ import pytest
 
 from turnwise.conversation import Sequence
 from turnwise.errors import ObserverError, PluginError
-from turnwise.evaluation import evaluate
-from turnwise.evaluation.engines import Scored, score_all
-from turnwise.evaluation.plan import Task, make_task
+from turnwise.runs import evaluate
+from turnwise.runs.engines import Scored, score_all
+from turnwise.runs.plan import Plan, Task, make_task
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
 from turnwise.store import Store

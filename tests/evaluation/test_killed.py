@@ -23,7 +23,7 @@ BATCH = 16
 EVALUATE = """
 import sys
 from turnwise.conversation import Side
-from turnwise.evaluation import evaluate
+from turnwise.runs import evaluate
 from turnwise.principles import Principle
 from turnwise.store import Store
 

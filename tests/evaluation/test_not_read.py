@@ -13,7 +13,7 @@ import pytest
 import turnwise
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
-from turnwise.evaluation import detect, evaluate
+from turnwise.runs import detect, evaluate
 from turnwise.observers import NotRead, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle

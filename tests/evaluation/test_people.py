@@ -11,7 +11,7 @@ import pytest
 from turnwise.conversation import Conversation, Label, Seen, Sequence, Side
 from turnwise.datasets.judged import read_judgements
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.evaluation.people import export_people, folder_of, record_people
+from turnwise.runs import export_people, folder_of, record_people
 from turnwise.observers import build_observer
 from turnwise.principles import load_principle
 from turnwise.scoring import Score

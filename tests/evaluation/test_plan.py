@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.evaluation.plan import Task, make_task
+from turnwise.runs.plan import Plan, Task, make_task
 from turnwise.observers import Context
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey

@@ -13,7 +13,7 @@ import pytest
 from turnwise._support.revision import code_version
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError, ObserverError, UnknownNameError, UsageError
-from turnwise.evaluation import Summary, evaluate
+from turnwise.runs import Summary, evaluate
 from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle

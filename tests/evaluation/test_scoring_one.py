@@ -9,8 +9,8 @@ import pytest
 
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.evaluation.engines import Scored, score_task
-from turnwise.evaluation.plan import Task, make_task
+from turnwise.runs.engines import Scored, score_task
+from turnwise.runs.plan import Plan, Task, make_task
 from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle

@@ -4,7 +4,7 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.evaluation import detect
+from turnwise.runs import detect
 from turnwise.explorer.data.sequence import read_chat
 from turnwise.sessions import SessionMemory
 

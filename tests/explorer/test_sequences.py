@@ -3,7 +3,7 @@
 import pytest
 
 from turnwise.errors import PatternError, UnknownNameError, UsageError
-from turnwise.evaluation import detect
+from turnwise.runs import detect
 from turnwise.explorer.data.sequences import Filter
 
 RUN = "reader-history"

@@ -11,7 +11,7 @@ import pytest
 from ray_work import NotedWork, parts
 
 from turnwise.errors import ObserverError, UsageError
-from turnwise.scan.engines.ray import AHEAD, TRIES, RayEngine
+from turnwise.runs.ray_engine import AHEAD, TRIES, RayEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 

@@ -12,9 +12,9 @@ import pytest
 from chat_server import ChatServer, scores_by_text
 
 from turnwise.errors import ObserverError
-from turnwise.scan import InlineEngine, ProcessEngine, scan
-from turnwise.scan.engines import Engine
-from turnwise.scan.engines.ray import RayEngine
+from turnwise.runs import InlineEngine, ProcessEngine, scan
+from turnwise.runs.engines import Engine
+from turnwise.runs.ray_engine import RayEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 

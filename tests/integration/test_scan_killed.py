@@ -15,7 +15,7 @@ from tests.scan.test_scan import content
 
 from turnwise.errors import FindingsError, LocationError
 from turnwise.findings import open_findings
-from turnwise.scan import scan
+from turnwise.runs import scan
 
 pytestmark = pytest.mark.integration
 
@@ -92,7 +92,7 @@ HANGS = """
 import signal, sys, threading
 from pathlib import Path
 from turnwise.observers import ContextMode, ObserverInfo
-from turnwise.scan import ProcessEngine, scan
+from turnwise.runs import ProcessEngine, scan
 
 class Hangs:
     parameters = {}

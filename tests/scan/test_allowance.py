@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.scan import InlineEngine, ProcessEngine, make_engine, set_up
-from turnwise.scan.engines.allowance import Limits, shared_allowance
+from turnwise.runs import InlineEngine, ProcessEngine, make_engine, set_up
+from turnwise.runs.engines import Limits, shared_allowance
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.scan.conftest import SCRIPT, chats, lines
 
 from turnwise.errors import DatasetError
 from turnwise.findings import FAILURES, SEQUENCES
-from turnwise.scan import ScanResult, scan
+from turnwise.runs import ScanResult, scan
 
 
 def letters(result: ScanResult) -> list[tuple[str, int, str]]:

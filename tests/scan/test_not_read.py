@@ -11,7 +11,7 @@ from tests.scan.conftest import lines
 
 from turnwise.cli import main
 from turnwise.findings import _DIGEST, open_findings
-from turnwise.scan import scan
+from turnwise.runs import scan
 from turnwise.store import Store
 from turnwise.study.prevalence import summarise
 

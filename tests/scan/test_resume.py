@@ -14,10 +14,10 @@ from tests.scan.test_scan import content
 from turnwise._support.locations import Location
 from turnwise.errors import FindingsError, ObserverError
 from turnwise.findings import SCORES, open_findings, part_file
-from turnwise.scan import InlineEngine, scan
-from turnwise.scan.engines import Work
-from turnwise.scan.parts import Done, Part
-from turnwise.scan.resume import alone
+from turnwise.runs import InlineEngine, scan
+from turnwise.runs.engines import Work
+from turnwise.runs.parts import Done, Part
+from turnwise.runs.findings_sink import alone
 
 Logs = Callable[..., Path]
 

@@ -24,7 +24,7 @@ from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, open_
 from turnwise.observers import Context, ObservationFailure, ObserverSession, Request, build_observer
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
-from turnwise.scan import ProcessEngine, scan, set_up
+from turnwise.runs import ProcessEngine, scan, set_up
 from turnwise.scoring import Score, TurnScores
 
 Logs = Callable[..., Path]

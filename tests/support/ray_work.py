@@ -9,7 +9,7 @@ from pathlib import Path
 
 from turnwise.errors import ObserverError
 from turnwise.findings import Counts, PartEntry
-from turnwise.scan.parts import Done, LineBytes, Part
+from turnwise.runs.parts import Done, LineBytes, Part
 
 
 def parts(count: int, size: int = 1_000) -> Iterator[Part]:

@@ -52,7 +52,7 @@ from turnwise.detectors import (
     run_detector,
     to_mapping,
 )
-from turnwise.evaluation import (
+from turnwise.runs import (
     Detection,
     Plan,
     Progress,
@@ -166,8 +166,8 @@ from turnwise.patterns import (
 )
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.rates import Rate
-from turnwise.scan import ProcessEngine, ScanResult, scan
-from turnwise.scan import Progress as ScanProgress
+from turnwise.runs import ProcessEngine, ScanResult, scan
+from turnwise.runs import Progress as ScanProgress
 from turnwise.scoring import TurnScores
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 from turnwise.sessions import (

@@ -12,7 +12,7 @@ from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.detectors import Verdict
-    from turnwise.evaluation import Detection
+    from turnwise.runs import Detection
 
 
 COLUMNS = {
@@ -66,8 +66,8 @@ def detect(
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.cli.options import read_label, read_run, read_source
     from turnwise.cli.output import note, print_json
-    from turnwise.evaluation import DEFAULT_DETECTORS
-    from turnwise.evaluation import detect as detect_in_run
+    from turnwise.runs import DEFAULT_DETECTORS
+    from turnwise.runs import detect as detect_in_run
 
     if export is not None:
         check_export(export, ROW_FILES)
@@ -216,9 +216,9 @@ def check(
     from turnwise.cli.options import read_principles, read_sides
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.show import print_trajectory
-    from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.front_door import check as check_conversation
     from turnwise.observers import build_observer, read_settings
+    from turnwise.runs import DEFAULT_DETECTORS
 
     report = check_conversation(
         read_conversation(file),

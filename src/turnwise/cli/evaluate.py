@@ -14,8 +14,8 @@ from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.cli.options import GivenSettings
-    from turnwise.evaluation import Plan, Summary
     from turnwise.principles import Principle
+    from turnwise.runs import Plan, Progress, Summary
     from turnwise.store import Store
 
 Jobs = Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)]
@@ -63,8 +63,8 @@ def evaluate(
     Exits with 1 where evaluations failed; turnwise retry tries them again.
     """
     from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides, read_source
-    from turnwise.evaluation import Plan
     from turnwise.observers import DEFAULT_OBSERVER, Context
+    from turnwise.runs import Plan
     from turnwise.store import Store
 
     principles = read_principles(principle)
@@ -130,8 +130,8 @@ def retry(
     """
     from turnwise.cli.options import GivenSettings, read_run
     from turnwise.conversation import Side
-    from turnwise.evaluation import Plan, Summary
     from turnwise.observers import Context
+    from turnwise.runs import Plan, Summary
     from turnwise.store import Store
 
     with Store(store) as opened:
@@ -163,12 +163,19 @@ def retry(
 
 def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, *, jobs: int) -> Summary:
     """Score what a run lacks, with progress; where it is interrupted or fails, what was scored is kept."""
-    from turnwise.evaluation import count_missing
-    from turnwise.evaluation import evaluate as score
+    from turnwise.runs import count_missing
+    from turnwise.runs import evaluate as score
 
     known = {stored.name: stored for stored in store.runs()}.get(run)
     total = sum(1 for _ in store.heads(ids=plan.ids, label=plan.label))
     settings = given.of(spec, known)
+    shown = 0
+
+    def show(reached: Progress) -> None:
+        nonlocal shown
+        tell(reached.done - shown)
+        shown = reached.done
+
     try:
         with progress(f"run {run}", total) as tell:
             return score(
@@ -182,7 +189,7 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, 
                 label=plan.label,
                 only=plan.only,
                 jobs=jobs,
-                progress=tell,
+                progress=show,
                 settings=settings,
             )
     except KeyboardInterrupt:

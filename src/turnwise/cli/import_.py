@@ -130,7 +130,7 @@ def import_(
     from turnwise.cli.output import print_json
     from turnwise.datasets import BadRecord, get_loader, open_dataset, unknown_label
     from turnwise.errors import DatasetError
-    from turnwise.evaluation import judged_ids, record_judgements
+    from turnwise.runs import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
     if format is not None:

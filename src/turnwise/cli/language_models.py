@@ -12,7 +12,7 @@ from turnwise.cli.output import say, say_text
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluation.plan import Forecast
+    from turnwise.runs.forecast import Cost
     from turnwise.store import KeptReplies
 
 
@@ -41,9 +41,9 @@ def cost(
     """Estimate the cost of a run's missing evaluations with a language model. Sends nothing, needs no key."""
     from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides
     from turnwise.cli.output import print_json
-    from turnwise.evaluation import Plan
-    from turnwise.evaluation.plan import forecast
     from turnwise.observers import Context, build_cost_estimator
+    from turnwise.runs import Plan
+    from turnwise.runs.forecast import forecast_evaluation
     from turnwise.store import Store
 
     asked = GivenSettings(
@@ -72,7 +72,7 @@ def cost(
         )
         estimator = build_cost_estimator(spec, **asked.of(spec, known.get(name)))
         asked.check([spec])
-        found = forecast(opened, name, estimator, plan)
+        found = forecast_evaluation(opened, name, estimator, plan)
     as_of = estimator.price_as_of.isoformat() if estimator.price_as_of else None
     if json:
         print_json({"run": name, "observer": spec, **dataclasses.asdict(found), "price_as_of": as_of})
@@ -80,7 +80,7 @@ def cost(
     _print_cost(name, found, as_of)
 
 
-def _print_cost(run: str, found: Forecast, as_of: str | None) -> None:
+def _print_cost(run: str, found: Cost, as_of: str | None) -> None:
     from turnwise.cli.output import dollars
 
     say(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")

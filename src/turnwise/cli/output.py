@@ -14,14 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import typer
 
 from turnwise._support.visible import visible, visible_character, visible_lines
-
-if TYPE_CHECKING:
-    from turnwise.evaluation import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH_OF_TEXT = 80
@@ -245,7 +242,7 @@ def _joined(line: str) -> str:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Progress]:
+def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show progress on standard error: a bar in a terminal, else a line at every tenth."""
     if _QUIET.get():
         yield lambda steps: None

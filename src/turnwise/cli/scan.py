@@ -15,8 +15,8 @@ from turnwise.cli.prevalence import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.scan import Progress, Scan, ScanResult
-    from turnwise.scan.forecast import Forecast
+    from turnwise.runs import Progress, ScanPlan, ScanResult
+    from turnwise.runs.forecast import Forecast
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -106,8 +106,8 @@ def scan(
     """
     from turnwise.cli.output import print_json
     from turnwise.observers import describe_observer
-    from turnwise.scan import make_engine, run_scan, set_up
-    from turnwise.scan.forecast import forecast
+    from turnwise.runs import ReadOptions, make_engine, plan_scan
+    from turnwise.runs.forecast import forecast_scan
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:
@@ -118,9 +118,10 @@ def scan(
     engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")
     given = settings.of(observer, None)
     chosen = make_engine(engine_name, jobs, address, given.get("device"))
-    prepared = set_up(
+    prepared = plan_scan(
         inputs,
         out,
+        read=ReadOptions(format, columns, label, label_map, role_map, source, encoding),
         observer=observer,
         settings=given,
         context=context,
@@ -128,13 +129,6 @@ def scan(
         sides=options.read_sides(sides),
         detector=detector,
         patterns=patterns,
-        format=format,
-        columns=columns,
-        label=label,
-        label_map=label_map,
-        role_map=role_map,
-        encoding=encoding,
-        source=source,
         where=where,
         sample=sample,
         seed=seed,
@@ -144,7 +138,7 @@ def scan(
         priced_only=dry_run,
     )
     if dry_run:
-        expected = forecast(prepared)
+        expected = forecast_scan(prepared)
         if json:
             print_json(dataclasses.asdict(expected))
         else:
@@ -153,7 +147,7 @@ def scan(
     known = None if rates is None else read_rates(rates, prepared.manifest)
     try:
         with _shown() as tell:
-            result = run_scan(prepared, chosen, tell)
+            result = prepared.run(chosen, tell)
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
@@ -217,7 +211,7 @@ def _tell(result: ScanResult) -> None:
         say(f"cost: {dollars(result.cost_usd)}")
 
 
-def _tell_forecast(found: Forecast, prepared: Scan, jobs: int) -> None:
+def _tell_forecast(found: Forecast, prepared: ScanPlan, jobs: int) -> None:
     say(
         f"{found.files} files, {_bytes(found.bytes)}: {found.rows} rows in {found.parts} parts; about "
         f"{found.conversations} conversations would be scored ({found.share:.0%} of those looked at)"
@@ -265,7 +259,7 @@ def _shown() -> Iterator[Callable[[Progress], None]]:
     from turnwise.cli.output import share_done
 
     with share_done("scan") as tell:
-        yield lambda progress: tell(progress.bytes / max(progress.total, 1), _pace(progress))
+        yield lambda progress: tell(progress.done / max(progress.total, 1), _pace(progress))
 
 
 def _pace(progress: Progress) -> str:

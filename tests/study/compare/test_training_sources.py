@@ -12,7 +12,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn
 from turnwise.errors import UsageError
-from turnwise.evaluation import evaluate
+from turnwise.runs import evaluate
 from turnwise.observers import OBSERVERS, ObserverInfo, describe_observer
 from turnwise.observers.protocol import Request
 from turnwise.observers.scripted import ScriptedObserver

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
 from turnwise._support.locations import Location, filesystem
-from turnwise.datasets import DatasetInfo, Loader, LoadOptions, RecordLoader, get_loader
-from turnwise.datasets.opening import check_columns, detect_format
+from turnwise.conversation import Label
+from turnwise.datasets import DatasetInfo, Loader, LoadOptions, get_loader
+from turnwise.datasets.opening import check_columns, detect_format, load_options
 from turnwise.datasets.records import Head, Layout, read_head
 from turnwise.errors import DatasetError, UsageError
 from turnwise.findings import Input
@@ -18,6 +19,45 @@ from turnwise.findings import Input
 _ENDINGS = (".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".tsv", ".txt")
 _PACKED = (".gz", ".bz2", ".zst")
 _GLOB = frozenset("*?[")
+_LOOKED_AT = 100
+
+_FEWEST = 100
+_PACKING = 4
+"""So many times as long as what is packed is its content, about."""
+
+_USUAL_BYTES = 8_192
+_USUAL_PARTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a user says of input files that they don't say themselves; see `turnwise.datasets.open_dataset`.
+
+    Args:
+        format: format of the files; None to tell it from each.
+        columns: names of columns by what they hold, such as ``"messages=chat,id=uid"``.
+        label: label of conversations that bring none.
+        label_map: what labels of the files mean.
+        role_map: what roles of the files mean.
+        source: name of the data set, in place of the format's or the file's own.
+        encoding: how text files are encoded; UTF-8 by default.
+    """
+
+    format: str | None = None
+    columns: Mapping[str, str] | str | None = None
+    label: Label | str | None = None
+    label_map: Mapping[Any, str] | str | None = None
+    role_map: Mapping[Any, str] | str | None = None
+    source: str | None = None
+    encoding: str | None = None
+
+    def of(self, names: Sequence[str]) -> Reading:
+        """How the files that names stand for are read; refuses what can't be, and files that can't be read."""
+        wanted = None if self.format is None else get_loader(self.format).info
+        options = load_options(self.columns, self.label, self.label_map, self.role_map, self.source, self.encoding)
+        reading = Reading(_find(names, wanted), self.format, options)
+        reading.check()
+        return reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +80,19 @@ class Reading:
         check_columns(loader.info, self.options)
         return head, loader
 
+    def check(self) -> None:
+        """Refuse inputs of which none of the first hundred opens, so that a wrong format is told at once."""
+        first: DatasetError | None = None
+        for place in range(min(len(self.files), _LOOKED_AT)):
+            try:
+                self.open(place)
+            except DatasetError as error:
+                first = first or error
+            else:
+                return
+        if first is not None:
+            raise first
+
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON values, without the files, for the manifest."""
         return {
@@ -53,12 +106,7 @@ class Reading:
         }
 
 
-def is_record_wise(loader: Loader) -> bool:
-    """Whether each record of a format is a conversation of its own, so that a file can be cut anywhere."""
-    return isinstance(loader, RecordLoader) and type(loader).load_records is RecordLoader.load_records
-
-
-def find_inputs(names: Sequence[str], info: DatasetInfo | None = None) -> tuple[str, ...]:
+def _find(names: Sequence[str], info: DatasetInfo | None) -> tuple[str, ...]:
     """The files that paths, patterns, folders and URLs name, sorted within each name, and each file once.
 
     A folder stands for the data files in it, by their endings, unless the format is one that is a folder.
@@ -121,23 +169,6 @@ def _describe(location: Location) -> Input:
         return Input(str(location), location.size(), f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")  # type: ignore[arg-type]
 
 
-def check_readable(reading: Reading) -> None:
-    """Refuse inputs of which none of the first hundred can be opened, so that a wrong format is told at once."""
-    first: DatasetError | None = None
-    for place in range(min(len(reading.files), _LOOKED_AT)):
-        try:
-            reading.open(place)
-        except DatasetError as error:
-            first = first or error
-        else:
-            return
-    if first is not None:
-        raise first
-
-
-_LOOKED_AT = 100
-
-
 def default_part_rows(inputs: Sequence[Input], most: int) -> int:
     """How many records a part has where nobody says: fewer where there is little, for all workers to share.
 
@@ -148,11 +179,3 @@ def default_part_rows(inputs: Sequence[Input], most: int) -> int:
     """
     total = sum(one.bytes * (_PACKING if one.name.endswith((".parquet", *_PACKED)) else 1) for one in inputs)
     return max(_FEWEST, min(most, total // (_USUAL_BYTES * _USUAL_PARTS)))
-
-
-_FEWEST = 100
-_PACKING = 4
-"""So many times as long as what is packed is its content, about."""
-
-_USUAL_BYTES = 8_192
-_USUAL_PARTS = 64

@@ -1,17 +1,20 @@
-"""Going on with a scan: whether findings are those of this scan, which of its parts are done, and who writes."""
+"""The sink of a scan: parts go into a folder of findings, and those that are whole there are not done again."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from turnwise._support.locations import PARTIAL, Location
 from turnwise.errors import FindingsError
-from turnwise.findings import FAILURES, MANIFEST, SEQUENCES, TURNS, Findings, Manifest, PartEntry
-from turnwise.scan.part_files import read_entry
+from turnwise.findings import FAILURES, MANIFEST, SEQUENCES, TURNS, Counts, Findings, Manifest, PartEntry
+from turnwise.runs.part_files import read_entry
+from turnwise.runs.parts import Done, Part
+from turnwise.runs.run import Progress, Tell
 
 _LOCK = ".scan.lock"
 
@@ -19,6 +22,82 @@ _FOLDERS = ("", f"{SEQUENCES}/", f"{TURNS}/", f"{FAILURES}/")
 """Where the files of parts are, within the folder of findings."""
 
 _NOT_COMPARED = {"parts", "complete", "totals", "sha256"}
+
+_PAUSE = 1.0
+"""Seconds between two writings of the manifest, at least; parts that it lacks are found by their files."""
+
+_SHARE = 30
+"""So many times as long as the last writing took is waited before the next."""
+
+
+class FindingsSink:
+    """Takes parts whose files are written, and writes the manifest now and then.
+
+    Args:
+        folder: where findings go; nobody else may write there, see `alone`.
+        manifest: the one that is there.
+        parts: all parts that there are.
+        total: bytes of input that they stand for.
+        tell: is told of each part that is done.
+    """
+
+    def __init__(
+        self, folder: Location, manifest: Manifest, parts: Iterator[Part], total: int, tell: Tell | None = None
+    ) -> None:
+        self._began = time.monotonic()
+        self._folder = folder
+        self._manifest = manifest
+        self._not_before = self._began + _PAUSE
+        self._parts = parts
+        self._total = total
+        self._tell = tell
+        _clear_partial(folder)
+        self._done = _done_parts(Findings(folder, manifest))
+        self.resumed = len(self._done)
+        self.repeated = 0
+        self.cost_usd = 0.0
+        self._counts = sum((part.counts for part in self._done.values()), Counts())
+        self._bytes = self._before = self._here = 0
+
+    @property
+    def findings(self) -> Findings:
+        """What is there, as the manifest that was written last says."""
+        return Findings(self._folder, self._manifest)
+
+    def missing(self) -> Iterator[Part]:
+        """Yield the parts that are not done yet."""
+        for part in self._parts:
+            if part.number in self._done:
+                self._bytes += part.size
+                self._before += part.size
+            else:
+                yield part
+
+    def take(self, results: Sequence[Done]) -> None:
+        """Add parts that are done; the manifest is written where it is time."""
+        for done in results:
+            self._done[done.entry.number] = done.entry
+            if time.monotonic() >= self._not_before:
+                self._write()
+            self._counts += done.entry.counts
+            self._bytes += done.size
+            self._here += done.entry.counts.conversations
+            self.repeated += 1
+            self.cost_usd += done.cost_usd
+            if self._tell is not None:
+                reached, seconds = min(self._bytes, self._total), time.monotonic() - self._began
+                self._tell(Progress(reached, self._total, self._before, self._here, seconds, self._counts))
+
+    def close(self, *, complete: bool) -> None:
+        """Write the manifest; `complete` says that all parts are done."""
+        self._write(complete=complete)
+
+    def _write(self, *, complete: bool = False) -> None:
+        began = time.monotonic()
+        self._manifest = self._manifest.with_parts(self._done, complete=complete)
+        (self._folder / MANIFEST).write(self._manifest.to_json())
+        now = time.monotonic()
+        self._not_before = now + max(_PAUSE, _SHARE * (now - began))
 
 
 @contextmanager
@@ -61,7 +140,7 @@ def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
         return None
     found = Manifest.from_json(place.read(), str(place))
     different = _differences(json.loads(found.to_json()), json.loads(wanted.to_json()))
-    if different and not done_parts(Findings(folder, found)):
+    if different and not _done_parts(Findings(folder, found)):
         return None  # nothing was done: whatever was wrong with it is put right now
     if different:
         raise FindingsError(
@@ -101,7 +180,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def done_parts(findings: Findings) -> dict[int, PartEntry]:
+def _done_parts(findings: Findings) -> dict[int, PartEntry]:
     """The parts that are done, by number: those of the manifest, and those that it does not know of yet.
 
     What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
@@ -128,7 +207,7 @@ def _number(name: str) -> int | None:
     return int(middle) if middle.isdecimal() and name.endswith(".parquet") else None
 
 
-def clear_partial(folder: Location) -> None:
+def _clear_partial(folder: Location) -> None:
     """Remove what a killed scan wrote only in part; files of object stores are whole or not there."""
     if folder.is_url:
         return

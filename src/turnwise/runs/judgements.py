@@ -1,6 +1,7 @@
-"""What people said of conversations as files that ``replay`` reads, and as runs that studies take for truth.
+"""Judgements as runs, so that they are asked, compared and shown like any other scores.
 
-A folder has one folder for each author, in the shape of ``corpus/judged``::
+They are those of careful readers, in a folder such as ``corpus/judged``, or what people said of conversations in a
+store. The latter are first written in the same shape, a folder for each author::
 
     ann/history.jsonl   scores of prompts, read with the prompts before them
     ann/turn.jsonl      scores of prompts, each read alone
@@ -13,18 +14,79 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from turnwise._support.paths import to_path
 from turnwise.conversation import Side
-from turnwise.datasets.judged import MODES
+from turnwise.datasets.judged import MODES, SECOND, judgement_files, read_judgements
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.evaluation.run import Summary, evaluate
 from turnwise.observers import build_observer
-from turnwise.principles import Principle, load_principle
+from turnwise.principles import Principle, builtin_principles, load_principle
+from turnwise.runs.evaluation import evaluate
+from turnwise.runs.store_sink import Summary
 from turnwise.store import Correction, HumanScore, Store
+
+
+def judged_ids(folder: str | Path) -> dict[str, frozenset[str]]:
+    """Return the ids of the conversations of which some turn was judged, by file, such as ``history``.
+
+    Args:
+        folder: a folder of judgements, such as ``corpus/judged``.
+
+    Raises:
+        DatasetError: no judgements there, or a line that is none.
+    """
+    files = judgement_files(folder)
+    return {name: frozenset(one.sequence_id for one in read_judgements(path)) for name, path in files.items()}
+
+
+def record_judgements(
+    store: Store, folder: str | Path, ids: Collection[str], judged: Mapping[str, frozenset[str]]
+) -> list[Summary]:
+    """Store the judgements of conversations as runs ``judged-history``, ``judged-turn``, ``judged-replies``.
+
+    Second readings become runs of their own, such as ``judged-history-second``. A judgement of another text than
+    the stored one is stored as a failure with the reason ``text_changed``.
+
+    Args:
+        store: where the conversations are.
+        folder: a folder of judgements.
+        ids: ids of stored conversations; those without judgements are left alone.
+        judged: what `judged_ids` gave for the folder.
+
+    Returns:
+        What was stored, run by run; runs without a judgement of these conversations are left out.
+
+    Raises:
+        DatasetError: no judgements there, or a line that is none.
+        UsageError: a run of that name holds scores of another file.
+    """
+    summaries = []
+    for name, path in judgement_files(folder).items():
+        chosen = judged[name] & set(ids)
+        if not chosen:
+            continue
+        mode = name.removesuffix(SECOND)
+        summaries.append(_record(store, f"judged-{name}", path, builtin_principles(), mode, chosen))
+    return summaries
+
+
+def _record(
+    store: Store, run: str, path: Path, principles: Sequence[Principle], mode: str, ids: Collection[str]
+) -> Summary:
+    """Store what a file says of some conversations as a run; `mode` is what was read, as in `MODES`."""
+    return evaluate(
+        store,
+        run,
+        build_observer(f"replay:{path}"),
+        principles=principles,
+        context="turn" if mode == "turn" else "history",
+        sides=(MODES[mode][0],),
+        ids=ids,
+    )
+
 
 TURNED: Final = Principle(
     name="turned",
@@ -39,7 +101,6 @@ TURNED: Final = Principle(
 
 CORRECTIONS: Final = "corrections.jsonl"
 """File of what an author said of whole conversations."""
-
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -149,28 +210,12 @@ def record_people(store: Store, folder: str | Path, authors: Collection[str] = (
                 principles = [load_principle(name) for name in names]
                 ids = {one.sequence_id for one in some}
                 path = to_path(folder) / folder_of(author) / f"{mode}.jsonl"
-                context = "turn" if mode == "turn" else "history"
-                summaries.append(
-                    _run(store, f"judged-by-{author}{end}", path, principles, context, reading[0], ids)
-                )
+                summaries.append(_record(store, f"judged-by-{author}{end}", path, principles, mode, ids))
         marked = {one.sequence_id for one in store.people.corrections(author=author) if one.turn is not None}
         if marked:
             path = to_path(folder) / folder_of(author) / "turned.jsonl"
-            summaries.append(_run(store, f"turned-by-{author}", path, [TURNED], "history", Side.PROMPT, marked))
+            summaries.append(_record(store, f"turned-by-{author}", path, [TURNED], "history", marked))
     return summaries
-
-
-def _run(
-    store: Store,
-    name: str,
-    path: Path,
-    principles: list[Principle],
-    context: str,
-    side: Side,
-    ids: Collection[str],
-) -> Summary:
-    observer = build_observer(f"replay:{path}")
-    return evaluate(store, name, observer, principles=principles, context=context, sides=(side,), ids=ids)
 
 
 def _chosen(store: Store, authors: Collection[str]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """The Ray engine: actors on one machine or on a cluster, each with an observer of its own.
 
-The parts come from a generator in the driver and may carry their records, and a scan may have more of them than
+Items come from a generator in the driver and may carry the texts of a part, and a scan may have more of them than
 fit into memory. Ray Data reads from sources of its own, in its own workers, or takes what is in memory already;
 `ray.util.ActorPool` submits all that it is given before it waits. So the actors are kept busy here: each has the
-part that it does and one more, and the next is taken from the generator when one comes back.
+item that it does and one more, and the next is taken from the generator when one comes back.
 """
 
 from __future__ import annotations
@@ -15,53 +15,47 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
-from turnwise.scan.engines import Work, Worker
-from turnwise.scan.engines.allowance import Limits, PaidWork
-from turnwise.scan.parts import Done, Part
+from turnwise.runs.engines import Limits, PaidWork, Work, Worker, check_travels, checked_jobs
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 TRIES = 3
-"""How often a part is begun: a part that kills each worker that takes it would else go on for ever."""
+"""How often an item is begun: one that kills each worker that takes it would else go on for ever."""
 
 AHEAD = 2
-"""Parts that an actor has at a time: the one that it does, and the next."""
+"""Items that an actor has at a time: the one that it does, and the next."""
 
 STORE_BYTES = 512 << 20
-"""Bytes of parts on their way that a Ray of our own keeps in memory; it writes more to its folder in /tmp."""
+"""Bytes of items on their way that a Ray of our own keeps in memory; it writes more to its folder in /tmp."""
 
 
 class RayEngine:
-    """Does parts in Ray actors; `gpus` is what each needs of a GPU, such as 0.5.
+    """Does items in Ray actors; `gpus` is what each needs of a GPU, such as 0.5.
 
-    A worker that dies is replaced, and its part is done again. Statistics of use and the dashboard of a Ray that
+    A worker that dies is replaced, and its item is done again. Statistics of use and the dashboard of a Ray that
     is started here are off, and it listens on the loopback address, unless the program had imported Ray before.
     Without an `address` Ray is started on this machine for as long as the scan takes; ``auto`` is the cluster that
     this machine belongs to.
     """
 
     def __init__(self, jobs: int | None = None, address: str | None = None, gpus: float = 0.0) -> None:
-        if jobs is not None and jobs < 1:
-            raise UsageError(f"a scan needs at least 1 worker, not {jobs}")
-        self._jobs = jobs
+        self._jobs = None if jobs is None else checked_jobs(jobs)
         self._address = address
         self._gpus = gpus
         _ray(alone=address in {None, "local"})
 
-    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
-        """Yield what comes of each part as it comes; see `turnwise.scan.engines.Engine`."""
-        try:
-            pickle.dumps(work)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise UsageError(
-                f"this observer or detector can't go to another process ({error}): use the engine inline"
-            ) from error
+    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+        """Yield what comes of each item as it comes; see `turnwise.runs.engines.Engine`."""
+        check_travels(work)
         with self.cluster() as ray, _sharing(ray, work) as shared:
             pickled = pickle.dumps(shared)
             jobs = self._jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -70,7 +64,7 @@ class RayEngine:
             )
             actors = [actor.remote(pickled, __version__) for _ in range(jobs)]
             try:
-                yield from _done(ray, actors, parts)
+                yield from _done(ray, actors, items)
             finally:
                 for one in actors:
                     ray.kill(one, no_restart=True)
@@ -108,7 +102,7 @@ class RayEngine:
 
 
 @contextmanager
-def _sharing(ray: ModuleType, work: Work) -> Iterator[Work]:
+def _sharing(ray: ModuleType, work: Work[Item, Result]) -> Iterator[Work[Item, Result]]:
     """Yield work whose workers share a budget and a pace, which an actor keeps meanwhile."""
     if not isinstance(work, PaidWork) or work.limits is None:
         yield work
@@ -170,15 +164,16 @@ class RayAllowance:
             ) from error
 
 
-def _done(ray: ModuleType, actors: list[Any], parts: Iterable[Part]) -> Iterator[Done]:
+def _done(ray: ModuleType, actors: list[Any], items: Iterable[Any]) -> Iterator[list[Any]]:
     """Keep actors busy, and yield what they give."""
-    queue = iter(parts)
+    queue = iter(items)
+    last = object()
     under_way: dict[Any, Any] = {}
     free = [actor for _ in range(AHEAD) for actor in actors]
     while True:
-        while free and (part := next(queue, None)) is not None:
+        while free and (item := next(queue, last)) is not last:
             actor = free.pop(0)
-            under_way[actor.do.remote(part)] = actor
+            under_way[actor.do.remote(item)] = actor
         if not under_way:
             return
         ready, _ = ray.wait(list(under_way), num_returns=1)
@@ -195,19 +190,19 @@ def _done(ray: ModuleType, actors: list[Any], parts: Iterable[Part]) -> Iterator
                 raise ObserverError(f"a Ray worker failed: {_last_line(error)}") from error
             if fault is not None:
                 raise ObserverError(fault)
-            yield done
+            yield [done]
 
 
 class _Actor:
-    """A worker in an actor; it is made at its first part, so that what is wrong with it can be told."""
+    """A worker in an actor; it is made at its first item, so that what is wrong with it can be told."""
 
     def __init__(self, work: bytes, version: str) -> None:
         self._work = work
         self._version = version
-        self._worker: Worker | None = None
+        self._worker: Worker[Any, Any] | None = None
 
-    def do(self, part: Part) -> tuple[Done | None, str | None]:
-        """What came of a part, or why nothing can be done any more."""
+    def do(self, item: Any) -> tuple[Any, str | None]:
+        """What came of an item, or why nothing can be done any more."""
         try:
             if self._worker is None:
                 if self._version != __version__:
@@ -215,9 +210,9 @@ class _Actor:
                         f"a Ray worker has turnwise {__version__}, this is {self._version}: rows would differ; "
                         "install the same version on all nodes"
                     )
-                opened: Work = pickle.loads(self._work)  # made by the driver
+                opened: Work[Any, Any] = pickle.loads(self._work)  # made by the driver
                 self._worker = opened.open()
-            return self._worker.do(part), None
+            return self._worker.do(item), None
         except TurnwiseError as error:
             return None, str(error)
 

@@ -1,8 +1,9 @@
-"""Reads a part: from its content to conversations, each with its row, and what can't be read."""
+"""Parts: what a worker of a scan takes at once, how it is read, and what comes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase
 from typing import Any
 
@@ -12,8 +13,77 @@ from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader,
 from turnwise.datasets.files import parquet_lines, parse_json
 from turnwise.datasets.records import ParsedRecord, read_lines
 from turnwise.errors import DatasetError
-from turnwise.scan.inputs import Reading
-from turnwise.scan.parts import ByteRange, LineBytes, Part, Records
+from turnwise.findings import PartEntry
+from turnwise.runs.inputs import Reading
+from turnwise.store.where import Where
+
+PART_ROWS = 2_000
+"""Records of a part where nothing else is said."""
+
+PART_BYTES = 32 << 20
+"""Bytes of text that a part has at most, unless one record has more: workers hold a part in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRows:
+    """Rows of a Parquet file, as many as the part has; the worker reads them from the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Whole lines of an uncompressed JSONL file; the worker reads them from the file."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineBytes:
+    """Whole lines of JSONL that were read from a stream in which a worker can't seek."""
+
+    lines: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records that were read already, or conversations where a format makes one of several records."""
+
+    items: tuple[ParsedRecord | BadRecord | Sequence, ...]
+
+
+Content = ParquetRows | ByteRange | LineBytes | Records
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of records of one input file: small, picklable, the same whatever the engine.
+
+    `number` counts from 0 over all inputs in their order; `input` is the index of the file. `first_row` counts
+    from 1 (line, row or item, as in `BadRecord`), and `rows` include blank lines. `size` are the bytes of the file
+    that it stands for, for progress alone. `format` is empty where the file could not be opened. `chosen` are the
+    places in the part, from 0, of the records that a sample wants; None for all.
+    """
+
+    number: int
+    input: int
+    first_row: int
+    rows: int
+    content: Content
+    size: int
+    format: str = ""
+    chosen: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a part. Its files are written: the entry may go into the manifest.
+
+    The entry depends on the part and the settings alone; `size` is as in `Part`.
+    """
+
+    entry: PartEntry
+    size: int
+    cost_usd: float = 0.0
 
 
 def read_part(part: Part, reading: Reading) -> Iterator[tuple[int, int, Sequence | BadRecord]]:
@@ -112,3 +182,21 @@ def _parquet(path: str, first: int, rows: int) -> Iterator[ParsedRecord | BadRec
 def unreadable(first: int, last: int, error: Exception) -> BadRecord:
     """What is said of rows that can't be read, while those after them may be."""
     return BadRecord(first, f"rows {first} to {last} can't be read: {error}")
+
+
+def meets(where: Where | None, sequence: Sequence) -> bool:
+    """Whether a conversation that was just read meets a condition; without one, each does."""
+    if where is None:
+        return True
+    turns = list(sequence.conversation)
+    return where.holds(
+        {
+            "id": sequence.sequence_id,
+            "label": str(sequence.label),
+            "source": sequence.source,
+            "turns": len(turns),
+            "chars": sum(len(turn.prompt) for turn in turns),
+            "response_chars": sum(len(turn.response or "") for turn in turns),
+            "metadata": sequence.metadata,
+        }
+    )

@@ -22,9 +22,8 @@ from turnwise.datasets.files import (
 )
 from turnwise.datasets.records import TOO_LONG, Head, Layout, ParsedRecord, broken_off, read_records
 from turnwise.errors import DatasetError
-from turnwise.scan.inputs import Reading, is_record_wise
-from turnwise.scan.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records
-from turnwise.scan.reading import unreadable
+from turnwise.runs.inputs import Reading
+from turnwise.runs.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records, unreadable
 
 _LARGE_GROUP = 4
 """Parts that a row group of Parquet may hold for workers to read them: each unpacks the group up to its rows."""
@@ -83,7 +82,7 @@ def _of_file(number: int, place: int, error: Exception) -> Part:
 
 
 def _pieces(head: Head, loader: Loader, options: LoadOptions, part_rows: int) -> Iterator[_Piece]:
-    if not is_record_wise(loader):
+    if not _is_record_wise(loader):
         if isinstance(loader, RecordLoader) and head.stream is not None:
             items: Iterable[Item] = loader.load_records(read_records(head), head.path, options)
         else:
@@ -94,6 +93,11 @@ def _pieces(head: Head, loader: Loader, options: LoadOptions, part_rows: int) ->
     if head.layout is Layout.LINES:
         return _of_lines(head, part_rows)
     return _of_items(read_records(head), part_rows)
+
+
+def _is_record_wise(loader: Loader) -> bool:
+    """Whether each record of a format is a conversation of its own, so that a file can be cut anywhere."""
+    return isinstance(loader, RecordLoader) and type(loader).load_records is RecordLoader.load_records
 
 
 def _of_parquet(path: str, part_rows: int) -> Iterator[_Piece]:
