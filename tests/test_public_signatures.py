@@ -14,7 +14,6 @@ PACKAGES = (
     "turnwise.conversation",
     "turnwise.datasets",
     "turnwise.detectors",
-    "turnwise.runs",
     "turnwise.guard",
     "turnwise.observers",
     "turnwise.patterns",
@@ -25,6 +24,7 @@ PACKAGES = (
     "turnwise.sessions",
     "turnwise.store",
     "turnwise.study",
+    "turnwise.study.prevalence",
 )
 
 

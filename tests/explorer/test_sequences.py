@@ -3,8 +3,8 @@
 import pytest
 
 from turnwise.errors import PatternError, UnknownNameError, UsageError
-from turnwise.runs import detect
 from turnwise.explorer.data.sequences import Filter
+from turnwise.runs import detect
 
 RUN = "reader-history"
 

@@ -14,8 +14,8 @@ from tests.support.found import PRINCIPLES, conversation, make_findings, texts
 
 from turnwise.conversation import Label, Sequence, Side
 from turnwise.errors import FindingsError, NotScoredError, StoreCorruptError, UnknownNameError, UsageError
-from turnwise.runs import detect
 from turnwise.patterns import match, parse
+from turnwise.runs import detect
 from turnwise.runs.part_files import DeadLetter
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store

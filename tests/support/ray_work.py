@@ -45,7 +45,7 @@ class NotedWorker:
         self.work = work
         (work.folder / f"opened-{os.getpid()}").touch(exist_ok=False)
 
-    def do(self, part: Part) -> Done:
+    def do(self, part: Part, /) -> Done:
         work = self.work
         begun = len(list(work.folder.glob(f"begun-{part.number}-*")))
         (work.folder / f"begun-{part.number}-{begun}").touch()

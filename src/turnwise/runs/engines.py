@@ -310,7 +310,7 @@ class _Process:
 def _enter_process(work: bytes, stopped: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    waited_for = [stopped] if parent is None else [stopped, parent.sentinel]
+    waited_for: list[Connection | int] = [stopped] if parent is None else [stopped, parent.sentinel]
 
     def end() -> None:
         multiprocessing.connection.wait(waited_for)

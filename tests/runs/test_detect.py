@@ -11,10 +11,10 @@ import pytest
 from turnwise.conversation import Label, Sequence, Turn
 from turnwise.detectors import load_detector, run_detector
 from turnwise.errors import DetectorError, UnknownNameError
-from turnwise.runs import Detection, detect, evaluate
 from turnwise.observers import ObserverInfo, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
+from turnwise.runs import Detection, detect, evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.scan.conftest import SCRIPT, chats, lines
+from chat_logs import SCRIPT, chats, lines
 
 from turnwise.errors import DatasetError
 from turnwise.findings import FAILURES, SEQUENCES
-from turnwise.runs import ScanResult, scan
+from turnwise.runs import ScanResult, plan_scan
 
 
 def letters(result: ScanResult) -> list[tuple[str, int, str]]:
@@ -47,7 +47,7 @@ def test_rows_that_can_not_be_read_are_named_by_file_and_line(tmp_path: Path) ->
     ]
     path = tmp_path / "logs.jsonl"
     path.write_bytes(good[0] + b"".join(broken) + good[1])
-    result = scan(path, tmp_path / "found", observer=SCRIPT, part_rows=3)
+    result = plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=3).run()
     told = letters(result)
     assert {row for _, row, _ in told} >= {2, 4, 6, 7, 8, 9}
     assert result.counts.conversations + len(told) == 10  # the blank line is no record
@@ -60,7 +60,7 @@ def test_a_file_that_can_not_be_read_is_row_0_and_the_others_complete(tmp_path: 
     (tmp_path / "b.jsonl").write_bytes(b"")
     (tmp_path / "c.parquet").write_bytes(b"PAR1 and then nothing")
     (tmp_path / "d.jsonl").write_bytes(lines(chats(4, seed=2)))
-    result = scan(tmp_path, tmp_path / "out" / "found", observer=SCRIPT)
+    result = plan_scan(tmp_path, tmp_path / "out" / "found", observer=SCRIPT).run()
     assert result.counts.conversations == 7
     told = letters(result)
     assert [(name, row) for name, row, _ in told] == [("b.jsonl", 0), ("c.parquet", 0)]
@@ -72,7 +72,7 @@ def test_parquet_that_was_cut_off_is_one_dead_letter(tmp_path: Path) -> None:
     parquet(tmp_path / "whole.parquet", chats(50))
     content = (tmp_path / "whole.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(content[: len(content) // 2])
-    result = scan(tmp_path, tmp_path / "out" / "found", observer=SCRIPT)
+    result = plan_scan(tmp_path, tmp_path / "out" / "found", observer=SCRIPT).run()
     assert result.counts.conversations == 50
     assert [(name, row) for name, row, _ in letters(result)] == [("cut.parquet", 0)]
 
@@ -83,7 +83,7 @@ def test_parquet_that_is_damaged_within_loses_rows_of_that_row_group(tmp_path: P
     content = bytearray((tmp_path / "logs.parquet").read_bytes())
     content[len(content) // 2 : len(content) // 2 + 2_000] = b"\x7f" * 2_000
     (tmp_path / "logs.parquet").write_bytes(content)
-    result = scan(tmp_path / "logs.parquet", tmp_path / "found", observer=SCRIPT, part_rows=part_rows)
+    result = plan_scan(tmp_path / "logs.parquet", tmp_path / "found", observer=SCRIPT, part_rows=part_rows).run()
     told = letters(result)
     assert told and all(reason.startswith(f"rows {row} to ") for _, row, reason in told)
     files = [str(one) for one in result.findings.files(SEQUENCES)]
@@ -97,7 +97,7 @@ def test_parquet_that_is_damaged_within_loses_rows_of_that_row_group(tmp_path: P
 def test_a_packed_file_that_was_cut_off_gives_what_was_before(tmp_path: Path) -> None:
     packed = gzip.compress(lines(chats(200)))
     (tmp_path / "logs.jsonl.gz").write_bytes(packed[: len(packed) * 2 // 3])
-    result = scan(tmp_path / "logs.jsonl.gz", tmp_path / "found", observer=SCRIPT, part_rows=30)
+    result = plan_scan(tmp_path / "logs.jsonl.gz", tmp_path / "found", observer=SCRIPT, part_rows=30).run()
     told = letters(result)
     assert len(told) == 1 and "breaks off here" in told[0][2]
     assert 50 < result.counts.conversations < 200
@@ -110,7 +110,7 @@ def test_files_of_several_schemas_are_read_each_by_its_own(tmp_path: Path) -> No
     )
     (tmp_path / "c.jsonl").write_bytes(lines([{"colour": "red"}, {"colour": "blue"}]))
     parquet(tmp_path / "d.parquet", [{"conversation_id": "row", **chats(1)[0]}])
-    result = scan(tmp_path, tmp_path / "out" / "found", observer=SCRIPT)
+    result = plan_scan(tmp_path, tmp_path / "out" / "found", observer=SCRIPT).run()
     assert result.counts.conversations == 5
     assert [(name, row) for name, row, _ in letters(result)] == [("c.jsonl", 0)]
 
@@ -120,7 +120,7 @@ def test_a_turn_of_50_mb_and_a_conversation_of_10_000_turns_are_scored(tmp_path:
     many = {"id": "many", "messages": [{"role": "user", "content": "Again?"}] * 10_000}
     path = tmp_path / "logs.jsonl"
     path.write_bytes(lines([long, many, *chats(2)]))
-    result = scan(path, tmp_path / "found", observer=SCRIPT, detector="any_turn")
+    result = plan_scan(path, tmp_path / "found", observer=SCRIPT, detector="any_turn").run()
     assert result.counts.failures == 0
     assert len(result.findings.manifest.parts) == 2  # a part ends after 32 MiB
     files = [str(one) for one in result.findings.files(SEQUENCES)]
@@ -133,7 +133,7 @@ def test_a_line_of_more_than_64_mib_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "logs.jsonl"
     good = lines(chats(2)).splitlines(keepends=True)
     path.write_bytes(good[0] + b'{"id": "' + b"x" * (65 << 20) + b'"}\n' + good[1])
-    result = scan(path, tmp_path / "found", observer=SCRIPT)
+    result = plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
     assert result.counts.conversations == 2
     assert [(row, reason[:27]) for _, row, reason in letters(result)] == [(2, "the line has more than 64 M")]
 
@@ -141,5 +141,5 @@ def test_a_line_of_more_than_64_mib_is_passed_over(tmp_path: Path) -> None:
 def test_where_no_input_can_be_read_it_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"")
     with pytest.raises(DatasetError, match="is empty"):
-        scan(tmp_path / "a.jsonl", tmp_path / "found", observer=SCRIPT)
+        plan_scan(tmp_path / "a.jsonl", tmp_path / "found", observer=SCRIPT).run()
     assert not (tmp_path / "found").exists()

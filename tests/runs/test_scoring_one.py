@@ -9,11 +9,11 @@ import pytest
 
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.runs.engines import Scored, score_task
-from turnwise.runs.plan import Plan, Task, make_task
 from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
+from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs.task_work import Scored, score_task
 from turnwise.scoring import EvaluationKey, Score
 
 HISTORY = Context.parse("history")
@@ -23,7 +23,7 @@ FINE = Score(0.9, 0.1, 0.2)
 @pytest.fixture
 def task(make_sequence: Callable[..., Sequence], principles: tuple[Principle, ...]) -> Task:
     """Return the work of a sequence of three turns and two principles."""
-    return make_task("r", make_sequence("a"), set(), principles=principles, context=HISTORY)
+    return make_task("r", make_sequence("a"), set(), Plan(principles, HISTORY))
 
 
 def outcomes(scored: Scored) -> list[tuple[int, Observation | ObservationFailure]]:
@@ -172,7 +172,7 @@ def test_turns_before_the_wanted_one_are_read_and_those_after_it_are_not(
 ) -> None:
     turns = [(f"turn {number}", None) for number in range(1, 6)]
     recorded = {EvaluationKey("r", "a", turn, Side.PROMPT, "p") for turn in (1, 2, 4, 5)}
-    task = make_task("r", make_sequence("a", *turns), recorded, principles=principles[:1], context=HISTORY)
+    task = make_task("r", make_sequence("a", *turns), recorded, Plan(principles[:1], HISTORY))
     read: list[tuple[int, int]] = []
 
     class Reader(ScriptedObserver):
@@ -190,7 +190,7 @@ def test_an_observer_is_not_even_started_where_nothing_is_wanted(
     make_sequence: Callable[..., Sequence], principles: tuple[Principle, ...]
 ) -> None:
     keys = {EvaluationKey("r", "a", turn, Side.PROMPT, name) for turn in (1, 2, 3) for name in "pq"}
-    task = make_task("r", make_sequence("a"), keys, principles=principles, context=HISTORY)
+    task = make_task("r", make_sequence("a"), keys, Plan(principles, HISTORY))
 
     def stumble() -> None:
         raise AssertionError("started")

@@ -13,10 +13,10 @@ import pytest
 import turnwise
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
-from turnwise.runs import detect, evaluate
 from turnwise.observers import NotRead, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
+from turnwise.runs import detect, evaluate
 from turnwise.scoring import NOT_READ, Score
 from turnwise.store import Store
 from turnwise.study.compare.data import load_study_data

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scan.conftest import lines
+from chat_logs import lines
 
 from turnwise.cli import main
 from turnwise.findings import _DIGEST, open_findings
-from turnwise.runs import scan
+from turnwise.runs import plan_scan
 from turnwise.store import Store
 from turnwise.study.prevalence import summarise
 
@@ -36,11 +36,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_texts_are_counted_by_language_and_are_no_failures(path: Path, tmp_path: Path) -> None:
-    result = scan(path, tmp_path / "found", observer="local-small", part_rows=2)
+    result = plan_scan(path, tmp_path / "found", observer="local-small", part_rows=2).run()
     counts = result.counts
     assert (counts.failures, counts.scored, counts.scores) == (0, 2, 6)
     assert counts.unread == {"ru": 1, "zh": 1}
-    again = scan(path, tmp_path / "found", observer="local-small", part_rows=2)
+    again = plan_scan(path, tmp_path / "found", observer="local-small", part_rows=2).run()
     assert again.counts == counts and again.repeated == 0
     assert any("2 not read (ru 1, zh 1)" in one for one in summarise(result.findings).cautions)
     letters = [json.loads(line) for file in result.findings.files("failures") for line in file.read().splitlines()]
@@ -49,7 +49,7 @@ def test_texts_are_counted_by_language_and_are_no_failures(path: Path, tmp_path:
 
 
 def test_findings_as_a_store_tell_it_apart(path: Path, tmp_path: Path) -> None:
-    scan(path, tmp_path / "found", observer="local-small")
+    plan_scan(path, tmp_path / "found", observer="local-small").run()
     with Store(str(tmp_path / "found")) as store:
         run = store.only_run()
         assert store.failures(run) == () and store.failed(run) == set()
@@ -61,7 +61,7 @@ def test_findings_as_a_store_tell_it_apart(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_manifest_from_before_opens(path: Path, tmp_path: Path) -> None:
-    scan(path, tmp_path / "found", observer="scripted:0.1,0.2")
+    plan_scan(path, tmp_path / "found", observer="scripted:0.1,0.2").run()
     place = tmp_path / "found" / "manifest.json"
     told = json.loads(place.read_text())
     del told[_DIGEST], told["totals"]["unread"]

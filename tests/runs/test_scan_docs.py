@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.scan.conftest import chats, lines
+from chat_logs import chats, lines
 
 from turnwise.findings import COLUMNS, open_findings
 

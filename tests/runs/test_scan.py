@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 import zstandard
-from tests.scan.conftest import SCRIPT, chats, lines
+from chat_logs import SCRIPT, chats, content, lines
 
 from turnwise._support.locations import filesystem
 from turnwise.conversation import Side, Turn
@@ -24,7 +23,7 @@ from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, open_
 from turnwise.observers import Context, ObservationFailure, ObserverSession, Request, build_observer
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
-from turnwise.runs import ProcessEngine, scan, set_up
+from turnwise.runs import ProcessEngine, ReadOptions, plan_scan
 from turnwise.scoring import Score, TurnScores
 
 Logs = Callable[..., Path]
@@ -38,20 +37,13 @@ def rows(findings: Path, table: str, query: str = "SELECT * FROM found") -> list
         return connection.execute(query).fetchall()
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    """Return every file of a folder by its path in it."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()
-    }
-
-
 def test_every_score_is_a_row_and_the_detector_says_the_same_as_over_a_stored_run(
     logs: Logs, tmp_path: Path
 ) -> None:
     path = logs()
-    result = scan(
+    result = plan_scan(
         path, tmp_path / "found", observer=SCRIPT, detector="cusum:limit=0.6", sides=["prompt", "response"]
-    )
+    ).run()
     observer, detector = build_observer(SCRIPT), build_detector("cusum:limit=0.6")
     expected, verdicts = [], []
     for sequence in open_dataset(path):
@@ -89,7 +81,7 @@ def test_every_score_is_a_row_and_the_detector_says_the_same_as_over_a_stored_ru
 
 
 def test_the_columns_are_those_that_are_documented(logs: Logs, tmp_path: Path) -> None:
-    scan(logs(), tmp_path / "found", observer=SCRIPT)
+    plan_scan(logs(), tmp_path / "found", observer=SCRIPT).run()
     for table, columns in COLUMNS.items():
         described = rows(tmp_path / "found", table, "SELECT column_name, column_type FROM (DESCRIBE found)")
         assert dict(described) == dict(columns)
@@ -97,22 +89,22 @@ def test_the_columns_are_those_that_are_documented(logs: Logs, tmp_path: Path) -
 
 def test_texts_are_kept_with_their_conversation_unless_they_are_not_wanted(logs: Logs, tmp_path: Path) -> None:
     path = logs()
-    scan(path, tmp_path / "with", observer=SCRIPT)
+    plan_scan(path, tmp_path / "with", observer=SCRIPT).run()
     expected = [
         (sequence.sequence_id, turn.number, turn.prompt, turn.response)
         for sequence in open_dataset(path)
         for turn in sequence.conversation
     ]
     assert rows(tmp_path / "with", TURNS, "SELECT * EXCLUDE (key) FROM found ORDER BY rowid") == expected
-    scan(path, tmp_path / "without", observer=SCRIPT, texts=False)
+    plan_scan(path, tmp_path / "without", observer=SCRIPT, texts=False).run()
     assert not open_findings(str(tmp_path / "without")).files(TURNS)
     assert b"someone asks" not in b"".join(content(tmp_path / "without").values())
 
 
 def test_every_engine_gives_the_same_bytes_whatever_the_number_of_workers(logs: Logs, tmp_path: Path) -> None:
     path = logs(count=130)
-    scan(path, tmp_path / "one", observer=SCRIPT, part_rows=20)
-    scan(path, tmp_path / "two", observer=SCRIPT, part_rows=20, engine=ProcessEngine(2))
+    plan_scan(path, tmp_path / "one", observer=SCRIPT, part_rows=20).run()
+    plan_scan(path, tmp_path / "two", observer=SCRIPT, part_rows=20).run(ProcessEngine(2))
     assert content(tmp_path / "one") == content(tmp_path / "two")
     assert len(open_findings(str(tmp_path / "one")).manifest.parts) == 7
 
@@ -174,7 +166,13 @@ def plain_logs(
     """Return lines of JSON, the conversations of a part, and the rows of each table of their findings."""
     folder, plain = tmp_path_factory.mktemp("plain"), lines(chats(50))
     (folder / "plain.jsonl").write_bytes(plain)
-    scan(folder / "plain.jsonl", folder / "found", observer=SCRIPT, source="logs", part_rows=request.param)
+    plan_scan(
+        folder / "plain.jsonl",
+        folder / "found",
+        read=ReadOptions(source="logs"),
+        observer=SCRIPT,
+        part_rows=request.param,
+    ).run()
     return plain, request.param, {table: rows(folder / "found", table, query) for table, query in TABLES.items()}
 
 
@@ -183,7 +181,13 @@ def test_the_form_of_the_logs_does_not_change_the_findings(
     form: Callable[[bytes, Path], str], plain_logs: tuple[bytes, int, dict[str, list[Any]]], tmp_path: Path
 ) -> None:
     plain, part_rows, expected = plain_logs
-    scan(form(plain, tmp_path), tmp_path / "found", observer=SCRIPT, source="logs", part_rows=part_rows)
+    plan_scan(
+        form(plain, tmp_path),
+        tmp_path / "found",
+        read=ReadOptions(source="logs"),
+        observer=SCRIPT,
+        part_rows=part_rows,
+    ).run()
     for table, query in TABLES.items():
         assert rows(tmp_path / "found", table, query) == expected[table]
 
@@ -191,22 +195,22 @@ def test_the_form_of_the_logs_does_not_change_the_findings(
 def test_findings_go_to_a_url_as_to_a_folder(logs: Logs, tmp_path: Path) -> None:
     path = logs(count=30)
     out = f"memory://{tmp_path.name}/found"
-    scan(path, out, observer=SCRIPT, part_rows=10)
-    scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+    plan_scan(path, out, observer=SCRIPT, part_rows=10).run()
+    plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run()
     found = open_findings(f"{out}/*.parquet")
     assert found.manifest == open_findings(str(tmp_path / "found")).manifest
     assert [one.read() for one in found.files(SCORES)] == [
         one.read() for one in open_findings(str(tmp_path / "found")).files(SCORES)
     ]
-    assert scan(path, out, observer=SCRIPT, part_rows=10).repeated == 0
+    assert plan_scan(path, out, observer=SCRIPT, part_rows=10).run().repeated == 0
 
 
 def test_files_folders_and_patterns_name_inputs_in_a_fixed_order(logs: Logs, tmp_path: Path) -> None:
     for name in ("b.jsonl", "a.jsonl"):
         logs(name, count=3, seed=ord(name[0]))
     (tmp_path / "notes.md").write_text("no data")
-    by_pattern = scan(str(tmp_path / "*.jsonl"), tmp_path / "found" / "one", observer=SCRIPT).findings
-    by_folder = scan(tmp_path, tmp_path / "found" / "two", observer=SCRIPT).findings
+    by_pattern = plan_scan(str(tmp_path / "*.jsonl"), tmp_path / "found" / "one", observer=SCRIPT).run().findings
+    by_folder = plan_scan(tmp_path, tmp_path / "found" / "two", observer=SCRIPT).run().findings
     names = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
     assert [one.name for one in by_pattern.manifest.inputs] == names
     assert [one.name for one in by_folder.manifest.inputs] == names
@@ -215,7 +219,7 @@ def test_files_folders_and_patterns_name_inputs_in_a_fixed_order(logs: Logs, tmp
 def test_ids_may_repeat_since_every_conversation_has_a_key(tmp_path: Path) -> None:
     path = tmp_path / "twice.jsonl"
     path.write_bytes(lines(chats(5) + chats(5)))
-    result = scan(path, tmp_path / "found", observer=SCRIPT)
+    result = plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
     assert result.counts.conversations == 10
     assert rows(
         tmp_path / "found", SEQUENCES, "SELECT count(DISTINCT key), count(DISTINCT sequence) FROM found"
@@ -224,7 +228,9 @@ def test_ids_may_repeat_since_every_conversation_has_a_key(tmp_path: Path) -> No
 
 def test_a_condition_leaves_conversations_out(logs: Logs, tmp_path: Path) -> None:
     path = logs()
-    result = scan(path, tmp_path / "found", observer=SCRIPT, where='turns >= 3 and metadata.model = "a"')
+    result = plan_scan(
+        path, tmp_path / "found", observer=SCRIPT, where='turns >= 3 and metadata.model = "a"'
+    ).run()
     expected = [
         one.sequence_id
         for one in open_dataset(path)
@@ -241,17 +247,19 @@ def test_a_sample_is_the_same_for_one_seed_whatever_the_engine(logs: Logs, tmp_p
     drawn = {}
     for name, given in {
         "one": {"seed": 1},
-        "again": {"seed": 1, "engine": ProcessEngine(2)},
+        "again": {"seed": 1},
         "other": {"seed": 2},
         "where": {"seed": 1, "where": "turns >= 4"},
     }.items():
-        result = scan(path, tmp_path / name, observer=SCRIPT, sample=12, part_rows=15, **given)
+        result = plan_scan(path, tmp_path / name, observer=SCRIPT, sample=12, part_rows=15, **given).run(
+            ProcessEngine(2) if name == "again" else None
+        )
         assert result.counts.conversations == 12
         drawn[name] = rows(tmp_path / name, SEQUENCES, "SELECT sequence FROM found ORDER BY rowid")
     assert drawn["one"] == drawn["again"] != drawn["other"]
     assert rows(tmp_path / "where", SEQUENCES, "SELECT min(turns) FROM found") == [(4,)]
     # A row of the sample has the place that it has in a whole scan.
-    scan(path, tmp_path / "whole", observer=SCRIPT, part_rows=15)
+    plan_scan(path, tmp_path / "whole", observer=SCRIPT, part_rows=15).run()
     query = "SELECT key, sequence, row, digest FROM found"
     assert {*rows(tmp_path / "one", SEQUENCES, query)} < {*rows(tmp_path / "whole", SEQUENCES, query)}
 
@@ -264,7 +272,7 @@ def test_a_score_that_fails_is_a_dead_letter_and_never_a_row(logs: Logs, tmp_pat
             return ObservationFailure("reciprocity", request.side, "refused", "the model refused")
         return Score(0.5, 0.5, 0.5)
 
-    result = scan(logs(count=4), tmp_path / "found", observer=ScriptedObserver(script))
+    result = plan_scan(logs(count=4), tmp_path / "found", observer=ScriptedObserver(script)).run()
     letters = [
         json.loads(line)
         for one in open_findings(str(tmp_path / "found")).files(FAILURES)
@@ -288,7 +296,7 @@ def test_a_score_that_fails_is_a_dead_letter_and_never_a_row(logs: Logs, tmp_pat
 
 def test_the_embedded_observer_gives_the_scores_of_an_ordinary_run(logs: Logs, tmp_path: Path) -> None:
     path = logs(count=3)
-    scan(path, tmp_path / "found", observer="local-small")
+    plan_scan(path, tmp_path / "found", observer="local-small").run()
     observer = build_observer("local-small")
     expected = []
     for sequence in open_dataset(path):
@@ -313,40 +321,31 @@ def test_the_embedded_observer_gives_the_scores_of_an_ordinary_run(logs: Logs, t
         ({"principles": []}, "no principle to judge against"),
         ({"principles": builtin_principles()[:1] * 2}, "two principles of one name: reciprocity, reciprocity"),
         ({"sides": []}, "no side to judge"),
-        ({"format": "messages", "columns": "colour=red"}, "has no 'colour'"),
+        ({"read": ReadOptions(format="messages", columns="colour=red")}, "has no 'colour'"),
     ],
 )
 def test_what_can_not_be_is_said_before_anything_is_written(
     logs: Logs, tmp_path: Path, given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        scan(logs(count=2), tmp_path / "found", observer=SCRIPT, **given)
+        plan_scan(logs(count=2), tmp_path / "found", observer=SCRIPT, **given).run()
     assert not (tmp_path / "found" / "manifest.json").exists()
-
-
-def test_a_scan_takes_what_its_setting_up_takes_with_the_same_defaults() -> None:
-    """Each is written out, so that both show what they take; what they have in common must not drift apart."""
-    whole, before = (dict(inspect.signature(function).parameters) for function in (scan, set_up))
-    assert whole.keys() - before.keys() == {"engine", "progress"}
-    assert before.keys() - whole.keys() == {"priced_only"}
-    common = whole.keys() & before.keys()
-    assert {name: whole[name] for name in common} == {name: before[name] for name in common}
 
 
 def test_inputs_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(LocationError, match=r"there is no .*none\.jsonl"):
-        scan(tmp_path / "none.jsonl", tmp_path / "found", observer=SCRIPT)
+        plan_scan(tmp_path / "none.jsonl", tmp_path / "found", observer=SCRIPT).run()
     with pytest.raises(UsageError, match="no file is named like"):
-        scan(tmp_path / "*.parquet", tmp_path / "found", observer=SCRIPT)
+        plan_scan(tmp_path / "*.parquet", tmp_path / "found", observer=SCRIPT).run()
     (tmp_path / "text.jsonl").write_text("hello\n")
     with pytest.raises(DatasetError, match="format can't be told"):
-        scan(tmp_path / "text.jsonl", tmp_path / "found", observer=SCRIPT)
+        plan_scan(tmp_path / "text.jsonl", tmp_path / "found", observer=SCRIPT).run()
 
 
 def test_progress_tells_how_far_it_is(logs: Logs, tmp_path: Path) -> None:
     told = []
-    scan(logs(count=50), tmp_path / "found", observer=SCRIPT, part_rows=10, progress=told.append)
+    plan_scan(logs(count=50), tmp_path / "found", observer=SCRIPT, part_rows=10).run(progress=told.append)
     assert [one.here for one in told] == [10, 20, 30, 40, 50]
-    assert told[-1].bytes == told[-1].total == (tmp_path / "logs.jsonl").stat().st_size
+    assert told[-1].done == told[-1].total == (tmp_path / "logs.jsonl").stat().st_size
     assert told[-1].left == 0.0
     assert not open_findings(str(tmp_path / "found")).files(FAILURES)

@@ -13,10 +13,10 @@ import pytest
 from turnwise._support.revision import code_version
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError, ObserverError, UnknownNameError, UsageError
-from turnwise.runs import Summary, evaluate
 from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
+from turnwise.runs import Progress, Summary, evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 
@@ -248,44 +248,46 @@ def test_progress_counts_every_sequence_once(
 ) -> None:
     filled.add_sequences(make_sequence(f"more {number}") for number in range(40))
     for jobs in (1, 3):
-        told: list[int] = []
+        told: list[Progress] = []
         summary = evaluate(filled, f"r{jobs}", observer, principles=principles, jobs=jobs, progress=told.append)
-        assert sum(told) == summary.sequences == 44
-        assert all(told)
+        assert told[-1].done == told[-1].total == told[-1].here == summary.sequences == 44
+        assert told[-1].counts.scores == summary.evaluations
+        done = [one.done for one in told]
+        assert done == sorted(set(done))
     told = []
     evaluate(filled, "r1", observer, principles=principles, progress=told.append)
-    assert sum(told) == 44
+    assert (told[-1].done, told[-1].before, told[-1].here) == (44, 44, 0)
 
 
 def test_progress_tells_of_what_is_durable(filled: Store, path: Path, principles: Principles) -> None:
     told: list[int] = []
     seen: list[int] = []
 
-    def tell(count: int) -> None:
-        told.append(count)
+    def tell(reached: Progress) -> None:
+        told.append(reached.done)
         with Store(path) as other:
             seen.append(other.counts()["evaluations"])
 
     evaluate(filled, "r", "scripted:0.1,0.2,0.3", principles=principles, progress=tell)
-    assert sum(told) == 4
-    assert all(stored >= 6 * sum(told[:number]) for number, stored in enumerate(seen, start=1))
+    assert told[-1] == 4
+    assert all(stored >= 6 * done for done, stored in zip(told, seen, strict=True))
 
 
 def test_progress_does_not_wait_for_the_end(filled: Store, observer: Any, principles: Principles) -> None:
-    told: list[int] = []
+    told: list[Progress] = []
     by_then: list[int] = []
     working = observer.answer
 
     def wait(conversation_id: str, turn: Turn, request: Request) -> Any:
         if turn.number == 1:
-            by_then.append(sum(told))
+            by_then.append(told[-1].done if told else 0)
             filled.append([])  # once this is durable, so is all that was queued before it
         return working(conversation_id, turn, request)
 
     observer.answer = wait
     evaluate(filled, "r", observer, principles=principles[:1], progress=told.append)
     assert by_then[3] >= 2
-    assert sum(told) == 4
+    assert told[-1].done == 4
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -316,7 +318,7 @@ def test_what_was_scored_before_a_stop_is_stored_and_the_rest_follows(
 def test_an_interrupt_while_progress_is_told_keeps_what_was_scored(
     filled: Store, observer: Any, principles: Principles
 ) -> None:
-    def interrupt(count: int) -> None:
+    def interrupt(reached: Progress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

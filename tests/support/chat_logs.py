@@ -1,14 +1,11 @@
-"""Logs to scan: made from a seed, in any of the forms that logs come in."""
+"""Logs to scan, made from a seed, and what a scan wrote."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 WORDS = ["the", "tide", "comes", "back", "and", "someone", "asks", "again", "why", "a", "lock", "opens", "tonight"]
 SCRIPT = "scripted:0.1,0.5,0.9,0.2,0.7,0.3"
@@ -36,13 +33,8 @@ def lines(records: list[Any]) -> bytes:
     return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
-@pytest.fixture
-def logs(tmp_path: Path) -> Callable[..., Path]:
-    """Write a file of conversations as JSONL and return its path."""
-
-    def write(name: str = "logs.jsonl", count: int = 60, seed: int = 1) -> Path:
-        path = tmp_path / name
-        path.write_bytes(lines(chats(count, seed)))
-        return path
-
-    return write
+def content(folder: Path) -> dict[str, bytes]:
+    """Return every file of a folder by its path in it."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()
+    }

@@ -1,4 +1,4 @@
-"""What the evaluation tests share: sequences, principles, an installed plug-in, and what a store says."""
+"""What the tests of runs share: logs, sequences, principles, an installed plug-in, and what a store says."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_logs import chats, lines
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.observers import OBSERVERS, Request
@@ -138,3 +139,15 @@ def content() -> Callable[[Path], dict[str, list[tuple[Any, ...]]]]:
             return {name: sorted(connection.execute(query), key=repr) for name, query in CONTENT.items()}
 
     return read
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Callable[..., Path]:
+    """Write a file of conversations as JSONL and return its path."""
+
+    def write(name: str = "logs.jsonl", count: int = 60, seed: int = 1) -> Path:
+        path = tmp_path / name
+        path.write_bytes(lines(chats(count, seed)))
+        return path
+
+    return write

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scan.conftest import SCRIPT
-from tests.scan.test_scan import content
+from chat_logs import SCRIPT, content
 
 from turnwise._support.locations import Location
 from turnwise.errors import FindingsError, ObserverError
 from turnwise.findings import SCORES, open_findings, part_file
-from turnwise.runs import InlineEngine, scan
-from turnwise.runs.engines import Work
-from turnwise.runs.parts import Done, Part
+from turnwise.runs import InlineEngine, ReadOptions, plan_scan
 from turnwise.runs.findings_sink import alone
 
 Logs = Callable[..., Path]
@@ -29,9 +26,9 @@ class StoppedAfter(InlineEngine):
         self.left = parts
         self._untold = untold
 
-    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+    def run(self, work: Any, items: Iterable[Any]) -> Iterator[list[Any]]:
         """Yield what comes of parts, then raise."""
-        for done in super().run(work, parts):
+        for done in super().run(work, items):
             self.left -= 1
             if self._untold and not self.left:
                 raise KeyboardInterrupt
@@ -45,31 +42,31 @@ def test_what_was_done_is_not_repeated_and_the_bytes_are_the_same(
     logs: Logs, tmp_path: Path, untold: bool
 ) -> None:
     path = logs(count=100)
-    scan(path, tmp_path / "undisturbed", observer=SCRIPT, part_rows=10)
+    plan_scan(path, tmp_path / "undisturbed", observer=SCRIPT, part_rows=10).run()
     with pytest.raises(KeyboardInterrupt):
-        scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10, engine=StoppedAfter(4, untold=untold))
+        plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run(StoppedAfter(4, untold=untold))
     unfinished = open_findings(str(tmp_path / "found"))
     assert not unfinished.manifest.complete
-    result = scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+    result = plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run()
     assert (result.resumed, result.repeated) == (4, 6)
     assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
 
 
 def test_a_finished_scan_does_nothing_more(logs: Logs, tmp_path: Path) -> None:
-    first = scan(logs(), tmp_path / "found", observer=SCRIPT)
-    again = scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT)
+    first = plan_scan(logs(), tmp_path / "found", observer=SCRIPT).run()
+    again = plan_scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT).run()
     assert (again.repeated, again.counts) == (0, first.counts)
 
 
 def test_a_part_whose_file_is_cut_short_is_done_again(logs: Logs, tmp_path: Path) -> None:
     path = logs(count=40)
-    scan(path, tmp_path / "undisturbed", observer=SCRIPT, part_rows=10)
+    plan_scan(path, tmp_path / "undisturbed", observer=SCRIPT, part_rows=10).run()
     with pytest.raises(KeyboardInterrupt):
-        scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10, engine=StoppedAfter(3))
+        plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run(StoppedAfter(3))
     damaged = tmp_path / "found" / part_file(SCORES, 1)
     damaged.write_bytes(damaged.read_bytes()[:100])
     (tmp_path / "found" / ".scores-000003.parquet.7.partial").write_bytes(b"cut off")
-    assert scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).repeated == 2
+    assert plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run().repeated == 2
     assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
 
 
@@ -82,17 +79,17 @@ def test_a_part_whose_file_is_cut_short_is_done_again(logs: Logs, tmp_path: Path
         ({"sides": ["response"]}, "selection.sides was"),
         ({"where": "turns > 1"}, "selection.where was null"),
         ({"texts": False}, "selection.texts was true"),
-        ({"label": "benign"}, "reading.label was null"),
+        ({"read": ReadOptions(label="benign")}, "reading.label was null"),
     ],
 )
 def test_another_configuration_is_refused_with_what_differs(
     logs: Logs, tmp_path: Path, given: dict[str, Any], differs: str
 ) -> None:
     path = logs()
-    scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+    plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run()
     before = content(tmp_path / "found")
     with pytest.raises(FindingsError, match=differs):
-        scan(path, tmp_path / "found", **{"observer": SCRIPT, "part_rows": 10, **given})
+        plan_scan(path, tmp_path / "found", **{"observer": SCRIPT, "part_rows": 10, **given}).run()
     assert content(tmp_path / "found") == before
 
 
@@ -101,45 +98,45 @@ def test_a_scan_that_did_nothing_leaves_its_folder_to_the_next(logs: Logs, tmp_p
     path = logs()
 
     class Broken(InlineEngine):
-        def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+        def run(self, work: Any, items: Iterable[Any]) -> Iterator[list[Any]]:
             raise ObserverError("no key")
 
     with pytest.raises(ObserverError):
-        scan(path, tmp_path / "found", observer=SCRIPT, part_rows=9, engine=Broken())
-    scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+        plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=9).run(Broken())
+    plan_scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).run()
     assert open_findings(str(tmp_path / "found")).manifest.complete
 
 
 def test_an_input_that_changed_is_refused(logs: Logs, tmp_path: Path) -> None:
     path = logs()
-    scan(path, tmp_path / "found", observer=SCRIPT)
+    plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
     changed = path.read_bytes().replace(b"tide", b"TIDE", 1)
     path.write_bytes(changed)
     with pytest.raises(FindingsError, match=r"the input .*logs\.jsonl has changed"):
-        scan(path, tmp_path / "found", observer=SCRIPT)
+        plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
 
 
 def test_a_folder_with_something_else_is_refused(logs: Logs, tmp_path: Path) -> None:
     (tmp_path / "found").mkdir()
     (tmp_path / "found" / "thesis.txt").write_text("mine")
     with pytest.raises(FindingsError, match=r"has no manifest\.json \(it has thesis\.txt\)"):
-        scan(logs(), tmp_path / "found", observer=SCRIPT)
+        plan_scan(logs(), tmp_path / "found", observer=SCRIPT).run()
 
 
 def test_a_manifest_that_is_damaged_or_of_a_later_layout_says_so(logs: Logs, tmp_path: Path) -> None:
     path = logs()
-    scan(path, tmp_path / "found", observer=SCRIPT)
+    plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
     manifest = tmp_path / "found" / "manifest.json"
     later = {**json.loads(manifest.read_text()), "layout": 2}
     manifest.write_text(json.dumps(later))
     with pytest.raises(FindingsError, match="layout 2, and this version of turnwise reads 1"):
-        scan(path, tmp_path / "found", observer=SCRIPT)
+        plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
     manifest.write_text("{")
     with pytest.raises(FindingsError, match="damaged"):
-        scan(path, tmp_path / "found", observer=SCRIPT)
+        plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
 
 
 def test_two_scans_do_not_write_to_one_folder_at_a_time(logs: Logs, tmp_path: Path) -> None:
     with alone(Location(str(tmp_path / "found"))), pytest.raises(FindingsError, match="another scan writes to"):
-        scan(logs(), tmp_path / "found", observer=SCRIPT)
-    scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT)
+        plan_scan(logs(), tmp_path / "found", observer=SCRIPT).run()
+    plan_scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT).run()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.runs import InlineEngine, ProcessEngine, make_engine, set_up
+from turnwise.runs import InlineEngine, ProcessEngine, make_engine, plan_scan
 from turnwise.runs.engines import Limits, shared_allowance
 
 
@@ -20,7 +20,7 @@ def chats(tmp_path: Path) -> Path:
 
 
 def test_workers_of_a_free_observer_share_nothing(chats: Path, tmp_path: Path) -> None:
-    work = set_up(chats, tmp_path / "found", observer="scripted:0.1").work
+    work = plan_scan(chats, tmp_path / "found", observer="scripted:0.1").work
     assert work.limits is None
     with shared_allowance(work) as shared:
         assert shared is work
@@ -30,7 +30,7 @@ def test_workers_of_a_paid_observer_share_budget_and_pace(
     chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-    work = set_up(
+    work = plan_scan(
         chats,
         tmp_path / "found",
         observer="llm:openai/gpt-4.1-mini",

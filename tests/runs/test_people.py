@@ -11,9 +11,10 @@ import pytest
 from turnwise.conversation import Conversation, Label, Seen, Sequence, Side
 from turnwise.datasets.judged import read_judgements
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.runs import export_people, folder_of, record_people
 from turnwise.observers import build_observer
 from turnwise.principles import load_principle
+from turnwise.runs import export_people, record_people
+from turnwise.runs.judgements import folder_of
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.compare.truth import read_reader
