@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Ordered
 
@@ -87,6 +88,7 @@ def evaluate(
         UnknownNameError: one of the sequences is not in the store.
         ObserverError: the observer can't be built, or can't go on; what was scored before is stored.
     """
+    began = time.perf_counter()
     judged = builtin_principles() if principles is None else principles
     scorer = build_observer(observer, **settings or {}) if isinstance(observer, str) else observer
     seen = Context.parse(context) if isinstance(context, str) else context
@@ -117,7 +119,7 @@ def evaluate(
         tell=progress,
     )
     carry_out(work, engine, sink)
-    return sink.summary()
+    return sink.summary(time.perf_counter() - began)
 
 
 def _engine_here(observer: Observer, jobs: int) -> Engine:

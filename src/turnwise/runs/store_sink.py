@@ -136,9 +136,9 @@ class StoreSink:
         """Return once everything is durable, whether or not it is `complete`; raises if a write failed."""
         self._outbox.close()
 
-    def summary(self) -> Summary:
-        """What came of it until now."""
-        return self._count.summary(self._run, time.perf_counter() - self._began)
+    def summary(self, seconds: float) -> Summary:
+        """What came of it in so many seconds."""
+        return self._count.summary(self._run, seconds)
 
     def _outcomes(self, scored: Scored) -> Iterator[Outcome]:
         """Put key, provenance and time on what an observer gave."""
