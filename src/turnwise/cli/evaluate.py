@@ -15,7 +15,7 @@ from turnwise.errors import ObserverError, UsageError
 if TYPE_CHECKING:
     from turnwise.cli.options import GivenSettings
     from turnwise.principles import Principle
-    from turnwise.runs import Plan, Progress, Summary
+    from turnwise.runs import Plan, Summary
     from turnwise.store import Store
 
 Jobs = Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)]
@@ -167,17 +167,9 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, 
     from turnwise.runs import evaluate as score
 
     known = {stored.name: stored for stored in store.runs()}.get(run)
-    total = sum(1 for _ in store.heads(ids=plan.ids, label=plan.label))
     settings = given.of(spec, known)
-    shown = 0
-
-    def show(reached: Progress) -> None:
-        nonlocal shown
-        tell(reached.done - shown)
-        shown = reached.done
-
     try:
-        with progress(f"run {run}", total) as tell:
+        with progress(f"run {run}") as tell:
             return score(
                 store,
                 run,
@@ -189,7 +181,7 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, 
                 label=plan.label,
                 only=plan.only,
                 jobs=jobs,
-                progress=show,
+                progress=lambda reached: tell(reached.done, reached.total),
                 settings=settings,
             )
     except KeyboardInterrupt:

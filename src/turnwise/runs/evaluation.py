@@ -89,6 +89,7 @@ def evaluate(
         ObserverError: the observer can't be built, or can't go on; what was scored before is stored.
     """
     began = time.perf_counter()
+    total = 0 if progress is None else sum(1 for _ in store.heads(ids=ids, label=label))
     judged = builtin_principles() if principles is None else principles
     scorer = build_observer(observer, **settings or {}) if isinstance(observer, str) else observer
     seen = Context.parse(context) if isinstance(context, str) else context
@@ -116,6 +117,7 @@ def evaluate(
         clock,
         batch=None if independent else _BATCH if computes else 1,
         pause=_PAUSE if independent else 0.0,
+        total=total,
         tell=progress,
     )
     carry_out(work, engine, sink)

@@ -78,6 +78,7 @@ class StoreSink:
         clock: gives the times that are recorded.
         batch: sequences that a worker takes at once; None where each score is work of its own.
         pause: least time from the beginning of one write to that of the next, in seconds.
+        total: sequences that there are, for `tell`.
         tell: is told of sequences once they are stored.
     """
 
@@ -91,6 +92,7 @@ class StoreSink:
         *,
         batch: int | None,
         pause: float = 0.0,
+        total: int = 0,
         tell: Tell | None = None,
     ) -> None:
         self._store = store
@@ -101,7 +103,7 @@ class StoreSink:
         self._batch = batch
         self._tell = tell
         self._began = time.perf_counter()
-        self._total = 0 if tell is None else sum(1 for _ in store.heads(ids=plan.ids, label=plan.label))
+        self._total = total
         self._done = self._before = 0
         self._count = _Count()
         self._open: dict[str, int] = {}  # missing scores of sequences under way: progress goes by whole sequences
