@@ -58,8 +58,9 @@ after-weights:
 	$(BIN)/python benchmarks/guard_models.py --data $(DATA) --calibrate --write
 	$(BIN)/python -m training.orders --data $(DATA)
 	$(BIN)/python benchmarks/screen.py --data $(DATA) --cache $(CACHE) --rates src/turnwise/study/prevalence/detector_rates.json
-	$(BIN)/python benchmarks/people.py --data $(DATA) --write
+	$(BIN)/python benchmarks/people.py --data $(DATA) --cache $(CACHE) --write
 	$(BIN)/python benchmarks/observer.py --data $(DATA) --write --looks $(LOOKS)
+	$(BIN)/python benchmarks/judged.py --data $(DATA) --write docs
 
 clean:
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
