@@ -10,8 +10,6 @@ kinds, tries and failures, and the first failures of each kind with what runs th
 there is any.
 """
 
-
-
 from __future__ import annotations
 
 import argparse
@@ -50,7 +48,7 @@ from turnwise.datasets import open_dataset
 from turnwise.detectors import load_detector
 from turnwise.errors import TurnwiseError
 from turnwise.evaluation import evaluate
-from turnwise.guard.audit.query import read_audit
+from turnwise.guard.audit.reader import read_audit
 from turnwise.guard.config import Config
 from turnwise.observers import build_observer
 from turnwise.observers.llm.replies import read_reply
