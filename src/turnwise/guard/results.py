@@ -101,6 +101,7 @@ class Detail:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
+        data: Any = self.data
         return {
             "status": str(self.status),
             "blocked": self.blocked,
@@ -111,7 +112,7 @@ class Detail:
             "redactions": [one.to_dict() for one in self.redactions],
             "seconds": self.seconds,
             "path": None if self.path is None else str(self.path),
-            "data": self.data.to_dict() if hasattr(self.data, "to_dict") else as_json(self.data),
+            "data": data.to_dict() if hasattr(data, "to_dict") else as_json(data),
         }
 
 

@@ -207,8 +207,9 @@ _Kind = TypeVar("_Kind")
 
 
 def _read(kind: type[_Kind], value: object, where: str) -> _Kind:
+    hint: Any = kind
     try:
-        found: _Kind = adapter_of(kind).validate_python(value)
+        found: _Kind = adapter_of(hint).validate_python(value)
         return found
     except ValidationError as error:
         raise GuardMetadataError(mistake_in(error, value).told(where)) from None

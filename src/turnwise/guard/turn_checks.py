@@ -232,8 +232,8 @@ def with_check(number: int, check: TextCheck, section: str, before: object) -> T
     if known is None:
         known = TurnChecks(None, None, kind)
     if section:
-        parts = {**getattr(known, section), check.call_id: check}
-        return replace(known, last=kind, **{section: parts})
+        changed: dict[str, Any] = {section: {**getattr(known, section), check.call_id: check}}
+        return replace(known, last=kind, **changed)
     if kind is TextKind.INPUT:
         return replace(known, input=check, last=kind)
     return replace(known, output=check, last=kind)
@@ -288,7 +288,9 @@ def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | N
     """The scores that an earlier check kept with a turn for a trajectory; None where there are none."""
     known = read_checks(turn.checks, turn.number)
     side = None if known is None else known.input if trajectory == INITIATOR else known.output
-    for name, detail in () if side is None else side.details.items():
+    if side is None:
+        return None
+    for name, detail in side.details.items():
         data = detail.data
         if data is None or not isinstance(data.get("scores"), Mapping):
             continue

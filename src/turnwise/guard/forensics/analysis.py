@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -21,15 +21,6 @@ from turnwise.guard.validation import shown_key
 from turnwise.sessions import Stance
 
 _SIDES: Final = tuple(map(str, TextKind))
-
-_COUNTED: Final[Mapping[str, Callable[[Detail], bool]]] = {
-    **{str(status): lambda detail, status=status: detail.status is status for status in Status},
-    "total_firings": lambda detail: detail.found,
-    "blocks": lambda detail: detail.blocked,
-    "warnings": lambda detail: detail.warned,
-    "logged": lambda detail: detail.action is Action.LOG,
-}
-"""What a summary counts, and which details count for it."""
 
 METHOD: Final = (
     "the turn after the last one at which the detector's score was lowest before it rose to its first alarm; "
@@ -314,12 +305,17 @@ def _guardrails(checks: Iterable[_Check]) -> dict[str, dict[str, Any]]:
 
 
 def _counts(details: list[tuple[int, Detail]]) -> dict[str, Any]:
+    said = [detail for _, detail in details]
     counts: dict[str, Any] = {
-        key: sum(counts_for(detail) for _, detail in details) for key, counts_for in _COUNTED.items()
+        **{str(status): sum(one.status is status for one in said) for status in Status},
+        "total_firings": sum(one.found for one in said),
+        "blocks": sum(one.blocked for one in said),
+        "warnings": sum(one.warned for one in said),
+        "logged": sum(one.action is Action.LOG for one in said),
     }
-    failed = [detail for _, detail in details if detail.status is Status.FAILED]
-    kinds = Counter(redaction.kind for _, detail in details for redaction in detail.redactions)
-    ran = [detail.seconds for _, detail in details if detail.status is not Status.SKIPPED]
+    failed = [one for one in said if one.status is Status.FAILED]
+    kinds = Counter(redaction.kind for one in said for redaction in one.redactions)
+    ran = [one.seconds for one in said if one.status is not Status.SKIPPED]
     fired = sorted(turn for turn, detail in details if detail.found)
     return {
         **counts,

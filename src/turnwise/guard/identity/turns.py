@@ -127,7 +127,7 @@ def _cut(turn: Turn, link: Link) -> None:
             del turn.own_metadata[OPENAI_KEY]
     record = _record(turn)
     if record is not None:
-        parts = {}
+        parts: dict[str, Any] = {}
         for key in ("tool_calls", "tool_results", "texts"):
             checks: Mapping[str, TextCheck] = getattr(record, key)
             parts[key] = {name: check for name, check in checks.items() if name in kept}
