@@ -244,7 +244,7 @@ class PipelineResult(dict[str, Any]):
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def replaced(self, **changes: Any) -> PipelineResult:
+    def replaced(self, **changes: object) -> PipelineResult:
         """Return one like it, with other values for some fields."""
         return PipelineResult(**self._fields() | changes)
 

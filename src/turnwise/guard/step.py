@@ -36,32 +36,15 @@ DEFAULT = "default"
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
 
-DROPPED = "dropped"
-"""Name under which results tell of a response that broke off; no guardrail is called so."""
-
-UNREAD = "unread"
-"""Name under which results tell of content that no guardrail can read; no guardrail is called so."""
-
-NAMES = "names"
-"""Name under which results tell of names that come with a text; no guardrail is called so."""
-
-FORGED = "forged"
-"""Name under which results tell of what the model never said; no guardrail is called so."""
-
-TOO_LONG = "too_long"
-"""Name under which results tell of a text that is too long to be checked; no guardrail is called so."""
-
-STATE = "state"
-"""Name under which results tell of a state store that could not be used; no guardrail is called so."""
-
-TIMED_OUT = "timed_out"
-"""Name under which results tell of a text whose time was up; no guardrail is called so."""
-
-CANCELLED = "cancelled"
-"""Name under which results tell of a check that nobody waited for any more; no guardrail is called so."""
-
+DROPPED, UNREAD, NAMES, FORGED = "dropped", "unread", "names", "forged"
+TOO_LONG, STATE, TIMED_OUT, CANCELLED = "too_long", "state", "timed_out", "cancelled"
 RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
-"""Names that no guardrail can have."""
+"""Names under which results tell of what no guardrail said, and that no guardrail can have.
+
+A response that broke off; content that no guardrail can read; names that come with a text; what the model never
+said; a text that is too long to be checked; a state store that could not be used; a text whose time was up; a
+check that nobody waited for any more.
+"""
 
 NOBODY_WAITS = "nobody waits for the check any more"
 """Why a check was cancelled, where nothing else is known."""
