@@ -57,7 +57,7 @@ sizes:
 after-weights:
 	$(BIN)/python benchmarks/guard_models.py --data $(DATA) --calibrate --write
 	$(BIN)/python -m training.orders --data $(DATA)
-	$(BIN)/python benchmarks/screen.py --data $(DATA) --cache $(CACHE) --rates src/turnwise/scan/detector_rates.json
+	$(BIN)/python benchmarks/screen.py --data $(DATA) --cache $(CACHE) --rates src/turnwise/study/prevalence/detector_rates.json
 	$(BIN)/python benchmarks/people.py --data $(DATA) --write
 	$(BIN)/python benchmarks/observer.py --data $(DATA) --write --looks $(LOOKS)
 

@@ -47,13 +47,13 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import open_dataset
 from turnwise.detectors import load_detector
 from turnwise.errors import TurnwiseError
-from turnwise.evaluation import evaluate
 from turnwise.guard.audit.reader import read_audit
 from turnwise.guard.config import Config
 from turnwise.observers import build_observer
 from turnwise.observers.llm.replies import read_reply
 from turnwise.patterns import load_patterns
 from turnwise.principles import builtin_principles
+from turnwise.runs import evaluate
 from turnwise.scoring import Reply, Score
 from turnwise.sessions import SessionState
 from turnwise.store import Store, import_sequences

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Label
-from turnwise.evaluation import evaluate
 from turnwise.principles import builtin_principles
+from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.stats.thresholds import threshold_for

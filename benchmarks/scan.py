@@ -33,8 +33,8 @@ from turnwise.findings import SCORES, open_findings
 from turnwise.observers import Context, ContextMode, ObserverInfo, Request, build_observer
 from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.principles import builtin_principles
-from turnwise.scan import make_engine, run_scan, set_up
-from turnwise.scan.reading import read_part
+from turnwise.runs import make_engine, plan_scan
+from turnwise.runs.parts import read_part
 from turnwise.store import Store
 
 WORDS, MEAN_TURNS = 20_000, 5
@@ -106,8 +106,8 @@ def generate(path: Path, count: int, seed: int = 7) -> Path:
 def run(path: Path, out: Path, observer: Any, engine: str = "inline", jobs: int = 1, **given: Any) -> float:
     """Scan into a new folder, and return the seconds that it took, the start of workers included."""
     shutil.rmtree(out, ignore_errors=True)
-    prepared = set_up(path, out, observer=observer, **given)
-    result = run_scan(prepared, make_engine(engine, jobs))
+    prepared = plan_scan(path, out, observer=observer, **given)
+    result = prepared.run(make_engine(engine, jobs))
     assert result.counts.failures == 0
     return result.seconds
 
@@ -144,7 +144,7 @@ def encoder(folder: Path, count: int) -> None:
     """The whole scan with local on one process, beside its forward passes over the same texts."""
     path = generate(folder / f"chats-{count}.jsonl", count)
     seconds = run(path, folder / "found", "local")
-    prepared = set_up(path, folder / "none", observer="local")
+    prepared = plan_scan(path, folder / "none", observer="local")
     observer = build_observer("local")
     wanted = [Request(principle, side) for side in prepared.work.sides for principle in builtin_principles()]
     alone = 0.0
@@ -220,10 +220,10 @@ def engines(folder: Path, count: int) -> None:
     seconds: dict[str, float] = {}
     hashes: dict[str, object] = {}
     for name in ("inline", "process", "ray"):
-        prepared = set_up(path, folder / name, observer="local")
+        prepared = plan_scan(path, folder / name, observer="local")
         shutil.rmtree(folder / name, ignore_errors=True)
         times: list[tuple[float, int]] = []
-        result = run_scan(prepared, make_engine(name, 2), lambda one, at=times: at.append((one.seconds, one.here)))
+        result = prepared.run(make_engine(name, 2), lambda one, at=times: at.append((one.seconds, one.here)))
         (first, before), (last, after) = times[0], times[-1]
         seconds[name] = (last - first) / max(after - before, 1)  # the start, and a first part, excluded
         hashes[name] = [part.files for part in result.findings.manifest.parts]

@@ -1,7 +1,7 @@
 """Would `local-small` do as a screen before `local`, and what are the shipped detectors' rates?
 
     python benchmarks/screen.py --data DATA --cache FOLDER --seconds 60     # again until all is scored
-    python benchmarks/screen.py --data DATA --cache FOLDER --rates src/turnwise/scan/detector_rates.json
+    python benchmarks/screen.py --data DATA --cache FOLDER --rates FILE     # make after-weights names the file
 
 Both observers score conversations that nothing was trained on: ordinary chats, harmful ones and their
 counterparts. A finding is a conversation that a shipped detector flags on scores of `local` at its operating
@@ -376,7 +376,7 @@ def small_cost(chats: Sequence[Chat], folder: Path) -> float:
 
 
 def rates(some: Sequence[Scored]) -> dict[str, Any]:
-    """Return recall and false positives of the shipped detectors, as `turnwise.scan.rates` reads them."""
+    """Return recall and false positives of the shipped detectors, as `turnwise.study.prevalence` reads them."""
     attacks = [one for one in some if one.chat.source == RECALL_ON and one.chat.attack]
     ordinary = [one for one in some if one.ordinary]
     made: dict[str, Any] = {

@@ -271,10 +271,10 @@ PYTHON = (
     PythonPage("observers", "Observers", "They score turns.", ("observers",)),
     PythonPage("store", "Store", "The record.", ("store",)),
     PythonPage(
-        "evaluation",
-        "Evaluation",
-        "Scores and verdicts, of one conversation and of many.",
-        ("front_door", "evaluation"),
+        "runs",
+        "Runs",
+        "Scores and verdicts: of one conversation, of a store, and of [logs of any size](../../scan.md).",
+        ("runs", "runs.forecast", "front_door", "findings"),
     ),
     PythonPage(
         "guard",
@@ -285,14 +285,8 @@ PYTHON = (
     PythonPage(
         "study",
         "Study",
-        "Comparisons with their statistics. Needs the extra `study`.",
-        ("study", "study.compare", "study.report", "study.discovery"),
-    ),
-    PythonPage(
-        "scan",
-        "Scan",
-        "[Logs of any size](../../scan.md) to findings, and prevalence. Needs the extra `scan`.",
-        ("scan", "scan.forecast", "scan.prevalence", "scan.rates", "scan.label_sample", "scan.labels", "findings"),
+        "Comparisons with their statistics, and prevalence. Needs the extra `study`.",
+        ("study", "study.compare", "study.report", "study.discovery", "study.prevalence"),
     ),
     PythonPage(
         "plots",

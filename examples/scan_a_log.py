@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from turnwise.datasets import examples
-from turnwise.scan import scan
+from turnwise.runs import ReadOptions, plan_scan
 from turnwise.store import Store
 
 
@@ -30,14 +30,13 @@ def main() -> None:
     """Scan the log, then ask the findings; no store is made, and what is asked is scored once."""
     with TemporaryDirectory() as folder:
         log = write_log(Path(folder, "helpdesk.jsonl"))
-        result = scan(
+        result = plan_scan(
             log,
             Path(folder, "findings"),
+            read=ReadOptions(columns="messages=chat,id=uid", role_map="customer=user,agent=assistant"),
             observer="local-small",
             detector="cusum",
-            columns="messages=chat,id=uid",
-            role_map="customer=user,agent=assistant",
-        )
+        ).run()
         counts = result.counts
         print(f"{counts.conversations} conversations with {counts.turns} turns: {counts.scores} scores")
         print(f"cusum fired at {counts.fired} of {counts.scored}")

@@ -14,17 +14,17 @@ PACKAGES = (
     "turnwise.conversation",
     "turnwise.datasets",
     "turnwise.detectors",
-    "turnwise.evaluation",
     "turnwise.guard",
     "turnwise.observers",
     "turnwise.patterns",
     "turnwise.principles",
-    "turnwise.scan",
+    "turnwise.runs",
     "turnwise.scoring",
     "turnwise.serve",
     "turnwise.sessions",
     "turnwise.store",
     "turnwise.study",
+    "turnwise.study.prevalence",
 )
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from turnwise.evaluation import detect
 from turnwise.observers import build_observer
+from turnwise.runs import detect
 from turnwise.store import Store
 
 RUN = "local-history"

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
 from turnwise.detectors import Verdict, run_detector
 from turnwise.detectors.kit.registry import DetectorSpec, PatternSource, name_detector
-from turnwise.evaluation import DEFAULT_DETECTORS
-from turnwise.evaluation.plan import make_task
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -25,6 +23,8 @@ from turnwise.observers import (
     check_supported,
 )
 from turnwise.principles import Principle, builtin_principles
+from turnwise.runs import DEFAULT_DETECTORS
+from turnwise.runs.plan import Plan, make_task
 from turnwise.scoring import TurnScores, scores_by_turn
 
 if TYPE_CHECKING:
@@ -241,14 +241,7 @@ def check(
     sequence = Sequence(talk.conversation_id, Label.UNLABELLED, _LIVE, talk)
     judged = builtin_principles() if principles is None else principles
     check_supported(built.info, seen, (principle.name for principle in judged))
-    task = make_task(
-        _LIVE,
-        sequence,
-        (),
-        principles=judged,
-        context=seen,
-        sides=[Side(side) for side in sides],
-    )
+    task = make_task(_LIVE, sequence, (), Plan(judged, seen, [Side(side) for side in sides]))
     session = ObserverSession(built, seen, talk.conversation_id)
     outcomes = [(one.turn, given) for one in session.observe_all(task.turns, task.wanted) for given in one.given]
     lengths = {turn.number: (len(turn.prompt), len(turn.response or "")) for turn in talk}

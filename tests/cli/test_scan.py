@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from chat_logs import SCRIPT, chats, lines
 from tests.cli.conftest import Cli
-from tests.scan.conftest import SCRIPT, chats, lines
 
 from turnwise.findings import open_findings
 

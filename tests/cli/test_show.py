@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
-from turnwise.evaluation import evaluate
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
+from turnwise.runs import evaluate
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Reply, Score
 from turnwise.store import Run, Store
 

@@ -15,7 +15,6 @@ import pytest
 from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
-from turnwise.evaluation import evaluate
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.beside import lay_beside
 from turnwise.explorer.data.flags import Flagging
@@ -26,6 +25,7 @@ from turnwise.explorer.data.sequence import read_chat
 from turnwise.explorer.data.sequences import Filter, Sequences
 from turnwise.explorer.data.words import WordIndex
 from turnwise.principles import load_principle
+from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 

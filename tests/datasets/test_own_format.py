@@ -7,7 +7,7 @@ import pytest
 from turnwise.conversation import Label
 from turnwise.datasets import DATASETS, DatasetInfo, Format, check_loader, dataset_loader, get_loader
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.scan import scan
+from turnwise.runs import ReadOptions, plan_scan
 
 EXCHANGES = (
     "shape: exchanges\ntexts: talk\nprompt: customer\nresponse: agent\nid: ticket\nmetadata: {topic: team}\n"
@@ -110,7 +110,8 @@ def test_a_file_that_is_not_there_is_named():
 
 def test_a_scan_takes_one_too(jsonl, row, tmp_path):
     path = jsonl(*({**TICKET, "ticket": f"t{n}"} for n in range(9)))
-    done = scan(path, tmp_path / "found", format=row(EXCHANGES), observer="scripted:0.5", part_rows=4)
+    read = ReadOptions(format=row(EXCHANGES))
+    done = plan_scan(path, tmp_path / "found", read=read, observer="scripted:0.5", part_rows=4).run()
     assert (done.counts.conversations, done.counts.failures) == (9, 0)
 
 

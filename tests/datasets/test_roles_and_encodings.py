@@ -15,7 +15,7 @@ import pytest
 from turnwise.conversation import Label
 from turnwise.datasets import open_dataset
 from turnwise.errors import DatasetError, UsageError
-from turnwise.scan import scan
+from turnwise.runs import ReadOptions, plan_scan
 from turnwise.store import Store
 
 Read = Callable[..., Any]
@@ -184,7 +184,9 @@ def test_a_scan_reads_them_as_well(tmp_path: Path) -> None:
     text = "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in records)
     path = write(tmp_path / "logs.jsonl", text, "utf-16")
     options: dict[str, Any] = {"observer": "scripted:0.5", "part_rows": 4}
-    done = scan(path, tmp_path / "found", role_map="client=user", encoding="utf-16", **options)
+    done = plan_scan(
+        path, tmp_path / "found", read=ReadOptions(role_map="client=user", encoding="utf-16"), **options
+    ).run()
     assert (done.counts.conversations, done.counts.failures, len(done.findings.manifest.parts)) == (9, 0, 3)
     reading = done.findings.manifest.reading
     assert (reading["role_map"], reading["encoding"]) == ({"client": "user"}, "utf-16")

@@ -4,8 +4,8 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.evaluation import detect
 from turnwise.explorer.data.sequence import read_chat
+from turnwise.runs import detect
 from turnwise.sessions import SessionMemory
 
 RUN = "reader-history"

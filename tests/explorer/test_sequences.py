@@ -9,11 +9,11 @@ import pytest
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.detectors import DETECTORS, ByPrinciple, detector
 from turnwise.errors import DetectorError, PatternError, UnknownNameError, UsageError
-from turnwise.evaluation import detect, evaluate
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
 from turnwise.explorer.data.sequences import Filter, Found
 from turnwise.principles import load_principle
+from turnwise.runs import detect, evaluate
 from turnwise.store import Store
 
 RUN = "reader-history"

@@ -11,7 +11,8 @@ import pytest
 from ray_work import NotedWork, parts
 
 from turnwise.errors import ObserverError, UsageError
-from turnwise.scan.engines.ray import AHEAD, TRIES, RayEngine
+from turnwise.runs.parts import Done
+from turnwise.runs.ray_engine import AHEAD, TRIES, RayEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 
@@ -32,8 +33,12 @@ def names(folder: Path, begin: str) -> list[str]:
     return sorted(path.name for path in folder.glob(f"{begin}-*"))
 
 
+def _all(run: Iterator[list[Done]]) -> list[Done]:
+    return [done for came in run for done in came]
+
+
 def test_each_part_is_done_once_and_each_worker_is_opened_once(tmp_path: Path) -> None:
-    done = list(RayEngine(JOBS).run(NotedWork(tmp_path), parts(12)))
+    done = _all(RayEngine(JOBS).run(NotedWork(tmp_path), parts(12)))
     assert sorted(one.entry.number for one in done) == list(range(12))
     assert len(names(tmp_path, "begun")) == 12
     assert 1 <= len(names(tmp_path, "opened")) <= JOBS
@@ -50,14 +55,14 @@ def test_parts_are_taken_only_as_there_is_room(tmp_path: Path) -> None:
 
     run = RayEngine(JOBS).run(NotedWork(tmp_path), counted())
     most = 0
-    for number, done in enumerate(run):
+    for number, (done,) in enumerate(run):
         assert done.size == 300_000
         most = max(most, taken - number)
     assert most <= AHEAD * JOBS
 
 
 def test_a_worker_that_dies_is_replaced_and_its_part_is_done_again(tmp_path: Path) -> None:
-    done = list(RayEngine(JOBS).run(NotedWork(tmp_path, dies_at=3, deaths=TRIES - 1), parts(6)))
+    done = _all(RayEngine(JOBS).run(NotedWork(tmp_path, dies_at=3, deaths=TRIES - 1), parts(6)))
     assert sorted(one.entry.number for one in done) == list(range(6))
     assert len(names(tmp_path, "begun-3")) == TRIES
 

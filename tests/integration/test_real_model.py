@@ -21,10 +21,10 @@ import model_server
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
-from turnwise.evaluation import evaluate
 from turnwise.observers import Context
 from turnwise.observers.llm import fresh_nonce, render
 from turnwise.principles import load_principle
+from turnwise.runs import evaluate
 from turnwise.store import Store
 
 pytestmark = pytest.mark.integration

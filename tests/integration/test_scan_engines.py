@@ -12,9 +12,9 @@ import pytest
 from chat_server import ChatServer, scores_by_text
 
 from turnwise.errors import ObserverError
-from turnwise.scan import InlineEngine, ProcessEngine, scan
-from turnwise.scan.engines import Engine
-from turnwise.scan.engines.ray import RayEngine
+from turnwise.runs import InlineEngine, ProcessEngine, plan_scan
+from turnwise.runs.engines import Engine
+from turnwise.runs.ray_engine import RayEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 
@@ -65,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_every_engine_writes_the_same_bytes(logs: Path, tmp_path: Path) -> None:
     written = {}
     for name, engine in engines().items():
-        result = scan(logs, tmp_path / name, observer="local-small", part_rows=10, engine=engine)
+        result = plan_scan(logs, tmp_path / name, observer="local-small", part_rows=10).run(engine)
         assert (result.counts.conversations, result.counts.failures) == (40, 1)
         written[name] = contents(tmp_path / name)
     assert written["inline"] == written["process"] == written["ray"]
@@ -84,15 +84,14 @@ def test_workers_spend_at_most_the_budget_together(name: str, logs: Path, tmp_pa
     with ChatServer(answer, key="sk-of-a-test") as server:
         settings = {"base_url": server.url, "budget_usd": budget, "max_failures_in_row": 0}
         with pytest.raises(ObserverError, match=r"the budget of \$0\.02 is used up"):
-            scan(
+            plan_scan(
                 logs,
                 tmp_path / "found",
                 observer="llm:openai/gpt-4.1-mini",
                 settings=settings,
                 part_rows=10,
                 threads=2,
-                engine=engines()[name],
-            )
+            ).run(engines()[name])
     assert 0.5 * budget < sum(paid) <= budget
 
 
@@ -108,15 +107,14 @@ def test_workers_keep_to_one_pace(name: str, tmp_path: Path) -> None:
         return scores_by_text(body)
 
     with ChatServer(answer, key="sk-of-a-test") as server:
-        scan(
+        plan_scan(
             file,
             tmp_path / "found",
             observer="llm:openai/gpt-4.1-mini",
             settings={"base_url": server.url, "requests_per_minute": 120},
             part_rows=1,
             threads=3,
-            engine=engines()[name],
-        )
+        ).run(engines()[name])
     assert len(times) == 12
     # Eleven distances of half a second. Two workers that kept to it each by itself would need half of that.
     assert max(times) - min(times) >= 4

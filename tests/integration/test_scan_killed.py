@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.scan.conftest import SCRIPT, chats, lines
-from tests.scan.test_scan import content
+from chat_logs import SCRIPT, chats, content, lines
 
 from turnwise.errors import FindingsError, LocationError
 from turnwise.findings import open_findings
-from turnwise.scan import scan
+from turnwise.runs import plan_scan
 
 pytestmark = pytest.mark.integration
 
@@ -84,7 +83,7 @@ def test_a_scan_that_is_killed_again_and_again_gives_the_same_bytes(
     after = {name: (tmp_path / "found" / "sequences" / name).stat().st_mtime_ns for name in written(tmp_path)}
     assert {name: after[name] for name in before} == before
     monkeypatch.chdir(tmp_path)
-    scan("logs.jsonl", tmp_path / "undisturbed", observer=SCRIPT, part_rows=ROWS)
+    plan_scan("logs.jsonl", tmp_path / "undisturbed", observer=SCRIPT, part_rows=ROWS).run()
     assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
 
 
@@ -92,7 +91,7 @@ HANGS = """
 import signal, sys, threading
 from pathlib import Path
 from turnwise.observers import ContextMode, ObserverInfo
-from turnwise.scan import ProcessEngine, scan
+from turnwise.runs import ProcessEngine, plan_scan
 
 class Hangs:
     parameters = {}
@@ -108,7 +107,7 @@ class Hangs:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been begun with interrupts ignored
     try:
-        scan("logs.jsonl", "found", observer=Hangs(), engine=ProcessEngine(2), part_rows=5)
+        plan_scan("logs.jsonl", "found", observer=Hangs(), part_rows=5).run(ProcessEngine(2))
     except KeyboardInterrupt:
         sys.exit(130)
 """

@@ -14,9 +14,9 @@ from tests.support.found import PRINCIPLES, conversation, make_findings, texts
 
 from turnwise.conversation import Label, Sequence, Side
 from turnwise.errors import FindingsError, NotScoredError, StoreCorruptError, UnknownNameError, UsageError
-from turnwise.evaluation import detect
 from turnwise.patterns import match, parse
-from turnwise.scan.part_files import DeadLetter
+from turnwise.runs import detect
+from turnwise.runs.part_files import DeadLetter
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 from turnwise.store.sql import ask

@@ -6,8 +6,8 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.errors import UnknownNameError
-from turnwise.evaluation import evaluate
 from turnwise.principles import builtin_principles
+from turnwise.runs import evaluate
 from turnwise.store import Store
 from turnwise.study import load_examples
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from turnwise._support.locations import Location
 from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest
-from turnwise.scan.part_files import DeadLetter, PartFiles
+from turnwise.runs.part_files import DeadLetter, PartFiles
 
 PRINCIPLES = ("context_integrity", "reciprocity")
 

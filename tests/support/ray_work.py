@@ -9,7 +9,7 @@ from pathlib import Path
 
 from turnwise.errors import ObserverError
 from turnwise.findings import Counts, PartEntry
-from turnwise.scan.parts import Done, LineBytes, Part
+from turnwise.runs.parts import Done, LineBytes, Part
 
 
 def parts(count: int, size: int = 1_000) -> Iterator[Part]:
@@ -45,7 +45,7 @@ class NotedWorker:
         self.work = work
         (work.folder / f"opened-{os.getpid()}").touch(exist_ok=False)
 
-    def do(self, part: Part) -> Done:
+    def do(self, part: Part, /) -> Done:
         work = self.work
         begun = len(list(work.folder.glob(f"begun-{part.number}-*")))
         (work.folder / f"begun-{part.number}-{begun}").touch()

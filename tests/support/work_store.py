@@ -6,8 +6,8 @@ from pathlib import Path
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.conversation import Label, Sequence
-from turnwise.evaluation import evaluate
 from turnwise.principles import load_principle, principle_names
+from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,16 +51,6 @@ from turnwise.detectors import (
     name_detector,
     run_detector,
     to_mapping,
-)
-from turnwise.evaluation import (
-    Detection,
-    Plan,
-    Progress,
-    Summary,
-    count_missing,
-    detect,
-    evaluate,
-    tasks_of,
 )
 from turnwise.findings import SCORES, open_findings
 from turnwise.guard import (
@@ -166,8 +156,20 @@ from turnwise.patterns import (
 )
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.rates import Rate
-from turnwise.scan import ProcessEngine, ScanResult, scan
-from turnwise.scan import Progress as ScanProgress
+from turnwise.runs import (
+    Detection,
+    Plan,
+    ProcessEngine,
+    Progress,
+    ReadOptions,
+    ScanResult,
+    Summary,
+    count_missing,
+    detect,
+    evaluate,
+    plan_scan,
+    tasks_of,
+)
 from turnwise.scoring import TurnScores
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 from turnwise.sessions import (
@@ -456,7 +458,7 @@ def bench(folder: Path) -> None:
         added: list[Added] = store.add_sequences(store.sequences(), relabel=True)
         assert added
         errors: tuple[BadRecord, ...] = imported.errors
-        progress: Progress = lambda done: None  # noqa: E731 - the type of a callback
+        progress: Callable[[Progress], None] = lambda reached: None  # noqa: E731 - the type of a callback
         done: Summary = evaluate(store, "first", "local", principles=principles, jobs=2, progress=progress)
         made: int = done.evaluations
         found: Iterator[Detection] = detect(store, "first", ["cusum"], corrected_by=["ann"])
@@ -596,23 +598,19 @@ def scanned(folder: Path) -> tuple[str, float | None]:
     """Return where the findings of a scan are, and the threshold of its detector."""
     told: list[float] = []
 
-    def tell(progress: ScanProgress) -> None:
-        told.append(progress.bytes / progress.total)
+    def tell(progress: Progress) -> None:
+        told.append(progress.done / progress.total)
 
-    result: ScanResult = scan(
+    result: ScanResult = plan_scan(
         [folder / "a.jsonl", "s3://bucket/*.parquet"],
         folder / "findings",
+        read=ReadOptions(columns={"messages": "chat"}, role_map="agent=assistant", encoding="cp1252"),
         observer="local",
         detector="cusum",
-        columns={"messages": "chat"},
-        role_map="agent=assistant",
-        encoding="cp1252",
         sides=[Side.PROMPT],
         where="turns >= 3",
         sample=1_000,
-        engine=ProcessEngine(2),
-        progress=tell,
-    )
+    ).run(ProcessEngine(2), tell)
     manifest = open_findings(str(folder / "findings")).manifest
     threshold: float | None = manifest.detector["threshold"]
     return str(result.findings.files(SCORES)[0]), threshold

@@ -12,10 +12,10 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import examples
 from turnwise.datasets.judged import example_judgements, peaks_of, read_judgements
 from turnwise.detectors import load_detector
-from turnwise.evaluation import Detection, detect, evaluate
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate, rates_by_label
+from turnwise.runs import Detection, detect, evaluate
 
 if TYPE_CHECKING:
     from turnwise.observers import Observer

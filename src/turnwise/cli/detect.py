@@ -14,7 +14,7 @@ from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_r
 
 if TYPE_CHECKING:
     from turnwise.detectors import Verdict
-    from turnwise.evaluation import Detection
+    from turnwise.runs import Detection
 
 
 COLUMNS = {
@@ -66,8 +66,8 @@ def detect(
 ) -> None:
     """Run detectors over every sequence of a run: which fire, at which turn and why."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
-    from turnwise.evaluation import DEFAULT_DETECTORS
-    from turnwise.evaluation import detect as detect_in_run
+    from turnwise.runs import DEFAULT_DETECTORS
+    from turnwise.runs import detect as detect_in_run
 
     if export is not None:
         check_export(export, ROW_FILES)
@@ -214,9 +214,9 @@ def check(
     Exits with 1 where evaluations failed; texts that the observer does not read are told, and are no failures.
     """
     from turnwise.cli.files import read_conversation
-    from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.front_door import check as check_conversation
     from turnwise.observers import build_observer, read_settings
+    from turnwise.runs import DEFAULT_DETECTORS
 
     report = check_conversation(
         read_conversation(file),

@@ -14,8 +14,8 @@ from turnwise.cli.stores import read_run
 from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluation import Plan, Summary
     from turnwise.principles import Principle
+    from turnwise.runs import Plan, Summary
     from turnwise.store import Store
 
 _OF_THE_RUN = ("observer", "context", "sides")
@@ -66,8 +66,8 @@ def evaluate(
 
     Exits with 1 where evaluations failed; with --failed only these are scored again.
     """
-    from turnwise.evaluation import Plan
     from turnwise.observers import DEFAULT_OBSERVER, Context
+    from turnwise.runs import Plan
     from turnwise.store import Store
 
     if failed:
@@ -114,8 +114,8 @@ def _evaluate_failed(
 ) -> None:
     """Score again what failed in a run."""
     from turnwise.conversation import Side
-    from turnwise.evaluation import Plan, Summary
     from turnwise.observers import Context
+    from turnwise.runs import Plan, Summary
     from turnwise.store import Store
 
     label = selection.read_label()
@@ -148,14 +148,13 @@ def _evaluate_failed(
 
 def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSettings, jobs: int) -> Summary:
     """Score what a run lacks, with progress; where it is interrupted or fails, what was scored is kept."""
-    from turnwise.evaluation import count_missing
-    from turnwise.evaluation import evaluate as score
+    from turnwise.runs import count_missing
+    from turnwise.runs import evaluate as score
 
     known = {stored.name: stored for stored in store.runs()}.get(run)
-    total = sum(1 for _ in store.heads(ids=plan.ids, label=plan.label))
     settings = given.of(spec, known)
     try:
-        with progress(f"run {run}", total) as tell:
+        with progress(f"run {run}") as tell:
             return score(
                 store,
                 run,
@@ -167,7 +166,7 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSe
                 label=plan.label,
                 only=plan.only,
                 jobs=jobs,
-                progress=tell,
+                progress=lambda reached: tell(reached.done, reached.total),
                 settings=settings,
             )
     except KeyboardInterrupt:

@@ -121,7 +121,7 @@ def import_(
         raise UsageError("name a file of conversations, or an export or a store with --from-store")
     from turnwise.datasets import BadRecord, get_loader, open_dataset, unknown_label
     from turnwise.errors import DatasetError
-    from turnwise.evaluation import judged_ids, record_judgements
+    from turnwise.runs import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
     if file_format.format is not None:

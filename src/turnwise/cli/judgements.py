@@ -146,7 +146,7 @@ def export_judgements(
     json: options.Json = False,
 ) -> None:
     """Write what people said in the format of the replay observer, with what was corrected beside it."""
-    from turnwise.evaluation.people import export_people, record_people
+    from turnwise.runs import export_people, record_people
     from turnwise.store import Store
 
     with Store(store) as opened:

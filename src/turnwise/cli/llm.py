@@ -13,7 +13,7 @@ from turnwise.cli.stores import check_turn
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluation.plan import Forecast
+    from turnwise.runs.forecast import Cost
     from turnwise.store import KeptReplies
 
 
@@ -35,9 +35,9 @@ def cost(
     json: options.Json = False,
 ) -> None:
     """Estimate the cost of a run's missing evaluations with a language model. Sends nothing, needs no key."""
-    from turnwise.evaluation import Plan
-    from turnwise.evaluation.plan import forecast
     from turnwise.observers import Context, build_cost_estimator
+    from turnwise.runs import Plan
+    from turnwise.runs.forecast import forecast_evaluation
     from turnwise.store import Store
 
     with Store(store) as opened:
@@ -57,7 +57,7 @@ def cost(
         )
         estimator = build_cost_estimator(spec, **settings.of(spec, known.get(name)))
         settings.check([spec])
-        found = forecast(opened, name, estimator, plan)
+        found = forecast_evaluation(opened, name, estimator, plan)
     as_of = estimator.price_as_of.isoformat() if estimator.price_as_of else None
     if json:
         print_json({"run": name, "observer": spec, **dataclasses.asdict(found), "price_as_of": as_of})
@@ -65,7 +65,7 @@ def cost(
         _print_cost(name, found, as_of)
 
 
-def _print_cost(run: str, found: Forecast, as_of: str | None) -> None:
+def _print_cost(run: str, found: Cost, as_of: str | None) -> None:
     say(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")
     say(f"about {found.prompt_tokens} tokens to send and {found.completion_tokens} to receive")
     if found.cost_usd is None or found.most_usd is None:

@@ -14,14 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import typer
 
 from turnwise._support.visible import visible, visible_character, visible_lines
-
-if TYPE_CHECKING:
-    from turnwise.evaluation import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH_OF_TEXT = 80
@@ -240,10 +237,13 @@ def _joined(line: str) -> str:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Progress]:
-    """Show progress on standard error: a bar in a terminal, else a line at every tenth."""
+def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show progress on standard error: a bar in a terminal, else a line at every tenth.
+
+    What it gives is called with how much is done, and of how much.
+    """
     if _QUIET.get():
-        yield lambda steps: None
+        yield lambda done, total: None
         return
     if sys.stderr.isatty():
         from rich.console import Console
@@ -252,14 +252,13 @@ def progress(title: str, total: int) -> Iterator[Progress]:
         name = TextColumn("{task.description}", markup=False)
         columns = name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(visible(title), total=total)
-            yield lambda steps: bar.advance(task, steps)
+            task = bar.add_task(visible(title), total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
         return
-    done = said = 0
+    said = 0
 
-    def tell(steps: int) -> None:
-        nonlocal done, said
-        done += steps
+    def tell(done: int, total: int) -> None:
+        nonlocal said
         tenth = 10 * done // total if total else 10
         if tenth > said:
             said = tenth

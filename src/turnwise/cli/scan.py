@@ -15,8 +15,8 @@ from turnwise.cli.study_prevalence import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.scan import Progress, Scan, ScanResult
-    from turnwise.scan.forecast import Forecast
+    from turnwise.runs import Progress, ScanPlan, ScanResult
+    from turnwise.runs.forecast import Forecast
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -106,11 +106,9 @@ def scan(
     turnwise query, study and explore read the findings: --store OUT.
     """
     from turnwise.observers import describe_observer
-    from turnwise.scan import make_engine, run_scan, set_up
-    from turnwise.scan.forecast import forecast
-    from turnwise.scan.label_sample import write_label_sample
-    from turnwise.scan.prevalence import summarise
-    from turnwise.scan.rates import read_rates
+    from turnwise.runs import ReadOptions, make_engine, plan_scan
+    from turnwise.runs.forecast import forecast_scan
+    from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:
         raise UsageError("--label-sample needs the texts that --no-texts leaves out")
@@ -119,9 +117,10 @@ def scan(
     engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")
     given = settings.of(observer, None)
     chosen = make_engine(engine_name, jobs, address, given.get("device"))
-    prepared = set_up(
+    prepared = plan_scan(
         inputs,
         out,
+        read=ReadOptions(**file_format.to_dict(), source=source),
         observer=observer,
         settings=given,
         context=context,
@@ -129,8 +128,6 @@ def scan(
         sides=options.read_sides(sides),
         detector=detector,
         patterns=patterns,
-        **file_format.to_dict(),
-        source=source,
         where=where,
         sample=sample,
         seed=seed,
@@ -140,7 +137,7 @@ def scan(
         priced_only=dry_run,
     )
     if dry_run:
-        expected = forecast(prepared)
+        expected = forecast_scan(prepared)
         if json:
             print_json(dataclasses.asdict(expected))
         else:
@@ -149,7 +146,7 @@ def scan(
     known = None if rates is None else read_rates(rates, prepared.manifest)
     try:
         with share_done("scan") as tell:
-            result = run_scan(prepared, chosen, lambda now: tell(now.bytes / max(now.total, 1), _pace(now)))
+            result = prepared.run(chosen, lambda now: tell(now.done / max(now.total, 1), _pace(now)))
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
@@ -213,7 +210,7 @@ def _tell(result: ScanResult) -> None:
         say(f"cost: {dollars(result.cost_usd)}")
 
 
-def _tell_forecast(found: Forecast, prepared: Scan, jobs: int) -> None:
+def _tell_forecast(found: Forecast, prepared: ScanPlan, jobs: int) -> None:
     say(
         f"{found.files} files, {_bytes(found.bytes)}: {found.rows} rows in {found.parts} parts; about "
         f"{found.conversations} conversations would be scored ({found.share:.0%} of those looked at)"

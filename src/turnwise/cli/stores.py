@@ -29,8 +29,15 @@ def opened_store(location: str, *, prepared: bool = True) -> Iterator[Store]:
             note(opened.note)
         scores = opened.counts()["evaluations"] if prepared and opened.is_findings else 0
         if scores >= _MANY:
-            with progress("reading the findings for the first time", scores) as bar:
-                opened.prepare(bar)
+            read = 0
+            with progress("reading the findings for the first time") as tell:
+
+                def show(steps: int) -> None:
+                    nonlocal read
+                    read += steps
+                    tell(read, scores)
+
+                opened.prepare(show)
         yield opened
 
 

@@ -12,9 +12,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.findings import Findings
-    from turnwise.scan.label_sample import LabelSample
-    from turnwise.scan.labels import Labelled
-    from turnwise.scan.prevalence import Prevalence
+    from turnwise.study.prevalence import Labelled, LabelSample, Prevalence
 
 
 def prevalence(
@@ -43,7 +41,7 @@ def prevalence(
     if label_sample is not None:
         if labels is not None:
             raise UsageError("give --label-sample to draw a sample, or --labels to use its labels, not both")
-        from turnwise.scan.label_sample import TEXTS, write_label_sample
+        from turnwise.study.prevalence import TEXTS, write_label_sample
 
         sample = write_label_sample(opened, label_sample, seed)
         if json:
@@ -51,14 +49,12 @@ def prevalence(
         else:
             print_label_sample(sample, opened)
         return
-    from turnwise.scan.prevalence import summarise
-    from turnwise.scan.rates import read_rates
+    from turnwise.study.prevalence import read_rates, summarise
 
     found = summarise(opened, None if rates is None else read_rates(rates, opened.manifest))
     labelled = None
     if labels is not None:
-        from turnwise.scan.label_sample import read_label_sample
-        from turnwise.scan.labels import estimate_from_labels, read_labels
+        from turnwise.study.prevalence import estimate_from_labels, read_label_sample, read_labels
 
         labelled = estimate_from_labels(read_label_sample(opened), read_labels(labels, author or ()))
     elif author:
@@ -91,7 +87,7 @@ def _print_labelled(labelled: Labelled) -> None:
 
 def print_label_sample(sample: LabelSample, findings: Findings) -> None:
     """Print what was drawn for people to label, and what to do with it."""
-    from turnwise.scan.label_sample import TEXTS
+    from turnwise.study.prevalence import TEXTS
 
     columns = "stratum", "conversations", "drawn", "each stands for"
     strata = ((one.name, f"{one.population:,}", str(one.drawn), f"{one.weight:,.1f}") for one in sample.strata)

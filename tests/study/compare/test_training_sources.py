@@ -12,11 +12,11 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn
 from turnwise.errors import UsageError
-from turnwise.evaluation import evaluate
 from turnwise.observers import OBSERVERS, ObserverInfo, describe_observer
 from turnwise.observers.protocol import Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
+from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.compare import Settings, compare

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from turnwise.detectors import load_detector
 from turnwise.errors import DetectorError, PatternError, TurnwiseError, UnknownNameError
-from turnwise.evaluation import detect
 from turnwise.explorer.data.record import Record
+from turnwise.runs import detect
 
 if TYPE_CHECKING:
     import numpy as np

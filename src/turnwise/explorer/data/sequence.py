@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.detectors import DETECTORS, Verdict, name_detector, run_detector
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.evaluation.verdicts import DEFAULT_DETECTORS
 from turnwise.explorer.data.flags import is_detector, rule_of
 from turnwise.explorer.data.record import Record
 from turnwise.patterns import match, parse
 from turnwise.patterns.tree import OtherRun
+from turnwise.runs import DEFAULT_DETECTORS
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
 from turnwise.sessions import SessionMemory, Stance
 

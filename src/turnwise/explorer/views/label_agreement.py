@@ -6,11 +6,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from turnwise.evaluation.people import lines_of
 from turnwise.explorer.controls import button
 from turnwise.explorer.data.judging import given_by
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page
+from turnwise.runs.judgements import lines_of
 from turnwise.study.people import Agreement, agreement
 
 

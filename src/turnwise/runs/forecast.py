@@ -1,0 +1,241 @@
+"""What a run would take and cost: of an evaluation what it lacks, of a scan a few of its conversations."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from turnwise import conversation
+from turnwise.datasets import BadRecord
+from turnwise.observers import Context, CostEstimator, Request, build_cost_estimator, describe_observer
+from turnwise.observers.many import asked_of
+from turnwise.principles import Principle
+from turnwise.runs.parts import Part, meets, read_part
+from turnwise.runs.plan import Plan, tasks_of
+from turnwise.runs.scanning import ScanPlan
+from turnwise.store import Store
+from turnwise.store.where import parse_where
+
+_PARTS = 8
+"""Parts that the timed conversations come from."""
+
+_CONVERSATIONS = 64
+"""Conversations that are timed at most."""
+
+_SECONDS = 10.0
+"""Seconds after which no further part is scored for the forecast."""
+
+_OVERHEAD = 0.0005
+"""Seconds that reading, judging and writing a conversation takes about; benchmarks/scan.py measures it."""
+
+_Asked = tuple[Principle, Sequence[conversation.Turn], int, conversation.Side, Context]
+"""What one score rests on: the turns, which of them, and what is asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a language model would be asked for some scores, and what that would cost.
+
+    Args:
+        scores: how many scores.
+        calls: requests that would be sent if none has to be sent again.
+        cached: requests that are answered by replies that are kept already, or by others of these calls.
+        prompt_tokens: tokens to send, about.
+        completion_tokens: tokens of the replies, for the usual length.
+        cost_usd: what they would cost, in US dollars; None where the model's price is not known.
+        most_usd: the same if every reply were as long as it may be.
+    """
+
+    scores: int
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+
+
+def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: Plan) -> Cost:
+    """Return what the scores that a run lacks would cost; nothing is sent, and no key is needed.
+
+    Args:
+        store: the record.
+        run: name of the run; where there is none of that name, everything is missing.
+        estimator: what `turnwise.observers.build_cost_estimator` gave.
+        plan: what the run is to have.
+
+    Raises:
+        UnknownNameError: one of the sequences is not in the store.
+    """
+    counted: set[tuple[str, int]] = set()
+
+    def is_free(request: tuple[str, int]) -> bool:
+        if not estimator.reuses_replies:
+            return False
+        if request in counted:
+            return True
+        counted.add(request)
+        kept = store.journal.find(*request)
+        return kept is not None and estimator.is_readable(kept)
+
+    asked = (
+        (request.principle, task.turns, turn, request.side, plan.context)
+        for task in tasks_of(store, run, plan)
+        for turn, wanted in task.wanted.items()
+        for request in wanted
+    )
+    return _cost(estimator, asked, is_free)
+
+
+def _cost(
+    estimator: CostEstimator,
+    asked: Iterable[_Asked],
+    is_free: Callable[[tuple[str, int]], bool] = lambda request: False,
+) -> Cost:
+    scores = calls = cached = prompt_tokens = completion_tokens = 0
+    cost = most = 0.0
+    for about in asked:
+        requests = estimator.requests(*about)
+        new = sum(not is_free(request) for request in requests)
+        scores += 1
+        calls += new
+        cached += len(requests) - new
+        if new:
+            guess = estimator.estimate(*about, new)
+            prompt_tokens += guess.prompt_tokens
+            completion_tokens += guess.completion_tokens
+            cost += guess.cost_usd or 0.0
+            most += guess.most_usd or 0.0
+    known = estimator.price_as_of is not None
+    return Cost(
+        scores, calls, cached, prompt_tokens, completion_tokens, cost if known else None, most if known else None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a scan would come to.
+
+    Args:
+        files: how many input files there are.
+        bytes: their bytes.
+        rows: records in them, or of the sample.
+        share: share of the rows that could be read and were wanted, of those that were looked at.
+        conversations: conversations that would be scored, about.
+        timed: conversations that the estimate rests on.
+        seconds: seconds that one worker would take; None where nothing was timed, because the observer is paid for
+            or no conversation was found.
+        cost_usd: what a language model would cost, in US dollars; 0 where nothing is paid for, None where the
+            price is not known or no conversation was found.
+        most_usd: the same if every reply were as long as it may be.
+        calls: requests to a language model.
+    """
+
+    files: int
+    bytes: int
+    rows: int
+    share: float
+    conversations: int
+    parts: int
+    timed: int
+    seconds: float | None
+    cost_usd: float | None = 0.0
+    most_usd: float | None = 0.0
+    calls: int = 0
+
+
+def forecast_scan(prepared: ScanPlan) -> Forecast:
+    """Return what a scan would come to; nothing is written.
+
+    All inputs are gone through once to count. A few conversations, drawn at random with the seed of the scan, are
+    scored and timed, or, where an observer is paid for, priced without asking it.
+
+    Args:
+        prepared: what `turnwise.runs.plan_scan` gave.
+
+    Raises:
+        TurnwiseError: as for `plan_scan` and `ScanPlan.run`.
+    """
+    parts, _ = prepared.parts()
+    rows = count = 0
+    held: list[Part] = []
+    drawn = random.Random(prepared.seed)
+    for count, part in enumerate(parts, start=1):
+        rows += len(part.chosen) if part.chosen is not None else part.rows
+        place = count - 1 if count <= _PARTS else drawn.randrange(count)  # Algorithm R (Vitter 1985)
+        if place < _PARTS:
+            held[place : place + 1] = [part]
+    looked, taken = _conversations(prepared, held)
+    share = len(taken) / looked if looked else 0.0
+    wanted = round(rows * share)
+    inputs = prepared.manifest.inputs
+    known = len(inputs), sum(one.bytes for one in inputs), rows, share, wanted, count, len(taken)
+    work = prepared.work
+    spec = work.observer if isinstance(work.observer, str) else None
+    if spec is not None and describe_observer(spec).costs:
+        return _priced(known, build_cost_estimator(spec, **work.settings), prepared, taken)
+    return Forecast(*known, seconds=_timed(prepared, taken) * wanted if taken else None)
+
+
+def _conversations(prepared: ScanPlan, parts: Sequence[Part]) -> tuple[int, list[conversation.Sequence]]:
+    """How many records were looked at, and the wanted conversations among them."""
+    condition = None if prepared.work.where is None else parse_where(prepared.work.where)
+    looked = 0
+    taken: list[conversation.Sequence] = []
+    drawn = random.Random(prepared.seed)
+    most = max((part.rows for part in parts), default=1)
+    for part in parts:
+        there = sorted(part.chosen) if part.chosen is not None else range(part.rows)
+        wanted = min(len(there), -(-part.rows * _CONVERSATIONS // (_PARTS * most)))
+        some = replace(part, chosen=frozenset(drawn.sample(there, wanted)))
+        for _, _, item in read_part(some, prepared.work.reading):
+            looked += 1
+            if not isinstance(item, BadRecord) and meets(condition, item):
+                taken.append(item)
+    return looked, taken
+
+
+def _timed(prepared: ScanPlan, taken: Sequence[conversation.Sequence]) -> float:
+    """The seconds that a conversation takes."""
+    scorer = prepared.work.open().scorer
+    scorer.score(taken[:1])  # what is loaded at the first use is not counted
+    began = time.monotonic()
+    seconds, scored = 0.0, 0
+    for at in range(0, len(taken), _CONVERSATIONS // _PARTS):
+        some = taken[at : at + _CONVERSATIONS // _PARTS]
+        scorer.score(some)
+        scored += len(some)
+        seconds = time.monotonic() - began
+        if seconds > _SECONDS:
+            break
+    return seconds / scored + _OVERHEAD
+
+
+def _priced(
+    known: tuple[int, int, int, float, int, int, int],
+    estimator: CostEstimator,
+    prepared: ScanPlan,
+    taken: Sequence[conversation.Sequence],
+) -> Forecast:
+    costs = [_cost(estimator, _asked(prepared, one)) for one in taken]
+    wanted = known[4]
+    priced = bool(costs) and estimator.price_as_of is not None
+    return Forecast(
+        *known,
+        seconds=None,
+        cost_usd=fmean(one.cost_usd or 0.0 for one in costs) * wanted if priced else None,
+        most_usd=fmean(one.most_usd or 0.0 for one in costs) * wanted if priced else None,
+        calls=round(fmean(one.calls for one in costs) * wanted) if costs else 0,
+    )
+
+
+def _asked(prepared: ScanPlan, one: conversation.Sequence) -> Iterator[_Asked]:
+    work = prepared.work
+    turns = [conversation.Turn(turn.number, turn.prompt, turn.response) for turn in one.conversation]
+    wanted = [Request(principle, side) for side in work.sides for principle in work.principles]
+    for turn in turns:
+        for request in asked_of(turn, turns, work.context, wanted):
+            yield request.principle, turns, turn.number, request.side, work.context

@@ -1,0 +1,323 @@
+"""The work of a scan in a worker: it reads a part, scores and judges its conversations, and writes its files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from turnwise.conversation import Sequence, Side, Turn
+from turnwise.datasets import BadRecord
+from turnwise.detectors import Detector, run_detector
+from turnwise.errors import ConversationError
+from turnwise.findings import PLACES, Counts
+from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
+from turnwise.observers.many import ObservedMany, observe_conversations
+from turnwise.principles import Principle
+from turnwise.runs.part_files import DeadLetter, PartFiles
+from turnwise.runs.parts import Done, Part, meets, read_part
+from turnwise.scoring import NOT_READ, Score, TurnScores
+from turnwise.store.where import Where, parse_where
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from turnwise.runs.scanning import ScanWork
+
+
+class ScanWorker:
+    """Reads, scores and writes parts, one after the other."""
+
+    def __init__(self, work: ScanWork, scorer: Scorer) -> None:
+        self._work = work
+        self.scorer = scorer
+        self._files = PartFiles(work.folder, [principle.name for principle in work.principles])
+        self._where = None if work.where is None else parse_where(work.where)
+
+    def do(self, part: Part, /) -> Done:
+        """Read, score and write a part; what is wrong with the input becomes dead letters."""
+        taken = _Taken(self._work.reading.files[part.input])
+        for place, row, item in read_part(part, self._work.reading):
+            taken.take(place, row, item, self._where)
+        spent = self.scorer.spent_usd
+        scored = self.scorer.score(taken.sequences)
+        letters = taken.letters + [
+            taken.letter(of, turn, failure.side, _why(failure), principle=failure.principle)
+            for of, turn, failure in scored.failures
+        ]
+        unread = {(of, turn, one.side): one.language for of, turn, one in scored.unread}
+        not_read = [
+            taken.letter(of, turn, side, f"{NOT_READ}: {language}", language=language)
+            for (of, turn, side), language in unread.items()
+        ]
+        key = np.array([part.number * PLACES + place for place in taken.places], np.int64)
+        counts = Counts(
+            rows=taken.seen,
+            conversations=len(taken.sequences),
+            turns=sum(sequence.conversation.get_turn_count() for sequence in taken.sequences),
+            scored=int(scored.scored.sum()),
+            scores=len(scored.scores),
+            fired=int(scored.fired.sum()),
+            failures=len(letters),
+            left_out=taken.left_out,
+            unread=dict(sorted(Counter(unread.values()).items())),
+        )
+        entry = self._files.write(
+            part.number,
+            scores=_score_columns(key, taken.sequences, scored),
+            sequences=_sequence_columns(key, taken, scored),
+            turns=_turn_columns(key, taken.sequences) if self._work.texts else None,
+            failures=letters + not_read,
+            counts=counts,
+            input=part.input,
+            first_row=part.first_row,
+        )
+        return Done(entry, part.size, self.scorer.spent_usd - spent)
+
+
+def _why(failure: ObservationFailure) -> str:
+    return failure.message if failure.reason == "error" else f"{failure.reason}: {failure.message}"
+
+
+class _Taken:
+    """What was read of a part."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.places: list[int] = []
+        self.rows: list[int] = []
+        self.sequences: list[Sequence] = []
+        self.digests: list[str] = []
+        self.metadata: list[str] = []
+        self.letters: list[DeadLetter] = []
+        self.seen = 0
+        self.left_out = 0
+
+    def take(self, place: int, row: int, item: Sequence | BadRecord, where: Where | None) -> None:
+        self.seen += 1
+        if isinstance(item, BadRecord):
+            self.letters.append(DeadLetter(self.file, row, item.reason))
+            return
+        if not meets(where, item):
+            self.left_out += 1
+            return
+        try:
+            digest = item.content_hash()
+            metadata = json.dumps(item.metadata, ensure_ascii=False, allow_nan=False)
+            metadata.encode()
+        except (ConversationError, TypeError, ValueError, RecursionError) as error:
+            why = error if isinstance(error, ConversationError) else type(error).__name__
+            reason = f"its metadata can't be kept as JSON: {why}"
+            self.letters.append(DeadLetter(self.file, row, reason, item.sequence_id))
+            return
+        self.places.append(place)
+        self.rows.append(row)
+        self.sequences.append(item)
+        self.digests.append(digest)
+        self.metadata.append(metadata)
+
+    def letter(self, of: int, turn: int, side: Side, reason: str, **about: str) -> DeadLetter:
+        """A dead letter of a conversation by its index."""
+        return DeadLetter(
+            self.file, self.rows[of], reason, self.sequences[of].sequence_id, turn, str(side), **about
+        )
+
+
+def _texts(values: list[Any]) -> Any:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def _score_columns(key: Any, sequences: list[Sequence], scored: Scored) -> dict[str, Any]:
+    of = scored.conversation
+    names = _texts([sequence.sequence_id for sequence in sequences])
+    return {
+        "key": key[of],
+        "sequence": names[of],
+        "turn": scored.turn,
+        "side": scored.side,
+        "principle": scored.principle,
+        "T": np.ascontiguousarray(scored.scores[:, 0]),
+        "I": np.ascontiguousarray(scored.scores[:, 1]),
+        "F": np.ascontiguousarray(scored.scores[:, 2]),
+        "detector_score": scored.detector_score,
+        "fired": scored.fired[of],
+        "flag_turn": scored.flag_turn[of],
+        "chars": scored.chars,
+    }
+
+
+def _sequence_columns(key: Any, taken: _Taken, scored: Scored) -> dict[str, Any]:
+    sequences = taken.sequences
+    return {
+        "key": key,
+        "sequence": _texts([sequence.sequence_id for sequence in sequences]),
+        "label": _texts([str(sequence.label) for sequence in sequences]),
+        "source": _texts([sequence.source for sequence in sequences]),
+        "file": _texts([taken.file] * len(sequences)),
+        "row": np.array(taken.rows, np.int64),
+        "turns": np.array([sequence.conversation.get_turn_count() for sequence in sequences], np.int32),
+        "scored": scored.scored,
+        "fired": scored.fired,
+        "flag_turn": scored.flag_turn,
+        "peak": scored.peak,
+        "digest": _texts(taken.digests),
+        "metadata": _texts(taken.metadata),
+    }
+
+
+def _turn_columns(key: Any, sequences: list[Sequence]) -> dict[str, Any]:
+    turns = [(place, turn) for place, sequence in enumerate(sequences) for turn in sequence.conversation]
+    of = np.array([place for place, _ in turns], np.int64)
+    return {
+        "key": key[of],
+        "sequence": _texts([sequence.sequence_id for sequence in sequences])[of],
+        "turn": np.array([turn.number for _, turn in turns], np.int32),
+        "prompt": _texts([turn.prompt for _, turn in turns]),
+        "response": _texts([turn.response for _, turn in turns]),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What came of some conversations, in columns.
+
+    Columns up to `detector_score`, the detector's score after that turn, have a row for each score, in ascending
+    order of conversations: `conversation` and `principle` are indexes, `side` is 0 for the prompt and 1 for the
+    response, `scores` are T, I and F, with shape (scores, 3), and `chars` the characters of the text. The others
+    have a row for each conversation: `flag_turn` is the first turn at which the detector fired, 0 for none, and
+    `peak` its highest score, not a number where nothing was scored. `failures` and `unread` have the index of the
+    conversation, the number of the turn, and what happened.
+    """
+
+    conversation: NDArray[np.int32]
+    turn: NDArray[np.int32]
+    side: NDArray[np.int8]
+    principle: NDArray[np.int8]
+    scores: NDArray[np.float64]
+    chars: NDArray[np.int64]
+    detector_score: NDArray[np.float64]
+    scored: NDArray[np.bool_]
+    fired: NDArray[np.bool_]
+    flag_turn: NDArray[np.int32]
+    peak: NDArray[np.float64]
+    failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
+    unread: tuple[tuple[int, int, NotRead], ...] = ()
+
+
+class Scorer:
+    """Scores conversations and runs a detector over them; one a worker.
+
+    `threads` are conversations at a time, for an observer that waits.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        context: Context,
+        principles: Ordered[Principle],
+        sides: Ordered[Side],
+        detector: Detector,
+        threads: int = 1,
+    ) -> None:
+        self._observer = observer
+        self._context = context
+        self._names = [principle.name for principle in principles]
+        self._wanted = [Request(principle, side) for side in Side if side in sides for principle in principles]
+        self._detector = detector
+        self._threads = threads
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that the observer of this worker has spent; 0 for one that costs nothing."""
+        return float(getattr(self._observer, "spent_usd", 0.0))
+
+    def score(self, conversations: Ordered[Sequence]) -> Scored:
+        """Score every turn of some conversations; ObserverError where the observer can't go on."""
+        # The texts alone: what a data set says about a turn may give the answer away.
+        turns = [
+            [Turn(turn.number, turn.prompt, turn.response) for turn in one.conversation] for one in conversations
+        ]
+        many = observe_conversations(
+            self._observer,
+            turns,
+            self._context,
+            self._wanted,
+            ids=[one.sequence_id for one in conversations],
+            threads=self._threads,
+        )
+        return self._judged(turns, many)
+
+    def _judged(self, turns: list[list[Turn]], many: ObservedMany) -> Scored:
+        count, rows = len(turns), len(many)
+        kinds = max(1, len(self._names))
+        side = (many.request // kinds).astype(np.int8)
+        if self._wanted and self._wanted[0].side is Side.RESPONSE:
+            side = side + np.int8(1)
+        principle = (many.request % kinds).astype(np.int8)
+        chars = np.zeros(rows, np.int64)
+        detector_score = np.zeros(rows)
+        fired = np.zeros(count, np.bool_)
+        flag_turn = np.zeros(count, np.int32)
+        peak = np.full(count, np.nan)
+        bounds = np.searchsorted(many.conversation, np.arange(count + 1)).tolist()
+        turn_of, side_of, principle_of = many.turn.tolist(), side.tolist(), principle.tolist()
+        values = many.scores.tolist()
+        for place, said in enumerate(turns):
+            low, high = bounds[place], bounds[place + 1]
+            if low == high:
+                continue
+            told = self._trajectory(
+                said, turn_of[low:high], side_of[low:high], principle_of[low:high], values[low:high]
+            )
+            verdict = run_detector(self._detector, told)
+            signals = np.fromiter((signal.score for signal in verdict.signals), np.float64, len(said))
+            of_row = many.turn[low:high] - 1
+            detector_score[low:high] = signals[of_row]
+            lengths = np.array([(one.length, one.response_length) for one in told], np.int64)
+            chars[low:high] = lengths[of_row, side[low:high]]
+            fired[place] = verdict.fired
+            flag_turn[place] = verdict.turn or 0
+            if verdict.score is not None:
+                peak[place] = verdict.score
+        scored = np.diff(bounds) > 0
+        return Scored(
+            many.conversation,
+            many.turn,
+            side,
+            principle,
+            many.scores,
+            chars,
+            detector_score,
+            scored,
+            fired,
+            flag_turn,
+            peak,
+            many.failures,
+            many.unread,
+        )
+
+    def _trajectory(
+        self,
+        turns: list[Turn],
+        turn_of: list[int],
+        side_of: list[int],
+        principle_of: list[int],
+        values: list[list[float]],
+    ) -> list[TurnScores]:
+        """The scores of one conversation turn by turn; turns are numbered from 1 without gaps."""
+        prompts: list[dict[str, Score]] = [{} for _ in turns]
+        responses: list[dict[str, Score]] = [{} for _ in turns]
+        sides = prompts, responses
+        names = self._names
+        for turn, side, principle, (T, I, F) in zip(turn_of, side_of, principle_of, values, strict=True):  # noqa: E741
+            sides[side][turn - 1][names[principle]] = Score(T, I, F)
+        return [
+            TurnScores(turn.number, prompt, len(turn.prompt), response, len(turn.response or ""))
+            for turn, prompt, response in zip(turns, prompts, responses, strict=True)
+        ]

@@ -1,0 +1,335 @@
+"""A scan: a run over files of any size whose sink is a folder of findings."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from turnwise._support.locations import Location
+from turnwise._support.revision import versions
+from turnwise.conversation import Side
+from turnwise.datasets import BadRecord
+from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
+from turnwise.detectors.kit.registry import PatternSource
+from turnwise.errors import UsageError
+from turnwise.findings import MANIFEST, PLACES, Counts, Findings, Manifest
+from turnwise.observers import (
+    DEFAULT_OBSERVER,
+    Context,
+    Observer,
+    ObserverInfo,
+    SharesAllowance,
+    build_observer,
+    check_asked,
+    check_supported,
+    describe_observer,
+)
+from turnwise.principles import Principle, builtin_principles
+from turnwise.runs.cutting import chosen_places, draw, plan_parts
+from turnwise.runs.engines import Engine, InlineEngine, Limits
+from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
+from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
+from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
+from turnwise.runs.plan import describe_run
+from turnwise.runs.run import Tell, carry_out
+from turnwise.store.where import parse_where
+
+if TYPE_CHECKING:
+    from turnwise.runs.part_work import ScanWorker
+
+DEFAULT_DETECTOR = "cusum"
+"""What judges conversations where nothing else is named."""
+
+_LIBRARIES = ("duckdb", "numpy", "onnxruntime", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanWork:
+    """All that a worker must know. Picklable, and light: `open` loads observer and detector.
+
+    `observer` is a specification, or an observer that travels as it is. `detector` is the one with its threshold,
+    pickled. `threads` are conversations at a time, for an observer that waits. `allowance` is what the workers of
+    an observer that is paid for share; None where there is nothing to share.
+    """
+
+    reading: Reading
+    folder: Location
+    observer: str | Observer
+    settings: Mapping[str, Any]
+    context: Context
+    principles: tuple[Principle, ...]
+    sides: tuple[Side, ...]
+    detector: bytes
+    where: str | None = None
+    texts: bool = True
+    threads: int = 1
+    allowance: Any = field(default=None, compare=False)
+
+    @property
+    def limits(self) -> Limits | None:
+        """What all workers together may spend and send, where the observer is paid for; else None."""
+        if not isinstance(self.observer, str) or not describe_observer(self.observer).costs:
+            return None
+        return Limits(self.settings.get("budget_usd"), self.settings.get("requests_per_minute"))
+
+    def with_allowance(self, allowance: Any) -> ScanWork:
+        """The same work, whose workers share an allowance."""
+        return replace(self, allowance=allowance)
+
+    def open(self) -> ScanWorker:
+        """A worker of this process."""
+        from turnwise.runs.part_work import ScanWorker, Scorer  # numpy comes with it
+
+        observer: Any = self.observer
+        if isinstance(observer, str):
+            observer = build_observer(observer, **self.settings)
+        if self.allowance is not None and isinstance(observer, SharesAllowance):
+            observer = observer.with_allowance(self.allowance)
+        elif self.allowance is not None and self.settings.get("budget_usd") is not None:
+            raise UsageError(
+                f"observer {observer.info.name!r} can't share a budget between workers: use --engine inline"
+            )
+        detector = pickle.loads(self.detector)  # made by the driver, a moment ago
+        scorer = Scorer(observer, self.context, self.principles, self.sides, detector, self.threads)
+        return ScanWorker(self, scorer)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What a scan came to.
+
+    Args:
+        findings: the findings; `turnwise.findings.Findings.files` names their files.
+        repeated: parts that were done in this run.
+        resumed: parts that an earlier run had done.
+        seconds: how long this run took.
+        cost_usd: what this run cost, in US dollars.
+    """
+
+    findings: Findings
+    repeated: int
+    resumed: int
+    seconds: float
+    cost_usd: float = 0.0
+
+    @property
+    def counts(self) -> Counts:
+        """What all parts came to."""
+        return self.findings.manifest.totals
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A scan that was checked and can run: what is read, by what it is scored, and where findings go.
+
+    Args:
+        work: what each worker is made of.
+        manifest: the manifest without parts.
+        sample: how many records are drawn; None for all.
+        seed: of the draw.
+        detector: the detector with its threshold.
+    """
+
+    work: ScanWork
+    manifest: Manifest
+    sample: int | None
+    seed: int
+    detector: NamedDetector = field(repr=False)
+
+    def run(self, engine: Engine | None = None, progress: Tell | None = None) -> ScanResult:
+        """Do what is left of the scan, and return what it came to.
+
+        Args:
+            engine: how parts get to workers; inline by default.
+            progress: called after each part.
+
+        Raises:
+            LocationError: a place that can't be reached, read or written.
+            FindingsError: the folder has something else, or findings of another scan.
+            ObserverError: the observer can't go on; what was done is kept.
+        """
+        folder, began = self.work.folder, time.monotonic()
+        with alone(folder):
+            found = stored_manifest(folder, self.manifest)
+            if found is None:
+                (folder / MANIFEST).write(self.manifest.to_json())
+            elif found.complete:
+                return ScanResult(Findings(folder, found), 0, len(found.parts), time.monotonic() - began)
+            sink = FindingsSink(folder, found or self.manifest, *self.parts(), progress)
+            carry_out(self.work, engine or InlineEngine(), sink)
+        seconds = time.monotonic() - began
+        return ScanResult(sink.findings, sink.repeated, sink.resumed, seconds, sink.cost_usd)
+
+    def parts(self) -> tuple[Iterator[Part], int]:
+        """Return a generator of the parts that there are, and the bytes of input that they stand for.
+
+        For a sample all inputs are gone through once before, so that each record is as likely as any other.
+        """
+        reading, part_rows = self.work.reading, self.manifest.part_rows
+        total = sum(one.bytes for one in self.manifest.inputs)
+        if self.sample is None:
+            return plan_parts(reading, part_rows), total
+        sizes: list[int] = []
+        places: list[Sequence[int]] = []
+        for part in plan_parts(reading, part_rows):
+            places.append(self._drawable(part))
+            sizes.append(part.size)
+        drawn = draw(sum(map(len, places)), self.sample, self.seed)
+        chosen = chosen_places(places, drawn)
+        parts = (
+            replace(part, chosen=chosen[part.number])
+            for part in plan_parts(reading, part_rows)
+            if part.number in chosen
+        )
+        return parts, sum(sizes[number] for number in chosen)
+
+    def _drawable(self, part: Part) -> Sequence[int]:
+        """The places of a part that a sample may draw: those for which the condition holds, if there is one."""
+        if self.work.where is None:
+            return range(part.rows)
+        condition = parse_where(self.work.where)
+        return [
+            place
+            for place, _, item in read_part(part, self.work.reading)
+            if not isinstance(item, BadRecord) and meets(condition, item)
+        ]
+
+
+def plan_scan(
+    inputs: Sequence[str | PathLike[str]] | str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    read: ReadOptions | None = None,
+    observer: str | Observer = DEFAULT_OBSERVER,
+    settings: Mapping[str, Any] | None = None,
+    context: Context | str = "history",
+    principles: Sequence[Principle] | None = None,
+    sides: Sequence[Side | str] = (Side.PROMPT,),
+    detector: DetectorSpec = DEFAULT_DETECTOR,
+    patterns: PatternSource | None = None,
+    where: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    part_rows: int | None = None,
+    texts: bool = True,
+    threads: int = 1,
+    priced_only: bool = False,
+) -> ScanPlan:
+    """Plan a scan of conversations in files of any size; `ScanPlan.run` does it, part by part.
+
+    Nothing is scored or written yet. A run leaves findings that `query` and others read, and goes on where an
+    earlier one of an equal plan stopped. Equal plans give equal bytes, whatever the engine.
+
+    Args:
+        inputs: paths, patterns, folders or URLs, such as ``logs/*.parquet``, ``chats.jsonl.gz``, ``logs/`` or
+            ``s3://bucket/chats/*.parquet``. A folder stands for the data files in it.
+        out: folder or URL of the findings; empty, new, or with findings of the same scan.
+        read: what the files don't say of themselves, such as their format and columns.
+        observer: specification of the observer, or an observer.
+        settings: settings of the observer, where it is given by its specification.
+        context: what it may see.
+        principles: what turns are judged against; those that ship by default.
+        sides: halves of a turn that are scored.
+        detector: what judges the scores; without a threshold of its own it takes the observer's operating point.
+        patterns: your own named patterns, or the YAML file that defines them.
+        where: only conversations for which this holds, such as ``'turns >= 3 and metadata.model = "x"'``.
+        sample: only so many conversations, drawn at random from those for which `where` holds. Without `where`,
+            records that can't be read may be among them.
+        seed: of the draw.
+        part_rows: records of a part, 1 to 2^24 - 1; 2,000 by default, or fewer where the inputs are small.
+        texts: whether the texts are kept in the findings.
+        threads: conversations at a time, for an observer that waits for answers.
+        priced_only: whether it is only for a forecast of costs: then an observer that is paid for is not built,
+            and needs no key.
+
+    Raises:
+        UsageError: a request that makes no sense.
+        LocationError: a place that can't be reached or read.
+        DatasetError: none of the inputs can be read.
+        ObserverError: the observer can't be built.
+    """
+    judged = tuple(principles) if principles is not None else builtin_principles()
+    seen = context if isinstance(context, Context) else Context.parse(context)
+    halves = tuple(side for side in Side if side in {Side(one) for one in sides})
+    check_asked(judged, halves)
+    _check_extent(sample, part_rows, where)
+    names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
+    reading = (read or ReadOptions()).of([fspath(name) for name in names])
+
+    given = dict(settings or {})
+    info, parameters = _described(observer, given, priced_only)
+    check_supported(info, seen, (principle.name for principle in judged))
+    spec = observer if isinstance(observer, str) else info.name
+    run = describe_run("scan", spec, info, parameters, seen)
+    named = name_detector(detector, run["operating_points"], patterns)
+    described = describe_inputs(reading.files)
+    manifest = Manifest(
+        versions=versions(_LIBRARIES),
+        run=run,
+        principles=tuple({"name": one.name, "revision": one.revision} for one in judged),
+        detector={
+            "spec": named.spec,
+            "threshold": _finite(named.detector.threshold),
+            "threshold_source": str(named.source),
+            "mapping": _plain(to_mapping(named.detector)),
+        },
+        reading=reading.to_dict(),
+        selection={
+            "where": where,
+            "sample": sample,
+            "seed": None if sample is None else seed,
+            "sides": [str(side) for side in halves],
+            "texts": texts,
+        },
+        part_rows=part_rows if part_rows is not None else default_part_rows(described, PART_ROWS),
+        inputs=described,
+    )
+    folder = Location(fspath(out))
+    work = ScanWork(reading, folder, observer, given, seen, judged, halves, _pickled(named), where, texts, threads)
+    return ScanPlan(work, manifest, sample, seed, named)
+
+
+def _described(
+    observer: str | Observer, settings: Mapping[str, Any], priced_only: bool
+) -> tuple[ObserverInfo, Mapping[str, object]]:
+    """What is known of an observer, and its settings; it is built for that, and let go of again."""
+    if isinstance(observer, str):
+        known = describe_observer(observer)
+        if priced_only and known.costs:
+            return known, settings
+        observer = build_observer(observer, **settings)
+    return observer.info, observer.parameters
+
+
+def _check_extent(sample: int | None, part_rows: int | None, where: str | None) -> None:
+    if sample is not None and sample < 1:
+        raise UsageError(f"a sample has at least 1 conversation, not {sample}")
+    if part_rows is not None and not 1 <= part_rows < PLACES:
+        raise UsageError(f"a part has 1 to {PLACES - 1} conversations, not {part_rows}")
+    if where is not None and "cost" in parse_where(where).fields:
+        raise UsageError("where: a conversation that is not scored yet has no cost")
+
+
+def _pickled(named: NamedDetector) -> bytes:
+    try:
+        return pickle.dumps(named.detector)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise UsageError(f"detector {named.spec!r} can't go to workers: {error}") from error
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """Parameters as JSON values; a threshold that is infinite becomes the text "inf", which detectors read."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return "inf" if isinstance(value, float) and not math.isfinite(value) else value

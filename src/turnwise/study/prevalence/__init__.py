@@ -1,0 +1,33 @@
+"""How common attacks are among what was scanned: from the flags of a scan, and from labels of a sample of it."""
+
+from turnwise.study.prevalence.from_flags import Prevalence, summarise
+from turnwise.study.prevalence.from_labels import Labelled, estimate_from_labels, read_labels
+from turnwise.study.prevalence.label_sample import (
+    TEXTS,
+    Drawn,
+    LabelSample,
+    SampledStratum,
+    draw_label_sample,
+    read_label_sample,
+    write_label_sample,
+)
+from turnwise.study.prevalence.rates import DetectorRates, Measured, read_rates, shipped_rates
+
+__all__ = [
+    "TEXTS",
+    "DetectorRates",
+    "Drawn",
+    "LabelSample",
+    "Labelled",
+    "Measured",
+    "Prevalence",
+    "SampledStratum",
+    "draw_label_sample",
+    "estimate_from_labels",
+    "read_label_sample",
+    "read_labels",
+    "read_rates",
+    "shipped_rates",
+    "summarise",
+    "write_label_sample",
+]

@@ -1,0 +1,119 @@
+"""One thread, several threads, several processes: the same outcomes in the same order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from turnwise._support.batches import batched
+from turnwise.conversation import Sequence
+from turnwise.errors import ObserverError, PluginError
+from turnwise.observers import Context, build_observer, list_observers
+from turnwise.principles import Principle
+from turnwise.runs import evaluate
+from turnwise.runs.engines import Engine, InlineEngine, ProcessEngine, ThreadEngine
+from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs.task_work import Scored, TaskWork
+from turnwise.store import Store
+
+HISTORY = Context.parse("history")
+SEQUENCES = 50
+"""More than three batches of a computing worker."""
+
+
+@pytest.fixture
+def tasks(make_sequence: Callable[..., Sequence], principles: tuple[Principle, ...]) -> list[Task]:
+    """Return the work of many sequences."""
+    given = [make_sequence(f"s{number}") for number in range(SEQUENCES)]
+    return [make_task("r", sequence, set(), Plan(principles, HISTORY)) for sequence in given]
+
+
+def scored(spec: str, tasks: list[Task], engine: Engine) -> list[Scored]:
+    """Score tasks, a few at a time."""
+    results = engine.run(TaskWork(spec, HISTORY), batched(tasks, 7))
+    return [item for came in results for batch in came for item in batch]
+
+
+def test_threads_give_what_one_thread_gives(tasks: list[Task]) -> None:
+    serial = scored("scripted:0.1,0.2", tasks, InlineEngine())
+    assert [item.sequence_id for item in serial] == [f"s{number}" for number in range(SEQUENCES)]
+    assert all(sum(len(turn.given) for turn in item.turns) == 4 for item in serial)
+    assert scored("scripted:0.1,0.2", tasks, ThreadEngine(4, ordered=True)) == serial
+    as_they_come = scored("scripted:0.1,0.2", tasks, ThreadEngine(4))
+    assert sorted(as_they_come, key=lambda item: int(item.sequence_id[1:])) == serial
+
+
+def test_processes_give_what_one_thread_gives(probe: None, tasks: list[Task]) -> None:
+    serial = scored("probe:x", tasks, InlineEngine())
+    assert len({given for item in serial for turn in item.turns for given in turn.given}) > SEQUENCES
+    assert scored("probe:x", tasks, ProcessEngine(2, ordered=True)) == serial
+
+
+def test_an_observer_that_is_at_hand_stays_in_this_process(
+    store: Store,
+    probe: None,
+    make_sequence: Callable[..., Sequence],
+    principles: tuple[Principle, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store.add_sequences([make_sequence("a"), make_sequence("b")])
+    monkeypatch.setenv("PROBE_REFUSE", str(os.getpid()))
+    evaluate(store, "r", build_observer("probe:sound"), principles=principles, jobs=2)
+    assert {head.sequence_id for head, found in store.trajectories("r") if found} == {"a", "b"}
+
+
+@pytest.mark.parametrize("engine", [ThreadEngine(2), ThreadEngine(2, ordered=True)], ids=["free", "ordered"])
+def test_work_is_taken_as_it_is_needed(tasks: list[Task], engine: Engine) -> None:
+    taken = 0
+
+    def count() -> Any:
+        nonlocal taken
+        for task in tasks:
+            taken += 1
+            yield task
+
+    results = engine.run(TaskWork("scripted:0.1", HISTORY), batched(count(), 1))
+    assert taken == 0
+    next(results)
+    assert taken < 10
+    results.close()  # type: ignore[attr-defined]  # a generator, as an interrupt would close it
+
+
+def test_a_worker_that_dies_is_an_error_and_the_rest_can_follow(
+    store: Store,
+    probe: None,
+    make_sequence: Callable[..., Sequence],
+    principles: tuple[Principle, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store.add_sequences(make_sequence(f"s{number}") for number in range(SEQUENCES))
+    with monkeypatch.context() as patched:
+        patched.setenv("PROBE_KILL", "self:60")
+        with pytest.raises(ObserverError, match="a worker process died; the same command continues"):
+            evaluate(store, "r", "probe:x", principles=principles, jobs=2)
+    before = store.counts()["evaluations"]
+    summary = evaluate(store, "r", "probe:x", principles=principles, jobs=2)
+    assert summary.skipped == before
+    wanted = SEQUENCES * 3 * 2
+    assert summary.evaluations + summary.skipped + summary.failures + summary.gaps == wanted
+
+
+def test_what_a_worker_can_not_build_is_told_in_its_words(
+    probe: None, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROBE_REFUSE", str(os.getpid()))
+    # An error with arguments of its own does not cross to this process as it is.
+    with pytest.raises(ObserverError, match="unknown model 'x'; known: y"):
+        scored("probe:x", tasks, ProcessEngine(2))
+
+
+def test_an_installed_package_brings_an_observer(probe: None) -> None:
+    info = build_observer("probe:anything").info
+    assert (info.name, info.version) == ("probe", "5")
+    with pytest.raises(PluginError, match=r"observer 'broken' \(probe_observer:Nothing\) failed to load"):
+        build_observer("broken")
+    with pytest.raises(PluginError, match="observer 'broken'"):
+        list_observers()
