@@ -175,6 +175,11 @@ def test_an_error_says_file_line_key_and_what_is_allowed(write, change, told):
         ({"guardrails": [{"use": 3}]}, "guardrails.1: a guardrail is its name"),
         ({"guardrails": [{"use": Contains(), "word": "x"}]}, "is built already"),
         ({"guardrails": [Contains()], "rate_limits": 3}, "rate_limits: give a mapping"),
+        ({"guardrails": [Contains()], "audit": {}}, "audit: path is missing; set it"),
+        (
+            {"guardrails": [Contains()], "short_circuit": "x"},
+            "short_circuit: use true or false or 'costly', not 'x'",
+        ),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_an_error(config, told):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Mapping
+from dataclasses import MISSING
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from turnwise.errors import GuardError, UnknownNameError
 if TYPE_CHECKING:
     import yaml
     from pydantic import TypeAdapter, ValidationError
+    from pydantic_core import ErrorDetails
 
 Place = tuple[str | int, ...]
 """Where a value stands: keys of mappings and places in lists, from 0, from the outside in."""
@@ -128,6 +130,7 @@ _FITS = {
     "int_from_float": "a whole number",
     "float_type": "a number",
     "float_parsing": "a number",
+    "missing": "an object with all its keys",
     "model_type": "an object with keys",
     "dict_type": "an object with keys",
     "list_type": "a list",
@@ -137,12 +140,19 @@ _FITS = {
 
 
 def mistake_in(error: ValidationError, value: object) -> Mistake:
-    """The first mistake in a value; pydantic's own names for parts of a type are no part of its place."""
-    first = error.errors(include_url=False)[0]
+    """The first mistake in a value, with all that would fit there."""
+    mistakes = [_mistake(one, value) for one in error.errors(include_url=False)]
+    first = mistakes[0]
+    fits = dict.fromkeys(one.fits for one in mistakes if one.place == first.place)
+    return first._replace(fits=" or ".join(fits))
+
+
+def _mistake(error: ErrorDetails, value: object) -> Mistake:
+    """One mistake; pydantic's own names for parts of a type are no part of its place."""
     place: list[str | int] = []
-    for part in first["loc"]:
+    for part in error["loc"]:
         if isinstance(value, Mapping):
-            if part not in value and first["type"] != "missing" and first["input"] is not None:
+            if part not in value and error["input"] is not None:
                 continue
             value = value.get(part)
         elif isinstance(value, list | tuple) and isinstance(part, int):
@@ -150,10 +160,8 @@ def mistake_in(error: ValidationError, value: object) -> Mistake:
         else:
             continue
         place.append(part)
-    if first["type"] == "missing":
-        return Mistake(tuple(place), None, "set")
-    fits = _FITS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
-    return Mistake(tuple(place), first["input"], fits)
+    fits = _FITS.get(error["type"]) or error["msg"].removeprefix("Input should be ")
+    return Mistake(tuple(place), error["input"], fits)
 
 
 def shown_key(name: str) -> str:
@@ -187,6 +195,9 @@ def settings_of(kind: type[Any], data: object, place: Place, lines: Lines) -> An
     check_keys(data, kind.__dataclass_fields__, place, lines)
     hints = typing.get_type_hints(kind)
     values = {key: checked(value, hints[key], (*place, key), lines) for key, value in data.items()}
+    for name, setting in kind.__dataclass_fields__.items():
+        if name not in data and setting.default is MISSING and setting.default_factory is MISSING:
+            raise lines.error(place, f"{name} is missing; set it")
     try:
         return kind(**values)
     except GuardError as error:
