@@ -38,7 +38,7 @@ from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.payloads import STORED
 from turnwise.guard.state.work import key_of
-from turnwise.guard.yaml_lines import read_yaml
+from turnwise.guard.validation import read_yaml
 from turnwise.rates import clopper_pearson
 from turnwise.sessions import SESSION
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
-from turnwise.guard.building import build_guardrail
-from turnwise.guard.config import Config
+from turnwise.guard.config import Config, build_guardrail
 from turnwise.guard.guardrail import GUARDRAILS, Finding, Guardrail
 from turnwise.guard.kit import finding_of
+from turnwise.guard.results import Detail
 from turnwise.rates import Rate
 
 CASES = Path(__file__).parent / "guard_cases"
@@ -194,9 +194,9 @@ def outcomes(preset: str, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
     for case in cases:
         result = GuardrailPipeline(config).check_input(case.text)  # a session of its own
         by = {
-            name: detail["action"]
+            name: detail.action
             for name, detail in result.details.items()
-            if detail.get("found") and detail["action"] in ("warn", "block")
+            if detail.found and detail.action in ("warn", "block")
         }
         yield "blocked" if result.blocked else "warned" if by else "passed", ", ".join(by)
 
@@ -306,9 +306,7 @@ def measure_ordinary(data: Path, presets: Sequence[str], *, show: bool = False) 
         for place, side, text in texts:
             result = pipeline.check_input(text) if side is Side.PROMPT else pipeline.check_output(text)
             blocks += result.blocked
-            said = [
-                f"{name}: {detail['reason']}" for name, detail in result.details.items() if detail.get("found")
-            ]
+            said = [f"{name}: {detail.reason}" for name, detail in result.details.items() if detail.found]
             found.update(f"{side} {line}" for line in {each.partition(":")[0] for each in said})
             if result.blocked or (said and show):
                 print(f"  {'BLOCKED' if result.blocked else 'found'} {place} {side} {'; '.join(said)}")
@@ -319,8 +317,8 @@ def measure_ordinary(data: Path, presets: Sequence[str], *, show: bool = False) 
     return missed
 
 
-def _shortened(text: str, details: Mapping[str, Any]) -> str:
+def _shortened(text: str, details: Mapping[str, Detail]) -> str:
     """Return a text around the first thing that was found in it."""
-    places = [place for detail in details.values() for place in detail.get("redactions") or ()]
-    start = min((place["start"] for place in places), default=0)
+    places = [place for detail in details.values() for place in detail.redactions]
+    start = min((place.start for place in places), default=0)
     return text[max(0, start - _SHOWN // 2) : start + _SHOWN]

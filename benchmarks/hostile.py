@@ -47,7 +47,7 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import open_dataset
 from turnwise.detectors import load_detector
 from turnwise.errors import TurnwiseError
-from turnwise.guard.audit.query import read_audit
+from turnwise.guard.audit.reader import read_audit
 from turnwise.guard.config import Config
 from turnwise.observers import build_observer
 from turnwise.observers.llm.replies import read_reply

@@ -9,8 +9,7 @@ from functools import partial
 from benchmarks.peers.measuring import Answer, measure
 
 from turnwise import Conversation, GuardrailPipeline, check
-from turnwise.guard.building import Entry
-from turnwise.guard.config import Config
+from turnwise.guard.config import Config, Entry
 from turnwise.observers import build_observer
 
 

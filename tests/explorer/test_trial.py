@@ -94,7 +94,7 @@ def test_the_forensic_timeline_is_there_at_any_moment(trial: Trial) -> None:
     list(checks)
     found = trial.analysis()
     assert found["blocked_turns"]["input"] == [2, 3]
-    assert [entry["turn"] for entry in found["timeline"]] == [1, 1, 2, 3]
+    assert [entry["turn_number"] for entry in found["timeline"]] == [1, 1, 2, 3]
 
 
 def test_messages_are_typed_one_by_one(trial: Trial) -> None:

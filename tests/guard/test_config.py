@@ -108,7 +108,7 @@ LINE = "guard.yaml, line "
     [
         (
             ("mode: whole", "mode: hole"),
-            LINE + "15, guardrails.1.test_config_word.mode: input should be 'whole' or 'part'",
+            LINE + "15, guardrails.1.test_config_word.mode: use 'whole' or 'part'",
         ),
         (
             ("mode: whole", "mod: whole"),
@@ -116,19 +116,19 @@ LINE = "guard.yaml, line "
         ),
         (
             ("on: output", "on: imput"),
-            LINE + "16, guardrails.1.test_config_word.on: input should be 'input', 'output', 'both', "
+            LINE + "16, guardrails.1.test_config_word.on: use 'input', 'output', 'both', "
             "'tool_call', 'tool_result', 'tools' or 'all'",
         ),
         (("action: warn", "action: redact"), LINE + "12, .*this guardrail can't; use block, warn or log"),
         (
             ("action: warn", "action: explode"),
-            LINE + "17, .*input should be 'block', 'redact', 'warn' or 'log', not 'explode'",
+            LINE + "17, .*use 'block', 'redact', 'warn' or 'log', not 'explode'",
         ),
         (("timeout: 1.5", "timeout: -1"), LINE + "12, .*timeout is -1"),
         (("timeout: 1.5", "timeout: .inf"), LINE + "12, .*timeout is inf"),
         (
             ("words: [a, b]", "words: [a, [b]]"),
-            LINE + "14, guardrails.1.test_config_word.words.2: input should be a valid string",
+            LINE + "14, guardrails.1.test_config_word.words.2: use text",
         ),
         (("words: [a, b]", "words: ['']"), LINE + "12, .*a word is empty"),
         (("words: [a, b]", "words: [crash]"), LINE + "12, .*can't be built: KeyError"),
@@ -139,9 +139,9 @@ LINE = "guard.yaml, line "
         ),
         (
             ("session_by: initiator", "session_by: user"),
-            LINE + "5, session_by: input should be 'conversation' or 'initiator'",
+            LINE + "5, session_by: use 'conversation' or 'initiator'",
         ),
-        (("hour: 20", "hour: many"), LINE + "8, rate_limits.per_key.hour: input should be a valid integer"),
+        (("hour: 20", "hour: many"), LINE + "8, rate_limits.per_key.hour: use a whole number"),
         (("hour: 20", "year: 20"), LINE + "6, rate_limits: rate limit per_key: unknown window 'year'"),
         (
             ("short_circuit: true", "max_characters: 0"),
@@ -175,6 +175,11 @@ def test_an_error_says_file_line_key_and_what_is_allowed(write, change, told):
         ({"guardrails": [{"use": 3}]}, "guardrails.1: a guardrail is its name"),
         ({"guardrails": [{"use": Contains(), "word": "x"}]}, "is built already"),
         ({"guardrails": [Contains()], "rate_limits": 3}, "rate_limits: give a mapping"),
+        ({"guardrails": [Contains()], "audit": {}}, "audit: path is missing; set it"),
+        (
+            {"guardrails": [Contains()], "short_circuit": "x"},
+            "short_circuit: use true or false or 'costly', not 'x'",
+        ),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_an_error(config, told):

@@ -76,7 +76,7 @@ def test_a_blocked_turn_does_not_block_later_ones():
 def test_what_is_kept_has_scores_and_threshold():
     guard = scripted(0.1, 0.45, detector="any_turn:threshold=0.5", warn_share=0.8)
     _, (first, second) = talk_through(guard, 2)
-    assert first.details["drift"]["data"] == {
+    assert first["details"]["drift"]["data"] == {
         "detector": "any_turn",
         "score": 0.1,
         "threshold": 0.5,

@@ -12,7 +12,7 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard.config import Config
-from turnwise.guard.yaml_lines import read_yaml
+from turnwise.guard.validation import read_yaml
 
 PAGE = (Path(__file__).parents[2] / "docs/guard.md").read_text(encoding="utf-8")
 

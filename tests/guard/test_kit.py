@@ -15,7 +15,7 @@ from guard_rails import Contains, Waits
 from moderation_server import ModerationServer
 
 from turnwise.guard import Check, Finding, Guardrail, Redaction, check_guardrail, guardrail_names
-from turnwise.guard.building import build_guardrail
+from turnwise.guard.config import build_guardrail
 from turnwise.guard.guardrail import GUARDRAILS
 
 SETTINGS: dict[str, dict[str, Any]] = {

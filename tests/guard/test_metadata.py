@@ -15,9 +15,9 @@ from turnwise.cli.guard_forensics import print_analysis
 from turnwise.conversation import Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page, in_words
-from turnwise.guard.metadata import kept_checks, kept_refusals, read_turn
+from turnwise.guard.limits import refusals_of
+from turnwise.guard.turn_checks import GuardMetadataError, checks_of_turn, read_checks
 
 CHECK = {"blocked": False, "timestamp": "2025-01-01T12:00:00", "details": {}}
 DRIFT = {"status": "evaluated", "data": {"detector": "cusum", "score": 1, "scores": {}}}
@@ -62,16 +62,16 @@ def changed(data: Any, key: str, value: Any) -> Any:
         ({"input": {**CHECK, "blocked": "yes"}}, "input.blocked is 'yes', not true or false"),
         ({"input": {**CHECK, "timestamp": "yesterday"}}, "input.timestamp is 'yesterday', not a time such as"),
         ({"output": {**CHECK, "stance": 3}}, "output.stance is 3, not an object with keys"),
-        ({"output": {**CHECK, "stance": {"mode": "odd"}}}, "output.stance.mode is 'odd', not one of normal,"),
-        ({"input": {**CHECK, "details": {"a": None}}}, "input.details.a.status is missing; it has to be one of"),
+        ({"output": {**CHECK, "stance": {"mode": "odd"}}}, "output.stance.mode is 'odd', not 'normal', "),
+        ({"input": {**CHECK, "details": {"a": {}}}}, "a.status is missing; it has to be 'evaluated', "),
         ({"input": {**CHECK, "details": {"a b": 1}}}, "input.details.'a b' is 1, not an object with keys"),
         (
             {"input": {**CHECK, "details": {"a": {"status": "evaluated", "redactions": [{"start": -1}]}}}},
-            "input.details.a.redactions[0].start is -1, not a whole number from 0",
+            "input.details.a.redactions[0].start is -1, not greater than or equal to 0",
         ),
         (
             {"input": {**CHECK, "details": {"a": {"status": "evaluated", "confidence": 10**400}}}},
-            "input.details.a.confidence is a whole number of more than 40 digits, not a number in range",
+            "input.details.a.confidence is a whole number of more than 40 digits, not a number",
         ),
         (
             {"input": {**CHECK, "details": {"d": changed(DRIFT, "data.score", "high")}}},
@@ -79,7 +79,7 @@ def changed(data: Any, key: str, value: Any) -> Any:
         ),
         (
             {"input": {**CHECK, "details": {"d": changed(DRIFT, "data.scores", {"a": {"T": 9}})}}},
-            "input.details.d.data.scores.a can't be read: score without I, F",
+            "input.details.d.data.scores.a.T is 9, not less than or equal to 1",
         ),
     ],
 )
@@ -92,24 +92,24 @@ def test_what_can_not_be_read_is_one_error_that_says_what_and_where(value: Any, 
 
 @pytest.mark.parametrize("value", [None, {}, {"input": None, "output": None}])
 def test_nothing_kept_is_no_check(value: Any) -> None:
-    assert kept_checks(with_results(value).turns) == []
+    assert checks_of_turn(with_results(value).turn(1)) == ()
 
 
 def test_live_checks_and_those_of_a_file_read_alike() -> None:
     data = checked()
     chat = Conversation.from_dict(data)
-    kept = kept_checks(chat.turns)
-    assert [(check.turn, check.side, check.blocked) for check in kept] == [
+    kept = [(turn.number, check) for turn in chat for check in checks_of_turn(turn)]
+    assert [(number, check.pipeline_type, check.blocked) for number, check in kept] == [
         (1, "input", False),
         (1, "output", False),
         (2, "input", True),
         (3, "input", False),
     ]
-    assert kept[0].that("redacted") == ["pii"]
-    count, (latest,) = kept_refusals(chat)
+    assert [name for name, detail in kept[0][1].details.items() if detail.redactions] == ["pii"]
+    count, (latest,) = refusals_of(chat)
     assert (count, latest["scope"], latest["after_turn"]) == (1, "conversation", 3)
     for turn in chat:
-        record = read_turn(turn.metadata["guardrail_results"], turn.number)
+        record = read_checks(turn.metadata["guardrail_results"], turn.number)
         assert record is not None
         assert record.to_dict() == turn.metadata["guardrail_results"]
 

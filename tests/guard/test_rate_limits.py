@@ -39,7 +39,7 @@ def test_a_conversation_has_its_own_limit_and_a_refused_try_is_no_turn(clock):
     results = [pipeline.check_input(f"prompt {n}", conversation=talk) for n in range(4)]
     assert [result.blocked for result in results] == [False, False, True, True]
     refused = results[-1]
-    assert (refused.turn_number, refused.rate_limited, refused.details["rate_limit"]["blocked"]) == (
+    assert (refused.turn_number, refused.rate_limited, refused.details["rate_limit"].blocked) == (
         None,
         True,
         True,

@@ -356,7 +356,7 @@ def test_or_after_every_so_many_characters() -> None:
     assert stream.blocked and stream.end().reasons == ["whole: too many noes"]
 
 
-@pytest.mark.parametrize(("setting", "message"), [(0, "from 1"), ("x", "integer")])
+@pytest.mark.parametrize(("setting", "message"), [(0, "from 1"), ("x", "use a whole number, not")])
 def test_a_number_of_characters_that_can_not_be_is_refused(setting: object, message: str) -> None:
     with pytest.raises(GuardError, match=message):
         GuardrailPipeline({"guardrails": [{"length": {"max_characters": 9, "stream_every": setting}}]})

@@ -48,7 +48,7 @@ def test_every_verdict_is_on_its_own_turn():
         kept = turn.metadata["guardrail_results"]
         assert kept["input"]["blocked"] is asked.blocked is text.startswith("bad")
         assert kept["output"]["blocked"] is told.blocked is answer.startswith("bad")
-        assert asked.details["drift"]["data"]["turn"] == asked.turn_number
+        assert asked.details["drift"].data["turn"] == asked.turn_number
 
 
 def test_a_limit_of_twenty_admits_exactly_twenty():

@@ -463,7 +463,12 @@ def test_forensics_tell_of_calls_and_results(chat: Conversation) -> None:
     assert analysis["blocked_turns"]["tool_result"] == [1]
     assert (analysis["totals"]["tool_call_checks"], analysis["totals"]["tool_result_checks"]) == (1, 1)
     entry = analysis["timeline"][-1]
-    assert (entry["side"], entry["tool"], entry["call_id"], entry["turn"]) == ("tool_result", "page", "t1", 1)
+    assert (entry["pipeline_type"], entry["tool"], entry["call_id"], entry["turn_number"]) == (
+        "tool_result",
+        "page",
+        "t1",
+        1,
+    )
     assert "Blocked: tool result of turn 1." in in_words(analysis)
     assert "Tool result of 'page', call 't1': blocked at turn 1." in in_words(analysis)
     page = forensics_page(chat, analysis)

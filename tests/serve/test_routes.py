@@ -303,7 +303,7 @@ def test_who_speaks_is_known_by_name_where_several_prompt():
             ("Me too", None),
         ]
         found = client.get("/v1/conversations/several/forensics").json()
-        prompts = [one for one in found["timeline"] if one["side"] == "input"]
+        prompts = [one for one in found["timeline"] if one["pipeline_type"] == "input"]
         assert [one["speaker"] for one in prompts] == ["ann", "bob"]
         assert [client.get(f"/v1/sessions/{name}").status_code for name in ("ann", "bob", "eve")] == [
             200,

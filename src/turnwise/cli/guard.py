@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from turnwise.datasets import BadRecord
     from turnwise.guard import GuardrailPipeline, PipelineResult
     from turnwise.guard.config import Config
+    from turnwise.guard.results import Detail
     from turnwise.rates import Rate
 
 Preset: TypeAlias = Annotated[
@@ -242,19 +243,19 @@ def _findings_of(result: PipelineResult) -> list[dict[str, Any]]:
             **({} if result.call_id is None else {"tool": result.tool, "call_id": result.call_id}),
             "guardrail": name,
             "action": _action(detail),
-            "reason": detail["reason"],
+            "reason": detail.reason,
         }
         for name, detail in result.details.items()
-        if detail.found or detail["status"] in ("failed", "not_read")
+        if detail.found or detail.status in ("failed", "not_read")
     ]
 
 
-def _action(detail: Mapping[str, Any]) -> str:
-    if detail["status"] == "failed":
-        return f"failed {detail['path']}"
-    if detail["status"] == "not_read" and detail["action"] is None:
+def _action(detail: Detail) -> str:
+    if detail.status == "failed":
+        return f"failed {detail.path}"
+    if detail.status == "not_read" and detail.action is None:
         return "not read"
-    return str(detail["action"])
+    return str(detail.action)
 
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, Rate]]:

@@ -115,8 +115,8 @@ class _Loop:
             return
         lines = result_lines(result)
         for name, detail in result.details.items():
-            lines += score_lines(name, detail["data"])
-            if detail["status"] == "skipped":
+            lines += score_lines(name, detail.data)
+            if detail.status == "skipped":
                 lines.append(f"  {name:<19} skipped: {detail.reason}")
         if result.stance is not None:
             stance = f"{result.stance.mode}: {result.stance.rationale}"

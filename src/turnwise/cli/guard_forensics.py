@@ -81,7 +81,7 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
     sides, times, totals = analysis["participants"], analysis["times"], analysis["totals"]
     say(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}")
     span = f", {times['first'][:19]} to {times['last'][:19]} UTC" if times["first"] else ""
-    say(f"{totals['turns']} turns, {totals['checks']} checks{span}", "")
+    say(f"{analysis['total_turns']} turns, {totals['checks']} checks{span}", "")
     say(*(part for line in in_words(analysis) for part in wrapped(f"- {line}", hanging="  ")), "")
     _print_graphs(analysis)
     _print_guardrails(analysis)
@@ -113,8 +113,8 @@ def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]],
 
 
 def _print_guardrails(analysis: Mapping[str, Any]) -> None:
-    guardrails = analysis["guardrails"]
-    always = {"ran": "evaluated", "found": "firings", "blocked": "blocks", "warned": "warnings"}
+    guardrails = analysis["guardrail_summary"]
+    always = {"ran": "evaluated", "found": "total_firings", "blocked": "blocks", "warned": "warnings"}
     seldom = {key: key for key in ("skipped", "failed") if any(counts[key] for counts in guardrails.values())}
     columns = {**always, **seldom}
     rows: list[tuple[str | list[str], ...]] = []
@@ -145,7 +145,7 @@ def _print_timeline(analysis: Mapping[str, Any]) -> None:
         ]
         if told:
             lines = [line for one in told for line in textwrap.wrap(one, WIDTH - _BESIDE)]
-            rows.append((time, str(entry["turn"]), told_side(entry), lines))
+            rows.append((time, str(entry["turn_number"]), told_side(entry), lines))
     if rows:
         print_table(("time (UTC)", "turn", "side", "what"), rows, title="What was found, and what failed")
 

@@ -221,8 +221,8 @@ def expire(
     a day. That a session was terminated, and what was forgotten, stays known.
     """
     from turnwise.clock import utc_now
-    from turnwise.guard.audit.file import older_than
-    from turnwise.guard.audit.table import erase_audit
+    from turnwise.guard.audit.reader import erase_audit
+    from turnwise.guard.audit.sinks import older_than
 
     _check_places(state, audit)
     before, states = utc_now() - timedelta(days=days), 0

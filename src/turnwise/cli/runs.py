@@ -150,7 +150,7 @@ def without_secrets(reason: FailureReason | None) -> FailureReason | None:
         return None
     from turnwise.guard.guardrails.secrets import Secrets
     from turnwise.guard.kit import finding_of
-    from turnwise.guard.records import Detail, Status
+    from turnwise.guard.results import Detail, Status
     from turnwise.guard.step import redacted
 
     found = finding_of(Secrets(), reason.example).redactions

@@ -293,7 +293,7 @@ def _checked(turn: Turn, section: str, identity: str) -> bool:
     if [section, identity] in turn.own_metadata.get(CHECKING_TOOLS, ()):
         return True
     checks = turn.checks
-    records = checks.get(section) if isinstance(checks, Mapping) else None
+    records = checks.get(section) if hasattr(checks, "get") else None
     return isinstance(records, Mapping) and identity in records
 
 

@@ -62,7 +62,7 @@ class _Metadata:
 
     @property
     def checks(self) -> Any:
-        """What a guard said of the turn: a mapping with a method `to_dict`, or JSON values; None for nothing."""
+        """What a guard said of the turn: an object with methods `get` and `to_dict`, or JSON; None for nothing."""
         return self.own_metadata.get(GUARD_KEY) if self._record is None else self._record
 
     @checks.setter

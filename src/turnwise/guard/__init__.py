@@ -1,4 +1,19 @@
-"""The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
+"""The guard: guardrails in front of and behind a live model, with the whole conversation in view.
+
+What is where, in the order in which a check runs:
+
+- `pipeline`: `GuardrailPipeline`, the door; `config` reads its configuration (`validation`: errors with line and
+  key), `setup` builds it; `limits` counts prompts; `request` reads what a caller passes;
+- `check_text`: a prompt, response, call or result becomes part of its turn and is checked; `check_messages`: what
+  came last in a list of messages; `stream` and `held_back`: a response in pieces;
+- `check_run`: guardrails run over a text, and what they say is kept; `check_names`: names that come with it;
+- `step`: a guardrail in its place; `threads`: where it runs;
+- `guardrail`, `functions`, `arguments`: what a guardrail is, and what it sees;
+- `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored`: how that is read from JSON;
+- `session`, `forgetting`: what an operator asks for; `kit`: tests for your own guardrail;
+- `guardrails` and their `recognisers`; `state` (what survives a restart), `identity` (names, lists of messages),
+  `audit` and `forensics`; `observing` and `scorer_state`: scores for guardrails that ask an observer.
+"""
 
 from turnwise.guard.forgetting import Forgotten
 from turnwise.guard.functions import AsyncGuardrail, guardrail
@@ -20,8 +35,8 @@ from turnwise.guard.guardrail import (
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.request import NO_CONVERSATION, NoConversation
+from turnwise.guard.results import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.session import GuardSession
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (

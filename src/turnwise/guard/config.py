@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -16,12 +16,13 @@ from turnwise._support.paths import to_path
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.building import Entry, build_step, check_keys, checked, read_entry, settings_of
-from turnwise.guard.guardrail import GUARDRAILS, OnError
+from turnwise.guard.functions import guardrail_of
+from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step
-from turnwise.guard.yaml_lines import NO_LINES, Lines, read_yaml
+from turnwise.guard.validation import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of
+from turnwise.plugins import hints_of
 
 if TYPE_CHECKING:
     from turnwise.guard.audit.record import AuditSink
@@ -49,15 +50,40 @@ _ARGUMENTS = {"audit": "audit=", "state": "state_store="}
 """Arguments of a pipeline that stand for a key of the configuration."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimitSettings:
-    """The rate limits as a file says them; see `RateLimits`."""
+OnName = Literal["input", "output", "both", "tool_call", "tool_result", "tools", "all"]
+"""The texts that a guardrail may be set to look at; see `turnwise.guard.On`."""
 
-    everyone: dict[str, int] = field(default_factory=dict)
-    per_key: dict[str, int] = field(default_factory=dict)
-    roles: dict[str, dict[str, int]] = field(default_factory=dict)
-    exempt_roles: tuple[str, ...] = ()
-    most_keys: int = 100_000
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """What may be set of every guardrail, beside its own settings; see `Step.of`."""
+
+    name: str | None = None
+    enabled: bool = True
+    on: OnName | tuple[OnName, ...] | None = None
+    action: Literal["block", "redact", "warn", "log"] | None = None
+    on_error: Literal["block", "warn", "allow"] | None = None
+    timeout: float | Literal["default"] | None = "default"
+    stream_every: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A guardrail of a configuration, not built yet; `kind` is its registered name or the guardrail itself."""
+
+    kind: str | Guardrail
+    place: Place
+    settings: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """How results name it."""
+        known = (
+            self.kind
+            if isinstance(self.kind, str)
+            else getattr(self.kind, "name", type(self.kind).__name__.lower())
+        )
+        return str(self.settings.get("name") or known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +185,9 @@ class Config:
         items = data.get("guardrails")
         if not isinstance(items, list | tuple) or not items:
             raise lines.error(("guardrails",), "give a list of at least one guardrail")
-        limits = settings_of(RateLimitSettings, data.get("rate_limits") or {}, ("rate_limits",), lines)
-        try:
-            rate_limits = RateLimits(**{name: getattr(limits, name) for name in limits.__dataclass_fields__})
-        except GuardError as error:
-            raise lines.error(("rate_limits",), str(error)) from error
         audit, state = data.get("audit"), data.get("state")
         return cls(
-            rate_limits=rate_limits,
+            rate_limits=settings_of(RateLimits, data.get("rate_limits") or {}, ("rate_limits",), lines),
             audit=None if audit is None else settings_of(AuditSettings, audit, ("audit",), lines),
             state=None if state is None else settings_of(StateSettings, state, ("state",), lines),
             entries=tuple(read_entry(item, ("guardrails", at), lines) for at, item in enumerate(items)),
@@ -205,6 +226,87 @@ class Config:
             return self.state.open(clock)
         except TurnwiseError as error:
             raise self.lines.error(("state",), str(error)) from error
+
+
+def read_entry(item: object, place: Place, lines: Lines) -> Entry:
+    """Read ``name``, ``{name: {setting: value}}``, ``{use: name, setting: value}``, a guardrail or a function.
+
+    The value of ``use`` may be a guardrail or a function as well; a function is one from a check to a finding.
+    """
+    if inspect.isfunction(item):
+        item = guardrail_of(item)()
+    if isinstance(item, str | Guardrail):
+        return Entry(item, place, {})
+    if isinstance(item, Mapping) and "use" in item:
+        kind = guardrail_of(item["use"])() if inspect.isfunction(item["use"]) else item["use"]
+        if isinstance(kind, str | Guardrail):
+            return Entry(kind, place, {key: value for key, value in item.items() if key != "use"})
+    elif isinstance(item, Mapping) and len(item) == 1:
+        ((kind, settings),) = item.items()
+        if isinstance(kind, str) and (settings is None or isinstance(settings, Mapping)):
+            return Entry(kind, (*place, kind), dict(settings or {}))
+    raise lines.error(place, "a guardrail is its name, or its name with settings: `- pii: {action: warn}`")
+
+
+def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
+    """Build a guardrail; files that its settings name are relative to `folder`, or to where the program runs."""
+    common = StepSettings.__dataclass_fields__
+    shared = {key: value for key, value in entry.settings.items() if key in common}
+    own = {key: value for key, value in entry.settings.items() if key not in common}
+    step = settings_of(StepSettings, shared, entry.place, lines)
+    name = entry.name
+    if isinstance(entry.kind, Guardrail):
+        rail = entry.kind
+        if own:
+            raise lines.error(entry.place, f"{name} is built already; set {next(iter(own))} when you build it")
+    else:
+        try:
+            factory = GUARDRAILS.get(entry.kind)
+        except TurnwiseError as error:
+            raise lines.error(entry.place, str(error)) from error
+        for setting, endings in getattr(factory, "files", {}).items():
+            value = own.get(setting)
+            if folder is not None and isinstance(value, str) and (not endings or value.endswith(endings)):
+                own[setting] = str(folder / value)  # an absolute one stays as it is
+        rail = build_guardrail(factory, entry.kind, own, entry.place, lines)
+    try:
+        return Step.of(
+            rail,
+            name,
+            enabled=step.enabled,
+            on=step.on,
+            action=step.action,
+            on_error=step.on_error,
+            timeout=step.timeout,
+            stream_every=step.stream_every,
+        )
+    except GuardError as error:
+        raise lines.error(entry.place, str(error)) from error
+
+
+def build_guardrail(
+    factory: Callable[..., Guardrail],
+    name: str,
+    settings: Mapping[str, Any],
+    place: Place = (),
+    lines: Lines = NO_LINES,
+) -> Guardrail:
+    """Build a guardrail from settings as a file has them; every error, also of its class, is a `GuardError`."""
+    signature = inspect.signature(factory)
+    known = [*StepSettings.__dataclass_fields__, *signature.parameters]
+    check_keys(settings, known, place, lines)
+    hints = hints_of(factory)
+    values = {key: checked(value, hints.get(key, Any), (*place, key), lines) for key, value in settings.items()}
+    try:
+        signature.bind(**values)
+    except TypeError as error:
+        raise lines.error(place, f"{name}: {error}") from error
+    try:
+        return factory(**values)
+    except TurnwiseError as error:
+        raise lines.error(place, str(error)) from error
+    except Exception as error:
+        raise lines.error(place, f"{name} can't be built: {type(error).__name__}: {error}") from error
 
 
 def _no_guardrail(name: str, names: list[str]) -> UnknownNameError:

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from turnwise.conversation.participants import ParticipantType
 from turnwise.errors import StateError
 from turnwise.guard.audit.chain import Wanted
-from turnwise.guard.audit.file import Erased
-from turnwise.guard.audit.query import names_of, spellings_of
+from turnwise.guard.audit.reader import names_of, spellings_of
 from turnwise.guard.audit.record import time_text
+from turnwise.guard.audit.sinks import Erased
 from turnwise.guard.guardrails.drift_sessions import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.identity.names import canonical_name, checked_name
@@ -127,7 +127,7 @@ def forget_in(
     `person` is a name or the digest of a session, None for a conversation. Only the events of `tenant` count, or
     everybody's where it is None.
     """
-    from turnwise.guard.audit.table import erase_audit
+    from turnwise.guard.audit.reader import erase_audit
 
     removed, names = _Removed(), [] if conversation_id is None else [conversation_id]
     for store in stores:

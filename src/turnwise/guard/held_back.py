@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.guard.guardrail import Check, Redaction
 from turnwise.guard.recognisers.readings import readings
-from turnwise.guard.records import Detail
+from turnwise.guard.results import Detail
 from turnwise.guard.step import Step
 
 CONTEXT: Final = 512

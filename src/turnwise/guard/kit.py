@@ -14,7 +14,7 @@ from turnwise.conversation import Conversation, Side
 from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.arguments import Arguments
-from turnwise.guard.building import build_guardrail
+from turnwise.guard.config import build_guardrail
 from turnwise.guard.functions import CheckFunction, as_factory
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On, TextKind, ToolText, kinds_on
 from turnwise.guard.pipeline import GuardrailPipeline

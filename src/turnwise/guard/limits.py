@@ -308,3 +308,13 @@ def note_refusal(
         return {"count": count + 1, "latest": latest}
 
     conversation.note(EVENTS, add)
+
+
+def refusals_of(conversation: Conversation) -> tuple[int, list[dict[str, Any]]]:
+    """How many prompts a rate limit refused, and the latest of them, oldest first."""
+    kept = conversation.metadata.get(EVENTS)
+    if kept is None:
+        return 0, []
+    from turnwise.guard.stored import refusals
+
+    return refusals(kept, f"metadata.{EVENTS}")

@@ -14,18 +14,8 @@ from turnwise.errors import GuardError
 from turnwise.guard.audit.record import AuditSink, pseudonym
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
-from turnwise.guard.config import Config, preset_names
-from turnwise.guard.forgetting import Forgotten, forget_conversation, forget_person
-from turnwise.guard.guardrail import Guardrail
-from turnwise.guard.listed import Named, check_last, open_listed_stream, sendable
-from turnwise.guard.records import PipelineResult
-from turnwise.guard.request import NO_CONVERSATION, NoConversation, digest_of
-from turnwise.guard.session import GuardSession, session_in
-from turnwise.guard.setup import Given, Mode, Setup
-from turnwise.guard.state.status import StateStatus
-from turnwise.guard.step import Step, afinish, finish
-from turnwise.guard.stream import AsyncOutputStream, OutputStream
-from turnwise.guard.texts import (
+from turnwise.guard.check_messages import Named, check_last, open_listed_stream, sendable
+from turnwise.guard.check_text import (
     AWAITED,
     check_call,
     check_prompt,
@@ -34,6 +24,16 @@ from turnwise.guard.texts import (
     open_stream,
     session_of,
 )
+from turnwise.guard.config import Config, preset_names
+from turnwise.guard.forgetting import Forgotten, forget_conversation, forget_person
+from turnwise.guard.guardrail import Guardrail
+from turnwise.guard.request import NO_CONVERSATION, NoConversation, digest_of
+from turnwise.guard.results import PipelineResult
+from turnwise.guard.session import GuardSession, session_in
+from turnwise.guard.setup import Given, Mode, Setup
+from turnwise.guard.state.status import StateStatus
+from turnwise.guard.step import Step, afinish, finish
+from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.sessions import StateStore
 
 

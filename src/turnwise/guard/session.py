@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from turnwise.guard.check_text import checked_session
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.work import key_of
-from turnwise.guard.texts import checked_session
 from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
 
 _MODES = tuple(EngagementMode)

@@ -16,7 +16,7 @@ from turnwise.guard.config import Config
 from turnwise.guard.guardrail import Guardrail, TextKind
 from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits
-from turnwise.guard.records import Detail
+from turnwise.guard.results import Detail
 from turnwise.guard.state.keeper import Keeper
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.state.tenant_store import TenantStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from math import inf
@@ -13,7 +13,6 @@ from typing import TypeVar, overload
 
 from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
-from turnwise.guard.documents import as_json
 from turnwise.guard.guardrail import (
     CLEAN,
     Action,
@@ -27,8 +26,9 @@ from turnwise.guard.guardrail import (
     kinds_on,
     milder,
 )
-from turnwise.guard.records import Detail, DriftData, Path, PipelineResult, Status
+from turnwise.guard.results import Detail, Path, PipelineResult, Status, as_json
 from turnwise.guard.threads import Workers, compute, in_time
+from turnwise.guard.turn_checks import DriftData
 
 DEFAULT = "default"
 """Stands for the timeout that a guardrail has by itself."""
@@ -36,32 +36,15 @@ DEFAULT = "default"
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
 
-DROPPED = "dropped"
-"""Name under which results tell of a response that broke off; no guardrail is called so."""
-
-UNREAD = "unread"
-"""Name under which results tell of content that no guardrail can read; no guardrail is called so."""
-
-NAMES = "names"
-"""Name under which results tell of names that come with a text; no guardrail is called so."""
-
-FORGED = "forged"
-"""Name under which results tell of what the model never said; no guardrail is called so."""
-
-TOO_LONG = "too_long"
-"""Name under which results tell of a text that is too long to be checked; no guardrail is called so."""
-
-STATE = "state"
-"""Name under which results tell of a state store that could not be used; no guardrail is called so."""
-
-TIMED_OUT = "timed_out"
-"""Name under which results tell of a text whose time was up; no guardrail is called so."""
-
-CANCELLED = "cancelled"
-"""Name under which results tell of a check that nobody waited for any more; no guardrail is called so."""
-
+DROPPED, UNREAD, NAMES, FORGED = "dropped", "unread", "names", "forged"
+TOO_LONG, STATE, TIMED_OUT, CANCELLED = "too_long", "state", "timed_out", "cancelled"
 RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
-"""Names that no guardrail can have."""
+"""Names under which results tell of what no guardrail said, and that no guardrail can have.
+
+A response that broke off; content that no guardrail can read; names that come with a text; what the model never
+said; a text that is too long to be checked; a state store that could not be used; a text whose time was up; a
+check that nobody waited for any more.
+"""
 
 NOBODY_WAITS = "nobody waits for the check any more"
 """Why a check was cancelled, where nothing else is known."""
@@ -260,8 +243,8 @@ class Step:
             data = as_json(data)
         status = Status.EVALUATED if finding.unread is None else Status.NOT_READ
         if not finding.found:
-            confidence = round(finding.confidence, 2)
-            reason = "" if finding.unread is None else finding.reason
+            confidence = round(float(finding.confidence), 2)
+            reason = "" if finding.unread is None else str(finding.reason)
             return Detail(status, confidence=confidence, reason=reason, seconds=seconds, data=data)
         check_redactions(finding, check.text)
         action = self.action
@@ -274,8 +257,8 @@ class Step:
             blocked=action is Action.BLOCK,
             found=True,
             action=action,
-            confidence=finding.confidence,
-            reason=finding.reason,
+            confidence=float(finding.confidence),
+            reason=str(finding.reason),
             redactions=finding.redactions if action is Action.REDACT else (),
             seconds=seconds,
             data=data,
@@ -309,7 +292,7 @@ def logged(detail: Detail) -> Detail:
     if detail.action is None or detail.action is Action.LOG:
         return detail
     reason, path = f"would {detail.action}: {detail.reason}", detail.path and Path.OPEN
-    return detail.replaced(blocked=False, action=Action.LOG, redactions=(), reason=reason, path=path)
+    return replace(detail, blocked=False, action=Action.LOG, redactions=(), reason=reason, path=path)
 
 
 @cache

@@ -13,8 +13,8 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import Check
 from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
-from turnwise.guard.records import Detail, Outcome, PipelineResult
 from turnwise.guard.request import encodable
+from turnwise.guard.results import Detail, Outcome, PipelineResult
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import CheckRun, Step, afinish, finish
 

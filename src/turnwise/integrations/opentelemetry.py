@@ -27,9 +27,9 @@ from turnwise._version import __version__
 from turnwise.errors import GuardError
 from turnwise.guard.audit import AuditEvent, AuditSettings, AuditSink, AuditStatus
 from turnwise.guard.audit.chain import Wanted
-from turnwise.guard.audit.file import Erased
 from turnwise.guard.audit.record import Redact, Redactor, private_name, unchanged
-from turnwise.guard.records import Detail, Status
+from turnwise.guard.audit.sinks import Erased
+from turnwise.guard.results import Detail, Status
 
 EVENT: Final = "gen_ai.evaluation.result"
 """Name of the event that tells what a guardrail said."""

@@ -13,9 +13,8 @@ from typing import Any, Final, Literal, Self
 
 from turnwise._support.paths import to_path
 from turnwise.errors import GuardError, UsageError
-from turnwise.guard.building import settings_of
 from turnwise.guard.config import Config
-from turnwise.guard.yaml_lines import read_yaml
+from turnwise.guard.validation import read_yaml, settings_of
 
 VARIABLE: Final = "TURNWISE_API_KEYS"
 """The environment variable that holds keys, apart by commas or spaces."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from fastapi.responses import Response
 from turnwise.conversation import Conversation
 from turnwise.guard import Forgotten
 from turnwise.guard.forensics import analyze_conversation_forensics
+from turnwise.guard.turn_checks import readable_checks
 from turnwise.serve.bodies import ConversationRequest, Id
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
@@ -112,14 +112,14 @@ def _listed(tenant: Tenant, limit: int) -> dict[str, Any]:
 
 def _head(chat: Conversation) -> dict[str, Any]:
     turns, last = chat.get_turn_count(), chat.last_activity
-    checks = chat.turn(turns).checks if turns else None
+    checks = readable_checks(chat.turn(turns).checks, turns) if turns else None
     return {
         "conversation_id": chat.conversation_id,
         "initiator": chat.initiator,
         "responder": chat.responder,
         "turns": turns,
         "last_activity": None if last is None else last.isoformat(),
-        "last_turn_blocked": isinstance(checks, Mapping) and checks.get("blocked") is True,
+        "last_turn_blocked": checks is not None and checks.blocked,
     }
 
 

@@ -26,7 +26,7 @@ from turnwise.guard import (
 )
 from turnwise.guard.guardrail import Cost
 from turnwise.guard.identity.names import UNNAMED, canonical_name
-from turnwise.guard.records import Path
+from turnwise.guard.results import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG
 from turnwise.serve.bodies import CheckRequest

@@ -15,7 +15,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, StoreCorruptError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
-from turnwise.guard.audit.query import problem_of
+from turnwise.guard.audit.reader import problem_of
 from turnwise.store import Store
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -235,7 +235,7 @@ def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
         ({"kind": "check"}, "time is missing; it has to be text"),
         ({"kind": "check", "time": "t", "reasons": 5}, "reasons is 5, not a list"),
         ({"kind": "check", "time": "t", "warnings": [1]}, "warnings[0] is 1, not text"),
-        ({"kind": "gap", "time": "t", "dropped": "many"}, "dropped is 'many', not a whole number from 0"),
+        ({"kind": "gap", "time": "t", "dropped": "many"}, "dropped is 'many', not a whole number"),
         ({"kind": "check", "time": "t", "turn": None, "guardrails": {}}, None),
     ],
 )

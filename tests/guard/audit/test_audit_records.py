@@ -17,8 +17,8 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
 from turnwise.guard import Check, Finding, Guardrail, GuardrailPipeline
 from turnwise.guard.audit import AuditQuestion, AuditSettings, AuditWriter, read_audit
-from turnwise.guard.audit.file import JsonLinesSink
 from turnwise.guard.audit.record import Recorder, Redactor
+from turnwise.guard.audit.sinks import JsonLinesSink
 
 Records = Callable[[], list[dict[str, Any]]]
 Make = Callable[..., GuardrailPipeline]
@@ -195,7 +195,7 @@ def test_the_file_is_its_owners_alone(make_pipeline: Make, log: Path) -> None:
         ({"path": "no/such/folder/audit.jsonl"}, "can't be written to no/such/folder/audit.jsonl: No such file"),
         ({"path": "."}, "can't be written to .: Is a directory"),
         ({"path": ""}, "name the file"),
-        ({"text": "plain"}, "audit.text: input should be 'redacted', 'hash' or 'raw', not 'plain'"),
+        ({"text": "plain"}, "audit.text: use 'redacted', 'hash' or 'raw', not 'plain'"),
         ({"when_full": "wait"}, "'drop_oldest', 'drop_newest' or 'block'"),
         ({"queue": 0}, "queue is 0; use a whole number from 1 to 10000000"),
         ({"queue_characters": 0}, "queue_characters is 0"),

@@ -22,8 +22,8 @@ from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditSettings, read_audit, verify_audit
 from turnwise.guard.audit.chain import KEY_VARIABLE
-from turnwise.guard.audit.file import JsonLinesSink
-from turnwise.guard.audit.table import StoreSink, erase_audit
+from turnwise.guard.audit.reader import erase_audit
+from turnwise.guard.audit.sinks import JsonLinesSink, StoreSink
 
 Records = Callable[[], list[dict[str, Any]]]
 EVENTS = 30

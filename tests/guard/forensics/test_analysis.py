@@ -29,7 +29,6 @@ KEYS = {
     "blocked_turns",
     "warned_turns",
     "unchecked_turns",
-    "guardrails",
     "timeline",
     "rate_limits",
     "trajectory",
@@ -61,12 +60,12 @@ def test_who_when_and_how_many(talk: Talk) -> None:
     assert analysis["times"] == {
         "first": "2025-06-07T12:00:00+00:00",
         "last": "2025-06-07T12:03:00+00:00",
-        "duration_seconds": 180.0,
         "first_check": "2025-06-07T12:00:00+00:00",
         "last_check": "2025-06-07T12:03:00+00:00",
     }
+    assert (analysis["created_at"], analysis["duration"]) == ("2025-06-07T12:00:00+00:00", 180.0)
     totals = analysis["totals"]
-    assert (totals["turns"], totals["complete"], totals["checks"]) == (4, 3, 7)
+    assert (analysis["total_turns"], totals["complete"], totals["checks"]) == (4, 3, 7)
     assert (totals["input_checks"], totals["output_checks"]) == (4, 3)
     assert analysis["blocked_turns"] == {**NO_TOOLS, "input": [3], "output": []}
     assert (totals["blocked_turns"], totals["unchecked"]) == (1, 0)
@@ -85,9 +84,9 @@ def test_input_and_output_are_counted_apart() -> None:
     analysis = analyze_conversation_forensics(chat)
     assert analysis["blocked_turns"] == {**NO_TOOLS, "input": [1], "output": [3]}
     assert analysis["warned_turns"] == {**NO_TOOLS, "input": [1], "output": [2]}
-    odd = analysis["guardrails"]["odd"]
-    assert (odd["evaluated"], odd["firings"], odd["blocks"], odd["warnings"]) == (5, 2, 0, 2)
-    assert (odd["input"]["firings"], odd["output"]["firings"]) == (1, 1)
+    odd = analysis["guardrail_summary"]["odd"]
+    assert (odd["evaluated"], odd["total_firings"], odd["blocks"], odd["warnings"]) == (5, 2, 0, 2)
+    assert (odd["input"]["total_firings"], odd["output"]["total_firings"]) == (1, 1)
     assert (odd["first_firing"], odd["last_firing"]) == (1, 2)
     assert (odd["input"]["evaluated"], odd["output"]["evaluated"]) == (3, 2)
     assert odd["mean_seconds"] <= odd["longest_seconds"]
@@ -103,9 +102,14 @@ def test_failed_and_skipped_are_neither_clean_nor_found() -> None:
     chat = Conversation("ann", "bot")
     pipeline.check_input("x", conversation=chat)
     analysis = analyze_conversation_forensics(chat)
-    opened, closed, skipped = (analysis["guardrails"][name] for name in ("open", "closed", "contains"))
+    opened, closed, skipped = (analysis["guardrail_summary"][name] for name in ("open", "closed", "contains"))
     assert (opened["failed"], closed["failed"]) == (1, 1)
-    assert (opened["failed_open"], closed["failed_closed"], closed["blocks"], closed["firings"]) == (1, 1, 1, 0)
+    assert (opened["failed_open"], closed["failed_closed"], closed["blocks"], closed["total_firings"]) == (
+        1,
+        1,
+        1,
+        0,
+    )
     assert (skipped["skipped"], skipped["evaluated"], skipped["mean_seconds"]) == (1, 0, None)
     assert analysis["totals"]["failures"] == 2
     assert any("2 checks failed, by" in line for line in in_words(analysis))
@@ -116,7 +120,7 @@ def test_redactions_by_kind() -> None:
     chat = Conversation("ann", "bot")
     pipeline.check_input("bob@example.com, eve@example.com, 123-45-6789", conversation=chat)
     analysis = analyze_conversation_forensics(chat)
-    assert analysis["guardrails"]["pii"]["redactions"] == {"email": 2, "ssn": 1}
+    assert analysis["guardrail_summary"]["pii"]["redactions"] == {"email": 2, "ssn": 1}
     assert analysis["timeline"][0]["redacted"] == ["pii"]
 
 
@@ -138,7 +142,9 @@ def test_the_timeline_is_in_order_of_time_with_refused_prompts_in_it(talk: Talk)
     pipeline.check_output("late answer to one", conversation=chat)
     for given in (chat, came_back(chat)):
         analysis = analyze_conversation_forensics(given)
-        kinds = [(entry["kind"], entry.get("turn"), entry.get("side")) for entry in analysis["timeline"]]
+        kinds = [
+            (entry["kind"], entry.get("turn_number"), entry.get("pipeline_type")) for entry in analysis["timeline"]
+        ]
         assert kinds == [
             ("check", 1, "input"),
             ("rate_limit", None, None),
@@ -159,7 +165,7 @@ def test_a_conversation_that_no_guard_looked_at() -> None:
     assert analysis["times"]["first"] is None
     assert analysis["timeline"] == analysis["drift"] == analysis["stance"] == analysis["trajectory"] == []
     assert in_words(analysis) == ["No guard looked at this conversation: not checked is not clean."]
-    assert analyze_conversation_forensics(Conversation(conversation_id="empty"))["totals"]["turns"] == 0
+    assert analyze_conversation_forensics(Conversation(conversation_id="empty"))["total_turns"] == 0
 
 
 def test_some_turns_unchecked_are_said(talk: Talk) -> None:

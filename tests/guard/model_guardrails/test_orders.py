@@ -63,7 +63,7 @@ def test_negation_and_quotation_pardon_no_order(preset: str, text: str) -> None:
 def test_an_honest_mention_passes(preset: str, kind: str) -> None:
     result = GuardrailPipeline.from_preset(preset).check_input(MENTIONED[kind])
     assert not result.blocked
-    assert not result.details["prompt_injection"]["found"]
+    assert not result.details["prompt_injection"].found
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
 from turnwise.errors import GuardError, UsageError
-from turnwise.guard.audit.query import problem_of
+from turnwise.guard.audit.reader import events_in, missing_in, problem_of
 from turnwise.guard.audit.record import CHECK, GAP
 
 if TYPE_CHECKING:
@@ -95,18 +95,10 @@ class AuditFile:
             return []
         self._at += len(whole) + len(end)
         lines = whole.split(b"\n") if end else []
-        return [record for line in lines[cut:] if line.strip() and (record := self._record(line)) is not None]
-
-    def _record(self, line: bytes) -> dict[str, Any] | None:
-        try:
-            record = read_json(line)
-        except ValueError:
-            record = None
-        if problem_of(record) is None:
-            found: dict[str, Any] = record
-            return found
-        self.unreadable += 1
-        return None
+        read = [event for _, event in events_in(lines[cut:])]
+        events = [event for event in read if isinstance(event, dict)]
+        self.unreadable += len(read) - len(events)
+        return events
 
 
 class AuditStore:
@@ -146,7 +138,7 @@ class AuditWatch:
             self.events = deque(kept, maxlen=KEPT)
         for record in came:
             if record["kind"] == GAP:
-                self.missing += (record.get("dropped") or 0) + (record.get("unwritten") or 0)
+                self.missing += missing_in(record)
             elif record["kind"] == CHECK:
                 self.events.append(record)
         return sum(record["kind"] == CHECK for record in came)

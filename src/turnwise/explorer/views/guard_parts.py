@@ -50,12 +50,12 @@ def _entry(entry: Mapping[str, Any], texts: bool) -> Markup:
     unread = [said for said in _list(entry.get("unread")) if said not in (*reasons, *warnings)]
     verdict = "blocked" if entry.get("blocked") else "warned" if warnings else "passed"
     stance = entry.get("stance")
-    side = str(entry.get("side", "")).replace("_", " ")
+    side = str(entry.get("pipeline_type", "")).replace("_", " ")
     said = entry.get("response" if side == "output" else "prompt") if texts else None
     return element(
         "tr",
         element("td", _clock(entry.get("time"))),
-        element("td", str(entry.get("turn", "–")), class_="number"),
+        element("td", str(entry.get("turn_number", "–")), class_="number"),
         element(
             "td", side, element("div", text_lines(said), class_="said small") if isinstance(said, str) else None
         ),

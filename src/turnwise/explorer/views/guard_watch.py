@@ -250,7 +250,7 @@ class ServiceView:
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         entries = [one for one in self._analysis.get("timeline", ()) if isinstance(one, Mapping)]
-        names = ("time", "turn", "side", "blocked", "stance")
+        names = ("time", "turn_number", "pipeline_type", "blocked", "stance")
         return "service", [list(names), *([entry.get(name) for name in names] for entry in entries)]
 
 

@@ -17,7 +17,7 @@ from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
 from turnwise.guard.identity.names import canonical_name
-from turnwise.guard.records import Detail, Outcome, PipelineResult, Status
+from turnwise.guard.results import Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 
 VERSION: Final = 1

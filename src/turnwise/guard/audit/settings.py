@@ -100,9 +100,9 @@ class AuditSettings:
 
     def _open_sink(self, clock: Clock) -> RecordSink:
         if self.sink == "store":
-            from turnwise.guard.audit.table import StoreSink
+            from turnwise.guard.audit.sinks import StoreSink
 
             return StoreSink(self.path, clock)
-        from turnwise.guard.audit.file import JsonLinesSink
+        from turnwise.guard.audit.sinks import JsonLinesSink
 
         return JsonLinesSink(self.path, fsync=self.fsync, clock=clock)

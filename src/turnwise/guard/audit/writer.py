@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import Wanted
-from turnwise.guard.audit.file import Erased, older_than
 from turnwise.guard.audit.queue import EventQueue
 from turnwise.guard.audit.record import AuditEvent, gap_record
+from turnwise.guard.audit.sinks import Erased, older_than
 
 BATCH: Final = 256
 """Events that are written at once at most."""

@@ -2,8 +2,7 @@
 
 from turnwise.guard.forensics.analysis import analyze_conversation_forensics, in_words
 from turnwise.guard.forensics.page import forensics_page
-from turnwise.guard.forensics.recorded import recorded
-from turnwise.guard.forensics.replay import check_again, checks_of, replay, replay_pipeline
+from turnwise.guard.forensics.replay import check_again, checks_of, recorded, replay, replay_pipeline
 
 __all__ = [
     "analyze_conversation_forensics",

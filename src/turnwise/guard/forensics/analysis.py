@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from turnwise._support.visible import shown
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
-from turnwise.guard.forensics.onset import DriftPoint, drift_points, drift_summary
-from turnwise.guard.metadata import SIDES, KeptCheck, did, kept_checks, kept_refusals
-from turnwise.guard.records import Detail, Path
+from turnwise.conversation.turn import GUARD_KEY
+from turnwise.guard.guardrail import Action, TextKind
+from turnwise.guard.limits import refusals_of
+from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
+from turnwise.guard.turn_checks import INITIATOR, DriftData, TextCheck, checks_of_turn, drift_in
+from turnwise.guard.validation import shown_key
+from turnwise.sessions import Stance
 
-_COUNTED = {
-    "evaluated": "evaluated",
-    "skipped": "skipped",
-    "failed": "failed",
-    "not_read": "not_read",
-    "firings": "found",
-    "blocks": "blocked",
-    "warnings": "warned",
-    "logged": "logged",
-}
-"""Key of a summary, and what a detail did that counts for it."""
+_SIDES: Final = tuple(map(str, TextKind))
+
+METHOD: Final = (
+    "the turn after the last one at which the detector's score was lowest before it rose to its first alarm; "
+    "Page's estimate of the change point of a cumulative sum (Biometrika 41, 1954), used for every detector"
+)
+"""How the turn where drift began is found."""
+
+_EQUAL: Final = 1e-9
+"""Scores that differ by no more count as equal."""
+
+
+class _Check(NamedTuple):
+    """One check of one text, and the number of its turn."""
+
+    turn: int
+    text: TextCheck
+
+    @property
+    def side(self) -> str:
+        return str(self.text.pipeline_type)
+
+    @property
+    def time(self) -> datetime:
+        return self.text.timestamp.astimezone(UTC)
+
+    @property
+    def stance(self) -> Mapping[str, Any] | None:
+        stance = self.text.stance
+        return stance.to_dict() if isinstance(stance, Stance) else stance
+
+    def of(self, status: Status) -> list[str]:
+        """``"name: reason"`` of the guardrails with a status."""
+        return [f"{name}: {one.reason}" for name, one in self.text.details.items() if one.status is status]
+
+
+class DriftPoint(NamedTuple):
+    """What a drift guardrail kept of one side of a turn, ``input`` or ``output``."""
+
+    turn: int
+    side: str
+    kept: DriftData
 
 
 def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = False) -> dict[str, Any]:
@@ -41,149 +77,117 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
 
     Returns:
         - ``conversation_id``, ``participants``, ``model_info``;
-        - ``times``: ``first`` and ``last`` of the turns, ``duration_seconds``, ``first_check``, ``last_check``;
-        - ``totals``: ``turns``, ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
+        - ``created_at``, ``duration`` in seconds, ``total_turns``;
+        - ``times``: ``first`` and ``last`` of the turns, ``first_check``, ``last_check``;
+        - ``totals``: ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
           ``output_checks``, ``tool_call_checks`` and ``tool_result_checks``; ``blocked_turns``, ``warned_turns``,
           ``failures`` of guardrails, ``not_read``: texts in languages that a guardrail's observer does not read,
           once per guardrail, ``rate_limited`` prompts;
         - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``,
           ``output``, ``tool_call`` and ``tool_result``. A text that one guardrail blocked and another warned of is
           in both;
-        - ``guardrails``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``, ``failed_closed``),
-          ``not_read``, ``firings``, ``blocks``, ``warnings``, ``logged``, ``redactions`` by kind,
-          ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under
-          ``input``, ``output``, ``tool_call`` and ``tool_result``;
-        - ``timeline``: an entry for each check and each rate-limit event, in order of time; for a call or result
-          of a tool with ``tool``, its name, and ``call_id``;
+        - ``guardrail_summary``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``,
+          ``failed_closed``), ``not_read``, ``total_firings``, ``blocks``, ``warnings``, ``logged``,
+          ``redactions`` by kind, ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the
+          same again under ``input``, ``output``, ``tool_call`` and ``tool_result``;
+        - ``timeline``: an entry for each check and each rate-limit event, in order of ``time``. Of a check:
+          ``turn_number``, ``pipeline_type``, ``blocked``, ``reasons``, ``warnings``, ``failures``, ``unread``,
+          ``redacted``, ``stance``; of its turn ``timestamp``, ``speaker``, ``listener``, ``speaker_type``,
+          ``listener_type``, ``prompt`` and ``response``; for a call or result of a tool ``tool``, its name, and
+          ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
-        - ``stance``: the stance after each check that has one;
-        - the same under other names: ``created_at``, ``duration`` in seconds, ``total_turns``,
-          ``guardrail_summary`` (``total_firings``, ``blocks``, ``warnings`` by guardrail), and in each check of
-          the timeline ``turn_number``, ``timestamp``, ``speaker``, ``listener``, ``speaker_type``,
-          ``listener_type``, ``pipeline_type``, ``prompt`` and ``response``.
+        - ``stance``: the stance after each check that has one.
 
     Raises:
         GuardMetadataError: what the guard kept was changed and can't be read any more; the message says where.
 
     >>> chat = Conversation.from_turns([("Hello", "Hi")], conversation_id="c1")
     >>> found = analyze_conversation_forensics(chat)
-    >>> found["totals"]["turns"], found["totals"]["checks"], found["unchecked_turns"]
+    >>> found["total_turns"], found["totals"]["checks"], found["unchecked_turns"]
     (1, 0, [1])
     """
     turns = conversation.turns
-    checks = kept_checks(turns)
-    refused, latest = kept_refusals(conversation)
+    checks = [_Check(turn.number, check) for turn in turns for check in checks_of_turn(turn)]
+    refused, latest = refusals_of(conversation)
     checked = {check.turn for check in checks}
     unchecked = [turn.number for turn in turns if turn.number not in checked]
-    blocked = {
-        side: _turns(
-            check for check in checks if check.side == side and check.blocked and DROPPED not in check.details
-        )
-        for side in SIDES
-    }
-    warned = {
-        side: _turns(check for check in checks if check.side == side and check.that("warned")) for side in SIDES
-    }
-    drifts = drift_points(checks)
-    guardrails = _guardrails(checks)
+    blocked = _by_side(check for check in checks if check.text.blocked and DROPPED not in check.text.details)
+    warned = _by_side(check for check in checks if check.text.warnings)
+    drifts = _drifts(checks)
     found = {
         "conversation_id": conversation.conversation_id,
         "participants": conversation.participants,
         "model_info": json_object(conversation.model_info, "model_info"),
+        "created_at": _text(conversation.created_at),
+        "duration": conversation.get_duration(),
+        "total_turns": len(turns),
         "times": _times(turns, checks),
         "totals": {
-            "turns": len(turns),
             "complete": sum(turn.complete for turn in turns),
             "unchecked": len(unchecked),
             "checks": len(checks),
-            **{f"{side}_checks": sum(check.side == side for check in checks) for side in SIDES},
+            **{f"{side}_checks": sum(check.side == side for check in checks) for side in _SIDES},
             "blocked_turns": len({turn for turns in blocked.values() for turn in turns}),
             "warned_turns": len({turn for turns in warned.values() for turn in turns}),
-            "failures": sum(len(check.that("failed")) for check in checks),
-            "not_read": sum(len(check.that("not_read")) for check in checks),
+            "failures": sum(len(check.of(Status.FAILED)) for check in checks),
+            "not_read": sum(len(check.of(Status.NOT_READ)) for check in checks),
             "rate_limited": refused,
         },
         "blocked_turns": blocked,
         "warned_turns": warned,
         "unchecked_turns": unchecked,
-        "guardrails": guardrails,
+        "guardrail_summary": _guardrails(checks),
         "timeline": _timeline(checks, latest, turns, texts=texts),
         "rate_limits": {"count": refused, "latest": latest},
         "trajectory": _trajectory(next(iter(drifts.values()), [])),
-        "drift": [drift_summary(name, points) for name, points in drifts.items()],
+        "drift": [_drift_summary(name, points) for name, points in drifts.items()],
         "stance": [
             {"turn": check.turn, "side": check.side, "time": _text(check.time), **check.stance}
             for check in checks
             if check.stance
         ],
-        "created_at": _text(conversation.created_at),
-        "duration": conversation.get_duration(),
-        "total_turns": len(turns),
-        "guardrail_summary": {
-            name: {
-                "total_firings": counts["firings"],
-                "blocks": counts["blocks"],
-                "warnings": counts["warnings"],
-            }
-            for name, counts in guardrails.items()
-        },
     }
     analysis: dict[str, Any] = json_copy(found, "the analysis")
     return analysis
 
 
-def _turns(checks: Iterable[KeptCheck]) -> list[int]:
-    return sorted({check.turn for check in checks})
+def _by_side(checks: Iterable[_Check]) -> dict[str, list[int]]:
+    turns: dict[str, set[int]] = {side: set() for side in _SIDES}
+    for check in checks:
+        turns[check.side].add(check.turn)
+    return {side: sorted(numbers) for side, numbers in turns.items()}
 
 
-def _times(turns: Sequence[Turn], checks: Sequence[KeptCheck]) -> dict[str, Any]:
+def _times(turns: Sequence[Turn], checks: Sequence[_Check]) -> dict[str, Any]:
     said = [time for turn in turns for time in (turn.timestamp, turn.response_timestamp) if time is not None]
     ended = [check.time for check in checks]
-    first, last = min(said, default=None), max(said, default=None)
     return {
-        "first": _text(first),
-        "last": _text(last),
-        "duration_seconds": None if first is None or last is None else (last - first).total_seconds(),
+        "first": _text(min(said, default=None)),
+        "last": _text(max(said, default=None)),
         "first_check": _text(min(ended, default=None)),
         "last_check": _text(max(ended, default=None)),
     }
 
 
 def _timeline(
-    checks: Sequence[KeptCheck], refusals: Sequence[dict[str, Any]], turns: Sequence[Turn], *, texts: bool
+    checks: Sequence[_Check], refusals: Sequence[dict[str, Any]], turns: Sequence[Turn], *, texts: bool
 ) -> list[dict[str, Any]]:
-    entries = [{**_entry(check), **_turn(turns[check.turn - 1], check, texts=texts)} for check in checks]
+    entries = [_entry(check, turns[check.turn - 1], texts=texts) for check in checks]
     for event in refusals:
         about = {key: value for key, value in event.items() if key != "timestamp"}
         entries.append({"kind": "rate_limit", "time": event["timestamp"], **about})
     return sorted(entries, key=lambda entry: datetime.fromisoformat(entry["time"]))
 
 
-def _entry(check: KeptCheck) -> dict[str, Any]:
-    def told(what: str) -> list[str]:
-        return [f"{name}: {check.details[name].reason}" for name in check.that(what)]
-
+def _entry(check: _Check, turn: Turn, *, texts: bool) -> dict[str, Any]:
+    text = check.text
     return {
         "kind": "check",
         "time": _text(check.time),
-        "turn": check.turn,
-        "side": check.side,
-        "blocked": check.blocked,
-        "reasons": told("blocked"),
-        "warnings": told("warned"),
-        "failures": told("failed"),
-        "unread": told("not_read"),
-        "redacted": check.that("redacted"),
-        "stance": check.stance.get("mode") if check.stance else None,
-        **({} if check.call_id is None else {"tool": check.tool, "call_id": check.call_id}),
-    }
-
-
-def _turn(turn: Turn, check: KeptCheck, *, texts: bool) -> dict[str, Any]:
-    return {
-        "turn_number": turn.number,
+        "turn_number": check.turn,
+        "pipeline_type": check.side,
         "timestamp": _text(turn.timestamp),
         "speaker": turn.speaker,
         "listener": turn.listener,
@@ -191,7 +195,14 @@ def _turn(turn: Turn, check: KeptCheck, *, texts: bool) -> dict[str, Any]:
         "listener_type": str(turn.listener_type),
         "prompt": turn.prompt if texts else None,
         "response": turn.response if texts else None,
-        "pipeline_type": check.side,
+        "blocked": text.blocked,
+        "reasons": text.reasons,
+        "warnings": text.warnings,
+        "failures": check.of(Status.FAILED),
+        "unread": check.of(Status.NOT_READ),
+        "redacted": [name for name, detail in text.details.items() if detail.redactions],
+        "stance": check.stance.get("mode") if check.stance else None,
+        **({} if text.call_id is None else {"tool": text.tool, "call_id": text.call_id}),
     }
 
 
@@ -200,22 +211,90 @@ def _trajectory(points: Sequence[DriftPoint]) -> list[dict[str, Any]]:
         {
             "turn": point.turn,
             "side": point.side,
-            "scores": {name: score.to_dict() for name, score in point.kept.scores.items()},
+            "scores": point.kept.scores,
         }
         for point in points
     ]
+
+
+def _drifts(checks: Iterable[_Check]) -> dict[str, list[DriftPoint]]:
+    """What each drift guardrail kept, turn by turn.
+
+    Trajectories of the responder's texts have names of their own, such as ``drift (responder)``.
+    """
+    found: dict[str, list[DriftPoint]] = {}
+    for check in checks:
+        for name, detail in check.text.details.items():
+            where = f"turn {check.turn}: {GUARD_KEY}.{check.side}.details.{shown_key(name)}.data"
+            kept = drift_in(detail, where)
+            if kept is None:
+                continue
+            whose = name if kept.trajectory == INITIATOR else f"{name} ({kept.trajectory})"
+            found.setdefault(whose, []).append(DriftPoint(check.turn, check.side, kept))
+    return found
+
+
+def _drift_summary(name: str, points: Sequence[DriftPoint]) -> dict[str, Any]:
+    """What a drift guardrail saw of a conversation, as JSON values; needs at least one point."""
+    last = points[-1].kept
+    return {
+        "guardrail": name,
+        "detector": last.detector,
+        "threshold": last.threshold,
+        "warn": last.warn,
+        "scores": [
+            {"turn": point.turn, "side": point.side, "score": point.kept.score, "active": point.kept.active}
+            for point in points
+        ],
+        "alarms": sorted({point.turn for point in points if point.kept.active}),
+        "began": began(points),
+    }
+
+
+def began(points: Sequence[DriftPoint]) -> dict[str, Any] | None:
+    """Where drift began: its turn, the alarm or peak that it led to, and how that was found (`METHOD`).
+
+    A cumulative sum is zero before the first turn, so one that rises from the start began at turn 1. Without an
+    alarm the same is told of the highest score, which need not mean anything; None where the score never rose.
+
+    >>> def at(turn, score, active=False):
+    ...     return DriftPoint(turn, "input", DriftData("cusum", score, 0.5, None, active))
+    >>> began([at(1, 0.0), at(2, 0.2), at(3, 0.0), at(4, 0.3), at(5, 0.7, True)])["turn"]
+    4
+    """
+    alarm = next((place for place, point in enumerate(points) if point.kept.active), None)
+    peak = max(range(len(points)), key=lambda place: points[place].kept.score, default=None)
+    end = alarm if alarm is not None else peak
+    if end is None:
+        return None
+    before = [point.kept.score for point in points[:end]]
+    lowest = min(before, default=math.inf)
+    if alarm is None and not points[end].kept.score > lowest + _EQUAL:
+        return None
+    # A cumulative sum that is above zero from the first turn on began with the conversation.
+    from_start = not before or (points[0].kept.detector.startswith("cusum") and lowest > _EQUAL)
+    place = 0
+    if not from_start:
+        place = 1 + max(at for at, score in enumerate(before) if score <= lowest + _EQUAL)
+    return {
+        "turn": points[place].turn,
+        "led_to": points[end].turn,
+        "alarm": alarm is not None,
+        "score": points[end].kept.score,
+        "method": METHOD,
+    }
 
 
 def _text(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat()
 
 
-def _guardrails(checks: Iterable[KeptCheck]) -> dict[str, dict[str, Any]]:
+def _guardrails(checks: Iterable[_Check]) -> dict[str, dict[str, Any]]:
     """By guardrail, how often it ran and what came of it: for all kinds of text together, and for each alone."""
     seen: dict[str, dict[str, list[tuple[int, Detail]]]] = {}
     for check in checks:
-        for name, detail in check.details.items():
-            seen.setdefault(name, {side: [] for side in SIDES})[check.side].append((check.turn, detail))
+        for name, detail in check.text.details.items():
+            seen.setdefault(name, {side: [] for side in _SIDES})[check.side].append((check.turn, detail))
     return {
         name: {
             **_counts([detail for details in sides.values() for detail in details]),
@@ -226,13 +305,18 @@ def _guardrails(checks: Iterable[KeptCheck]) -> dict[str, dict[str, Any]]:
 
 
 def _counts(details: list[tuple[int, Detail]]) -> dict[str, Any]:
+    said = [detail for _, detail in details]
     counts: dict[str, Any] = {
-        key: sum(did(detail, what) for _, detail in details) for key, what in _COUNTED.items()
+        **{str(status): sum(one.status is status for one in said) for status in Status},
+        "total_firings": sum(one.found for one in said),
+        "blocks": sum(one.blocked for one in said),
+        "warnings": sum(one.warned for one in said),
+        "logged": sum(one.action is Action.LOG for one in said),
     }
-    failed = [detail for _, detail in details if did(detail, "failed")]
-    kinds = Counter(redaction.kind for _, detail in details for redaction in detail.redactions)
-    ran = [detail.seconds for _, detail in details if not did(detail, "skipped")]
-    fired = sorted(turn for turn, detail in details if did(detail, "found"))
+    failed = [one for one in said if one.status is Status.FAILED]
+    kinds = Counter(redaction.kind for one in said for redaction in one.redactions)
+    ran = [one.seconds for one in said if one.status is not Status.SKIPPED]
+    fired = sorted(turn for turn, detail in details if detail.found)
     return {
         **counts,
         "failed_open": sum(detail.path is Path.OPEN for detail in failed),
@@ -251,7 +335,7 @@ def in_words(analysis: Mapping[str, Any]) -> list[str]:
     Args:
         analysis: what `analyze_conversation_forensics` gave.
 
-    >>> in_words({"totals": {"checks": 0, "turns": 3}, "rate_limits": {"count": 0}})
+    >>> in_words({"totals": {"checks": 0}, "rate_limits": {"count": 0}})
     ['No guard looked at this conversation: not checked is not clean.']
     """
     return list(_sentences(analysis))
@@ -271,16 +355,16 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
             yield f"{kind.capitalize()}: {'; '.join(parts)}."
     for entry in analysis["timeline"]:
         if entry.get("call_id") is not None and entry["blocked"]:
-            side = entry["side"].replace("_", " ").capitalize()
+            side = entry["pipeline_type"].replace("_", " ").capitalize()
             told = f"{side} of {shown(entry['tool'])}, call {shown(entry['call_id'])}"
-            yield f"{told}: blocked at turn {entry['turn']}."
+            yield f"{told}: blocked at turn {entry['turn_number']}."
     for drift in analysis["drift"]:
         yield _drift(drift)
     if totals["failures"]:
-        failed = [name for name, counts in analysis["guardrails"].items() if counts["failed"]]
+        failed = [name for name, counts in analysis["guardrail_summary"].items() if counts["failed"]]
         yield f"{_count(totals['failures'], 'check')} failed, by {', '.join(failed)}: not checked is not clean."
     if totals.get("not_read"):
-        unread = [name for name, counts in analysis["guardrails"].items() if counts["not_read"]]
+        unread = [name for name, counts in analysis["guardrail_summary"].items() if counts["not_read"]]
         yield (
             f"{_count(totals['not_read'], 'check')} came to nothing since {', '.join(unread)} did not read the "
             "language: not checked is not clean."

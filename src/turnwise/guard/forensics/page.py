@@ -80,7 +80,7 @@ def _facts(analysis: Mapping[str, Any]) -> str:
         f"({sides['responder_type']})",
         "Model": model,
         "Time": f"{_time(times['first'])} to {_time(times['last'])}" if times["first"] else "not known",
-        "Turns": f"{totals['turns']}, of which {totals['complete']} with their response",
+        "Turns": f"{analysis['total_turns']}, of which {totals['complete']} with their response",
         "Checks": f"{totals['checks']} ({totals['input_checks']} of inputs, {totals['output_checks']} of outputs, "
         f"{totals['tool_call_checks']} of tool calls, {totals['tool_result_checks']} of tool results)",
     }
@@ -107,14 +107,14 @@ def _triple(score: Mapping[str, float] | None) -> str:
 
 
 def _guardrails(analysis: Mapping[str, Any]) -> str:
-    if not analysis["guardrails"]:
+    if not analysis["guardrail_summary"]:
         return ""
-    columns = ("evaluated", "skipped", "failed", "not_read", "firings", "blocks", "warnings")
+    columns = ("evaluated", "skipped", "failed", "not_read", "total_firings", "blocks", "warnings")
     rows = [
         [name, *(str(counts[column]) for column in columns), _kinds(counts["redactions"])]
-        for name, counts in analysis["guardrails"].items()
+        for name, counts in analysis["guardrail_summary"].items()
     ]
-    heads = ["guardrail", *(column.replace("_", " ") for column in columns), "redactions"]
+    heads = ["guardrail", *(column.removeprefix("total_").replace("_", " ") for column in columns), "redactions"]
     return "<h2>Guardrails</h2>" + _table(heads, rows, numeric=heads[1:-1])
 
 
@@ -132,16 +132,16 @@ def _timeline(analysis: Mapping[str, Any]) -> str:
 def _when(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     if entry["kind"] == "rate_limit":
         return _time(entry["time"]), f"after {entry.get('after_turn', '?')}", "input"
-    return _time(entry["time"]), str(entry["turn"]), told_side(entry)
+    return _time(entry["time"]), str(entry["turn_number"]), told_side(entry)
 
 
 def told_side(entry: Mapping[str, Any]) -> str:
     """Which text an entry of a timeline is about, with the name of the tool where it is a tool's.
 
-    >>> told_side({"side": "tool_result", "tool": "weather"})
+    >>> told_side({"pipeline_type": "tool_result", "tool": "weather"})
     'tool_result (weather)'
     """
-    return f"{entry['side']} ({entry['tool']})" if entry.get("tool") else str(entry["side"])
+    return f"{entry['pipeline_type']} ({entry['tool']})" if entry.get("tool") else str(entry["pipeline_type"])
 
 
 def _what(entry: Mapping[str, Any]) -> str:

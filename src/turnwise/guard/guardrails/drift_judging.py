@@ -12,14 +12,12 @@ from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.detectors import Detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import TurnwiseError
-from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Finding, IfUnread, not_read
 from turnwise.guard.guardrails.drift_sessions import DriftSessions
 from turnwise.guard.guardrails.drift_speakers import Progress
-from turnwise.guard.metadata import kept_scores
 from turnwise.guard.observing import Scorer
-from turnwise.guard.records import DriftData
 from turnwise.guard.scorer_state import SideScores, Trajectory
+from turnwise.guard.turn_checks import DriftData, GuardMetadataError, kept_scores
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import Stance
 

@@ -15,8 +15,8 @@ from turnwise.conversation.tool_reading import read_calls
 from turnwise.guard.identity.chain import LINK, Link, Said, chain_of, root_of
 from turnwise.guard.identity.place import MovedError, Place
 from turnwise.guard.identity.turns import absorb, fork, is_latest, recorded
-from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import LastText
+from turnwise.guard.results import PipelineResult
 from turnwise.sessions.state_store import StateStore
 
 _LOOKED_BACK: Final = 128

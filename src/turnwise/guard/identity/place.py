@@ -11,7 +11,7 @@ from turnwise.conversation.messages import Entry
 from turnwise.errors import StateError
 from turnwise.guard.identity.chain import LINK, Checked, Link, Said
 from turnwise.guard.identity.turns import absorb, check_of, is_latest
-from turnwise.guard.records import PipelineResult
+from turnwise.guard.results import PipelineResult
 from turnwise.guard.state.work import Work
 
 Run = Generator[Any, Any, PipelineResult]

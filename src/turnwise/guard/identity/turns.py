@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -12,13 +13,12 @@ from turnwise.conversation.tool_reading import read_calls, read_results
 from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import TextKind
 from turnwise.guard.identity.chain import Checked, Link
-from turnwise.guard.metadata import read_turn, stance_of
-from turnwise.guard.records import PipelineResult, Records, SideRecord, Status, TurnRecord, joined
 from turnwise.guard.request import last_texts
+from turnwise.guard.results import PipelineResult, Status, joined
 from turnwise.guard.step import UNREAD
+from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks, stance_of
 
 FORKED = "forked_from"
 """Key of a conversation's metadata that says of which turn of which conversation it is a fork."""
@@ -127,13 +127,13 @@ def _cut(turn: Turn, link: Link) -> None:
             del turn.own_metadata[OPENAI_KEY]
     record = _record(turn)
     if record is not None:
-        parts = {}
+        parts: dict[str, Any] = {}
         for key in ("tool_calls", "tool_results", "texts"):
-            checks: Records = getattr(record, key)
-            parts[key] = Records({name: check for name, check in checks.items() if name in kept})
-        left = record.replaced(output=record.output if link.spoken else None, **parts)
+            checks: Mapping[str, TextCheck] = getattr(record, key)
+            parts[key] = {name: check for name, check in checks.items() if name in kept}
+        left = replace(record, output=record.output if link.spoken else None, **parts)
         if left.records:
-            turn.checks = left.replaced(last=left.records[-1].pipeline_type)
+            turn.checks = replace(left, last=left.records[-1].pipeline_type)
         else:
             del turn.own_metadata[GUARD_KEY]
 
@@ -149,7 +149,7 @@ def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversatio
         if record is None:
             continue
         raws = messages_of_turn(turn) if record.texts else []
-        told: list[tuple[SideRecord | None, TextKind, str | None]] = [
+        told: list[tuple[TextCheck | None, TextKind, str | None]] = [
             (record.input, TextKind.INPUT, turn.prompt),
             (record.output, TextKind.OUTPUT, turn.response),
             *((record.tool_calls.get(one.call_id), TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls),
@@ -174,11 +174,8 @@ def _is_known(message: Any, known: Container[tuple[TextKind, str]]) -> bool:
     return all((one.kind, one.text) in known and not one.unread for one in texts)
 
 
-def _record(turn: Turn) -> TurnRecord | None:
-    try:
-        return read_turn(turn.checks, turn.number)
-    except GuardMetadataError:
-        return None
+def _record(turn: Turn) -> TurnChecks | None:
+    return readable_checks(turn.checks, turn.number)
 
 
 def check_of(turn: Turn, result: PipelineResult) -> Checked:
@@ -188,7 +185,7 @@ def check_of(turn: Turn, result: PipelineResult) -> Checked:
     return Checked(str(kind), result.call_id or "", record.timestamp.isoformat() if record else "")
 
 
-def _find(record: TurnRecord | None, kind: str, call_id: str) -> SideRecord | None:
+def _find(record: TurnChecks | None, kind: str, call_id: str) -> TextCheck | None:
     if record is None:
         return None
     if kind == TextKind.INPUT:
@@ -236,11 +233,11 @@ def _text(turn: Turn, check: Checked) -> str | None:
     return next((text for text in said if isinstance(text, str)), None)
 
 
-def _result(chat: Conversation, turn: Turn, check: SideRecord, text: str) -> PipelineResult:
+def _result(chat: Conversation, turn: Turn, check: TextCheck, text: str) -> PipelineResult:
     return PipelineResult(
         blocked=check.blocked,
-        warnings=check.told("warned"),
-        reasons=check.told("blocked"),
+        warnings=check.warnings,
+        reasons=check.reasons,
         details=check.details,
         pipeline_type=check.pipeline_type,
         conversation_id=chat.conversation_id,

@@ -14,7 +14,7 @@ from turnwise.errors import ConversationError, SessionError, StateError
 from turnwise.guard.guardrail import Check, Guardrail, OnError
 from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits, RateLimits, Refusal, SharedLimits
-from turnwise.guard.records import Detail, PipelineResult
+from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.settings import StateSettings, WhenDown
 from turnwise.guard.state.status import StateStatus, StateWatch

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, PipelineResult
-from turnwise.guard.records import joined
+from turnwise.guard.results import joined
 from turnwise.integrations.openai.replies import (
     plain_messages,
     redact_choice,

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult
-from turnwise.guard.records import joined
+from turnwise.guard.results import joined
 from turnwise.integrations.openai.calls import Asked, Do, Guarding, of_reply, stand_in
 from turnwise.integrations.openai.replies import refused_chunk, with_result
 

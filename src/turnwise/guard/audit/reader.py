@@ -1,4 +1,4 @@
-"""Reading an audit, from a JSON Lines file or a store: answers to questions, and a table for spreadsheets."""
+"""Reads an audit, in a JSON Lines file or a store: its events, answers to questions, a table for spreadsheets."""
 
 from __future__ import annotations
 
@@ -14,27 +14,20 @@ from typing import Any, Final
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
 from turnwise._support.spreadsheets import cell
+from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
+from turnwise.guard.audit.chain import Verification, Wanted
 from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
-from turnwise.guard.audit.table import audit_at
-from turnwise.guard.fields import Field, GuardMetadataError
+from turnwise.guard.audit.sinks import Erased, JsonLinesSink, StoreSink, verify_file
+from turnwise.guard.audit.writer import erase_in
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.request import short_id
+from turnwise.guard.turn_checks import GuardMetadataError
 
-_TEXTS: Final = (
-    "conversation_id",
-    "session_id",
-    "pipeline",
-    "side",
-    "outcome",
-    "tool",
-    "call_id",
-    "text",
-    "model",
-    "error",
-    "policy",
-)
-"""Keys of a record that hold text, where they hold anything."""
+_SQLITE: Final = b"SQLite format 3\0"
+
+_SERVERS: Final = ("postgresql://", "postgresql+psycopg://", "postgres://")
+"""How the location of a store in a server begins."""
 
 CSV_COLUMNS: Final = (
     "time",
@@ -179,36 +172,43 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
 def _of_lines(lines: Iterable[bytes], path: Path, wanted: _Wanted) -> AuditAnswer:
     unreadable: list[str] = []
     found: deque[dict[str, Any]] = deque(maxlen=wanted.question.limit)
-    gaps, checked = [], 0
-    for record in _records(lines, unreadable):
-        if not wanted.in_time(record):
+    gaps: list[dict[str, Any]] = []
+    checked = read = 0
+    for number, event in events_in(lines):
+        if isinstance(event, str):
+            unreadable.append(f"line {number} is {event}")
             continue
-        if record["kind"] == GAP:
-            gaps.append(record)
-        elif record["kind"] == CHECK:
+        read += 1
+        if not wanted.in_time(event):
+            continue
+        if event["kind"] == GAP:
+            gaps.append(event)
+        elif event["kind"] == CHECK:
             checked += 1
-            if wanted.matches(record):
-                found.append(record)
-    if unreadable and not (checked or gaps or found) and len(unreadable) == _count(path):
+            if wanted.matches(event):
+                found.append(event)
+    if unreadable and not read:
         raise GuardError(f"{path} is not an audit: {unreadable[0]}")
     return AuditAnswer(tuple(found), tuple(gaps), tuple(unreadable), checked)
 
 
-def _records(lines: Iterable[bytes], unreadable: list[str]) -> Iterator[dict[str, Any]]:
+def events_in(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Yield the number of each line, from 1, with its event, or with what it is instead; empty lines are left out.
+
+    >>> [*events_in([b"5"])]
+    [(1, 'not an event of an audit: it is 5, not an object with keys')]
+    """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            record = read_json(line)
+            event = read_json(line)
         except ValueError:
             cut = "" if line.endswith(b"\n") else "; the last line: cut off by a crash, or still being written"
-            unreadable.append(f"line {number} is not JSON{cut}")
+            yield number, f"not JSON{cut}"
             continue
-        problem = problem_of(record)
-        if problem is None:
-            yield record
-        else:
-            unreadable.append(f"line {number} is not an event of an audit: {problem}")
+        problem = problem_of(event)
+        yield number, event if problem is None else f"not an event of an audit: {problem}"
 
 
 def problem_of(record: object) -> str | None:
@@ -217,33 +217,18 @@ def problem_of(record: object) -> str | None:
     >>> problem_of({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
     'reasons is 5, not a list'
     """
+    from turnwise.guard.stored import check_audit_event
+
     try:
-        field = Field(record, "")
-        if record is None:
-            field.wrong("an object with keys")
-        field.get("kind").text()
-        field.get("time").text()
-        for key in _TEXTS:
-            field.get(key).text("")
-        for key in ("reasons", "warnings"):
-            for reason in field.get(key).items():
-                reason.text()
-        for key in ("turn", "dropped", "unwritten"):
-            field.get(key).whole()
-        for key in ("blocked", "warned", "rate_limited"):
-            field.get(key).flag()
-        for key in ("participants", "stance"):
-            field.get(key).mapping()
-        for _, detail in field.get("guardrails").pairs():
-            detail.get("status").text("")
+        check_audit_event(record)
     except GuardMetadataError as error:
         return str(error)
     return None
 
 
-def _count(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(bool(line.strip()) for line in file)
+def missing_in(gap: Mapping[str, Any]) -> int:
+    """How many events an event of the kind ``gap`` says are missing."""
+    return (gap.get("dropped") or 0) + (gap.get("unwritten") or 0)
 
 
 def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
@@ -267,6 +252,47 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
             if len(found) != asked.limit and wanted.matches(record):
                 found.append(record)
     return AuditAnswer(tuple(reversed(found)), tuple(reversed(gaps)), (), checked)
+
+
+def verify_audit(location: str | Path, *, expected: str | None = None, first: int = 1) -> Verification:
+    """Where the chain of an audit breaks, if it does.
+
+    Files that rotation moved away are part of a file's chain: those beside it whose names begin like its own.
+    Where the environment variable ``TURNWISE_AUDIT_KEY`` is set, hashes have to be made with that key.
+
+    `location` is as for `read_audit`; `expected` a hash that has to occur in the chain, such as the head of an
+    earlier verification; `first` the number of the first event, where files with earlier ones were deleted.
+    """
+    place = audit_at(location)
+    if isinstance(place, Path):
+        try:
+            return verify_file(place, expected=expected, first=first)
+        except OSError as error:
+            raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
+    sink = StoreSink(place, create=False)
+    try:
+        return sink.verify(expected, first)
+    finally:
+        sink.close()
+
+
+def erase_audit(location: str | Path, wanted: Wanted, why: str, clock: Clock = utc_now) -> Erased:
+    """Erase the personal parts of the wanted events of an audit; an event appended to it says so, and `why`."""
+    place = audit_at(location)
+    sink = JsonLinesSink(place, clock=clock) if isinstance(place, Path) else StoreSink(place, clock, create=False)
+    return erase_in(sink, str(location), wanted, why)
+
+
+def audit_at(location: str | Path) -> Path | str:
+    """The file of an audit, or the location of the store that has it; an SQLite file is a store."""
+    if str(location).startswith(_SERVERS):
+        return str(location)
+    try:
+        path = to_path(str(location).removeprefix("sqlite:///"), home=True)
+        with path.open("rb") as file:
+            return str(path) if file.read(len(_SQLITE)) == _SQLITE else path
+    except OSError as error:
+        raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
 
 
 def names_of(name: str | None) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""An audit in a JSON Lines file: a chain that several processes append to, and that outlives log rotation."""
+"""Where an audit is written: a JSON Lines file, or the table of a store.
+
+Several processes append to the same chain. That of a file outlives log rotation.
+"""
 
 from __future__ import annotations
 
@@ -246,6 +249,45 @@ class JsonLinesSink:
             new.flush()
             os.fsync(new.fileno())
         return count
+
+
+class StoreSink:
+    """Appends records to the table ``audit_events`` of a store; each batch is durable when it is appended."""
+
+    def __init__(self, location: str, clock: Clock = utc_now, *, create: bool = True) -> None:
+        from turnwise.store import Store
+
+        self._store = Store(location, create=create, clock=clock)
+        self._clock = clock
+        self._key = secret()
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records; see `turnwise.store.AuditLog.append`."""
+        self._store.audit.append(records, lambda last: self._sealed(records, last))
+
+    def erase(self, wanted: Wanted, why: str) -> Erased:
+        """Erase personal parts, and append an event that says so; see `turnwise.store.AuditLog.rewrite`."""
+        erasing = Erasing(wanted, why, self._clock())
+        count, unreached = self._store.audit.rewrite(
+            erasing.left_of, lambda last: self._sealed([erasing.event()], last)
+        )
+        return Erased({f"{self._store.location}, audit_events": count} if count else {}, unreached)
+
+    def _sealed(
+        self, records: Sequence[Mapping[str, Any]], last: Mapping[str, Any] | None
+    ) -> list[dict[str, Any]]:
+        return [one.record for one in sealed(records, Head.of(last) or Head(), self._key)]
+
+    def verify(self, expected: str | None, first: int) -> Verification:
+        """Verify the chain; arguments as for `verify_audit`."""
+        reader = ChainReader(secret(), expected, first)
+        for row, record in self._store.audit.rows():
+            reader.record(f"row {row}", record)
+        return reader.end(self._store.location)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
 
 
 def verify_file(path: Path, *, expected: str | None = None, first: int = 1) -> Verification:

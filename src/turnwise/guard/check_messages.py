@@ -17,16 +17,8 @@ from turnwise.conversation.messages import OPENAI, TEXT_PARTS
 from turnwise.conversation.tool_reading import has_results
 from turnwise.conversation.tools import Step, ToolCall, ToolLog
 from turnwise.errors import GuardError, SessionError, StateError
-from turnwise.guard.checking import refused
-from turnwise.guard.guardrail import TextKind
-from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists
-from turnwise.guard.identity.place import MovedError, Place, PlacedText
-from turnwise.guard.records import PipelineResult, joined
-from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
-from turnwise.guard.setup import Setup
-from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
-from turnwise.guard.step import CheckRun
-from turnwise.guard.texts import (
+from turnwise.guard.check_run import refused
+from turnwise.guard.check_text import (
     CheckMode,
     Opened,
     check_call,
@@ -37,6 +29,14 @@ from turnwise.guard.texts import (
     open_stream,
     session_of,
 )
+from turnwise.guard.guardrail import TextKind
+from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists
+from turnwise.guard.identity.place import MovedError, Place, PlacedText
+from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
+from turnwise.guard.results import PipelineResult, joined
+from turnwise.guard.setup import Setup
+from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
+from turnwise.guard.step import CheckRun
 
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""

@@ -1,18 +1,20 @@
-"""What a check gives back, which is a dict, and what is kept of it: small objects that read like JSON objects."""
+"""What a check gives back: `PipelineResult`, a dict of JSON values, and in it what each guardrail said."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, final
+from functools import cache
+from math import isfinite
+from typing import Any, NoReturn, final
 
-from turnwise.conversation import Turn
 from turnwise.errors import TurnwiseError
-from turnwise.guard.documents import Document, Record, Slotted, plain, record
 from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.sessions import Stance
+
+_DEPTH = 12
+"""Levels of nesting that are kept of what foreign code gave."""
 
 
 class Status(StrEnum):
@@ -57,8 +59,8 @@ _UNFINISHED = ("dropped", "cancelled", "timed_out")
 """Names under which details tell that there is no verdict."""
 
 
-@record
-class Detail(Record):
+@dataclass(frozen=True, slots=True)
+class Detail:
     """What one guardrail said at one check.
 
     Args:
@@ -97,146 +99,25 @@ class Detail(Record):
             return str(self.action)
         return "block" if self.blocked else "failed" if self.status is Status.FAILED else ""
 
-
-@record
-class SideRecord(Record):
-    """One check of one text of a turn, as the turn keeps it.
-
-    `names` and `verdicts` are of the guardrails in the order in which they ran. `timestamp` is when the check
-    ended, aware. `stance` is that after it, where a guardrail knows it, a mapping where the check was read from
-    JSON.
-    """
-
-    derived = ("warnings", "reasons", "details")
-    hidden = ("names", "verdicts")
-
-    pipeline_type: TextKind
-    timestamp: datetime
-    blocked: bool
-    names: tuple[str, ...]
-    verdicts: tuple[Detail, ...]
-    stance: Stance | Mapping[str, Any] | None = None
-    tool: str | None = None
-    call_id: str | None = None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """``"name: reason"`` of every guardrail that warned."""
-        return tuple(self.told("warned"))
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """``"name: reason"`` of every guardrail that blocked."""
-        return tuple(self.told("blocked"))
-
-    @property
-    def details(self) -> dict[str, Detail]:
-        """What each guardrail said, by name."""
-        return dict(zip(self.names, self.verdicts, strict=True))
-
-    def told(self, what: str) -> list[str]:
-        """``"name: reason"`` of every guardrail that ``blocked`` or ``warned``."""
-        # Most guardrails take no action, and this is asked at every check.
-        acted = [one for one in zip(self.names, self.verdicts, strict=True) if one[1].action or one[1].blocked]
-        return [f"{name}: {detail.reason}" for name, detail in acted if getattr(detail, what)] if acted else []
-
-
-class Records(Slotted, dict[str, SideRecord]):
-    """Checks of the parts of a turn by the id of a call. It is never changed: another check makes another one."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__  # type: ignore[assignment]  # so that an empty one may be a default
-
-    def with_record(self, name: str, record: SideRecord) -> Records:
-        """Return a copy with one more record, in the place of an earlier one of that name."""
-        changed = Records(self)
-        changed[name] = record
-        return changed
-
     def to_dict(self) -> dict[str, Any]:
-        """Return them as JSON values."""
-        return {name: record.to_dict() for name, record in self.items()}
-
-
-NO_RECORDS = Records()
-"""Of a turn without tools."""
-
-
-@record
-class TurnRecord(Record):
-    """The last check of each text of a turn, apart and joined.
-
-    `last` is the kind of text that was checked last. Calls and results are in order, by id of the call; `texts`,
-    which the responder said beside calls, by id of the first of them.
-    """
-
-    derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
-    hidden = ("last",)
-
-    input: SideRecord | None
-    output: SideRecord | None
-    last: TextKind
-    tool_calls: Records = NO_RECORDS
-    tool_results: Records = NO_RECORDS
-    texts: Records = NO_RECORDS
-
-    @property
-    def records(self) -> tuple[SideRecord, ...]:
-        """The checks, in the order in which a turn has the texts: prompt, rounds with tools, response."""
-        if not (self.tool_calls or self.tool_results or self.texts):
-            return tuple(side for side in (self.input, self.output) if side is not None)
-        rounds: list[SideRecord] = []
-        for name, call in self.tool_calls.items():
-            some = (self.texts.get(name), call, self.tool_results.get(name))
-            rounds += [one for one in some if one is not None]
-        rounds += [one for name, one in self.tool_results.items() if name not in self.tool_calls]
-        rounds += [one for name, one in self.texts.items() if name not in self.tool_calls]
-        first, last = (() if side is None else (side,) for side in (self.input, self.output))
-        return (*first, *rounds, *last)
-
-    @property
-    def _in_time(self) -> list[SideRecord]:
-        """The checks; the one that came last comes last."""
-        records = list(self.records)
-        latest = max(
-            (one for one in records if one.pipeline_type is self.last), key=lambda one: one.timestamp, default=None
-        )
-        return [one for one in records if one is not latest] + ([] if latest is None else [latest])
-
-    @property
-    def blocked(self) -> bool:
-        """Whether any of the texts was blocked."""
-        return any(one.blocked for one in self.records)
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings of all checks."""
-        return [text for one in self.records for text in one.warnings]
-
-    @property
-    def reasons(self) -> list[str]:
-        """Reasons of all checks."""
-        return [text for one in self.records for text in one.reasons]
-
-    @property
-    def details(self) -> dict[str, Detail]:
-        """What each guardrail said by name; of one that checked several texts, at the last check."""
-        return {name: detail for one in self._in_time for name, detail in one.details.items()}
-
-    @property
-    def pipeline_type(self) -> TextKind:
-        """Which kind of text was checked last."""
-        return self.last
-
-    @property
-    def timestamp(self) -> str:
-        """When the last check ended."""
-        return self._in_time[-1].timestamp.isoformat()
+        """Return it as JSON values."""
+        data: Any = self.data
+        return {
+            "status": str(self.status),
+            "blocked": self.blocked,
+            "found": self.found,
+            "action": None if self.action is None else str(self.action),
+            "confidence": self.confidence,
+            "reason": self.reason,
+            "redactions": [one.to_dict() for one in self.redactions],
+            "seconds": self.seconds,
+            "path": None if self.path is None else str(self.path),
+            "data": data.to_dict() if hasattr(data, "to_dict") else as_json(data),
+        }
 
 
 @final
-@record
-class PipelineResult(Document):
+class PipelineResult(dict[str, Any]):
     """The verdict of a pipeline on one text. It is a read-only dict of JSON values, each an attribute as well.
 
     As attributes, enums, `details`, `stance` and `parts` are objects; by their keys they are JSON values.
@@ -263,25 +144,123 @@ class PipelineResult(Document):
         recorded: whether the same messages were checked before, so that this is what the record says.
     """
 
-    blocked: bool
-    warnings: list[str]
-    reasons: list[str]
-    details: Mapping[str, Detail]
-    pipeline_type: TextKind
-    conversation_id: str
-    turn_number: int | None
-    stance: Stance | None
-    text: str
-    rate_limited: bool = False
-    seconds: float = 0.0
-    tool: str | None = None
-    call_id: str | None = None
-    parts: tuple[PipelineResult, ...] = ()
-    retry_after: float | None = None
-    place: str | None = None
-    recorded: bool = False
+    __slots__ = (
+        "blocked",
+        "call_id",
+        "conversation_id",
+        "details",
+        "parts",
+        "pipeline_type",
+        "place",
+        "rate_limited",
+        "reasons",
+        "recorded",
+        "retry_after",
+        "seconds",
+        "stance",
+        "text",
+        "tool",
+        "turn_number",
+        "warnings",
+    )
 
-    derived = ("failures", "unread", "outcome")
+    def __init__(
+        self,
+        *,
+        blocked: bool,
+        warnings: list[str],
+        reasons: list[str],
+        details: Mapping[str, Detail],
+        pipeline_type: TextKind,
+        conversation_id: str,
+        turn_number: int | None,
+        stance: Stance | None,
+        text: str,
+        rate_limited: bool = False,
+        seconds: float = 0.0,
+        tool: str | None = None,
+        call_id: str | None = None,
+        parts: tuple[PipelineResult, ...] = (),
+        retry_after: float | None = None,
+        place: str | None = None,
+        recorded: bool = False,
+    ) -> None:
+        _teach_yaml()
+        self.blocked = blocked
+        self.warnings = warnings
+        self.reasons = reasons
+        self.details = details
+        self.pipeline_type = pipeline_type
+        self.conversation_id = conversation_id
+        self.turn_number = turn_number
+        self.stance = stance
+        self.text = text
+        self.rate_limited = rate_limited
+        self.seconds = seconds
+        self.tool = tool
+        self.call_id = call_id
+        self.parts = parts
+        self.retry_after = retry_after
+        self.place = place
+        self.recorded = recorded
+        super().__init__(self.to_dict())
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, name):  # each is set once, when the result is made
+            self._refused()
+        super().__setattr__(name, value)
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a PipelineResult is read-only; to_dict() gives a dict of your own")
+
+    __setitem__ = __delitem__ = __delattr__ = __ior__ = _refused
+    update = setdefault = pop = popitem = clear = _refused
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dict of your own, of JSON values."""
+        return {
+            "blocked": self.blocked,
+            "warnings": [*self.warnings],
+            "reasons": [*self.reasons],
+            "details": {name: detail.to_dict() for name, detail in self.details.items()},
+            "pipeline_type": str(self.pipeline_type),
+            "conversation_id": self.conversation_id,
+            "turn_number": self.turn_number,
+            "stance": None if self.stance is None else self.stance.to_dict(),
+            "text": self.text,
+            "rate_limited": self.rate_limited,
+            "seconds": self.seconds,
+            "tool": self.tool,
+            "call_id": self.call_id,
+            "parts": [part.to_dict() for part in self.parts],
+            "retry_after": self.retry_after,
+            "place": self.place,
+            "recorded": self.recorded,
+            "failures": self.failures,
+            "unread": self.unread,
+            "outcome": str(self.outcome),
+        }
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def replaced(self, **changes: object) -> PipelineResult:
+        """Return one like it, with other values for some fields."""
+        return PipelineResult(**self._fields() | changes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _result_of, (self._fields(),)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        as_dict = core_schema.plain_serializer_function_ser_schema(cls.to_dict)
+        return core_schema.is_instance_schema(cls, serialization=as_dict)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "object", "title": cls.__name__}
 
     @property
     def outcome(self) -> Outcome:
@@ -362,45 +341,29 @@ def _grave(detail: Detail) -> tuple[bool, ...]:
     return detail.blocked, failed, detail.warned, detail.found, unread, ran
 
 
-@record
-class DriftData(Record):
-    """What drift keeps with a turn.
-
-    A turn is blocked from `threshold` on, and warned of from `warn` on, None for never. `trajectory` says whose
-    texts were judged, and as what: ``initiator``, ``responder`` or ``replies``. `components` are T, I and F of
-    each principle, one after the other.
-    """
-
-    derived = ("scores",)
-    hidden = ("principles", "components")
-
-    detector: str
-    score: float
-    threshold: float
-    warn: float | None
-    active: bool
-    turn: int
-    trajectory: str
-    speaker: str
-    principles: tuple[str, ...]
-    components: array[float]
-
-    @property
-    def scores(self) -> dict[str, dict[str, float]]:
-        """The score of each principle."""
-        triples = zip(*[iter(self.components)] * 3, strict=True)
-        return {
-            name: dict(zip("TIF", each, strict=True)) for name, each in zip(self.principles, triples, strict=True)
-        }
+def _result_of(fields: dict[str, Any]) -> PipelineResult:
+    return PipelineResult(**fields)
 
 
-def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
-    """The blocked and replaced responses of a turn, and the one it has now; what can't be read is left out."""
-    checks = turn.checks
-    output = checks.get("output") if isinstance(checks, Mapping) else None
-    attempt = {
-        "response": turn.response,
-        "response_timestamp": turn.response_timestamp.isoformat() if turn.response_timestamp else None,
-        "output": None if output is None else plain(output),
-    }
-    return [*(before if isinstance(before, list) else ()), attempt]
+@cache
+def _teach_yaml() -> None:
+    """Tell PyYAML how to write results; by itself it writes no subclass of dict."""
+    from yaml.representer import Representer, SafeRepresenter  # what its dumpers inherit from
+
+    for kind in (SafeRepresenter, Representer):
+        kind.add_representer(PipelineResult, lambda dumper, result: dumper.represent_dict(result.to_dict()))
+
+
+def as_json(value: Any, depth: int = 0) -> Any:
+    """A value from foreign code as JSON has it; what JSON lacks becomes null, or the name of its type."""
+    if isinstance(value, str | bool | int):
+        return value if isinstance(value, bool) else str.__str__(value) if isinstance(value, str) else int(value)
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if value is None or depth >= _DEPTH:
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(item, depth + 1) for item in value]
+    return type(value).__name__

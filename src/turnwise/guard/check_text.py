@@ -10,11 +10,10 @@ from typing import Any, Final, NamedTuple
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import ATTEMPTS_KEY
 from turnwise.guard.arguments import Arguments
-from turnwise.guard.checking import amended, broken_off, refused, run_check, tell, with_text_beside
+from turnwise.guard.check_run import amended, broken_off, refused, run_check, tell
 from turnwise.guard.guardrail import Check, TextKind, ToolText
 from turnwise.guard.identity.names import UNNAMED, canonical_name, checked_name
 from turnwise.guard.identity.place import PlacedText
-from turnwise.guard.records import Detail, PipelineResult, with_attempt
 from turnwise.guard.request import (
     NO_CONVERSATION,
     NoConversation,
@@ -26,15 +25,15 @@ from turnwise.guard.request import (
     turn_metadata,
     usable,
 )
+from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.forgotten import refuse_forgotten
 from turnwise.guard.state.keeper import Begun, Keeper
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
+from turnwise.guard.turn_checks import with_attempt, with_text_beside
 from turnwise.sessions.state import ID_BYTES
-
-_PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 
 class CheckMode(NamedTuple):
@@ -71,10 +70,9 @@ def check_prompt(
     `unread` is what of its message nobody could read.
     """
     start = perf_counter()
-    if not (isinstance(content, str) and content.isascii()):
-        content = checkable(content)
+    content = checkable(content)
     chat, session = _placed(setup, conversation, session_id)
-    extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
+    extra = turn_metadata(metadata, Side.PROMPT)
     if setup.keeper is not None:
 
         def prompt() -> Check | PipelineResult:

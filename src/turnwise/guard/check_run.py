@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -14,12 +15,10 @@ from turnwise.conversation.tools import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
-from turnwise.guard.fields import GuardMetadataError
+from turnwise.guard.check_names import check_names
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
-from turnwise.guard.metadata import read_turn
-from turnwise.guard.names import check_names
-from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
+from turnwise.guard.results import Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import KINDS, Mode, Setup
 from turnwise.guard.step import (
     CANCELLED,
@@ -35,6 +34,7 @@ from turnwise.guard.step import (
     failure,
     redacted,
 )
+from turnwise.guard.turn_checks import TextCheck, TurnChecks, with_check
 from turnwise.sessions import Stance
 
 RATE_LIMIT = "rate_limit"
@@ -73,7 +73,7 @@ def run_check(
     content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
-    extra = yield from _told(setup, check, unread, forged, names, here=here)
+    extra = yield from _beside(setup, check, unread, forged, names, here=here)
     held = _held(setup, check, trouble, extra)
     blocker: Step | None = None
     try:
@@ -107,7 +107,7 @@ def run_check(
         details += [NOT_WANTED if step.enabled else NOT_ENABLED for step in steps[len(details) :]]
         why = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
         outcome = why if isinstance(why, Outcome) else Outcome.CANCELLED
-        extra[CANCELLED] = failure(OnError.BLOCK, why).replaced(data={"outcome": str(outcome)})
+        extra[CANCELLED] = replace(failure(OnError.BLOCK, why), data={"outcome": str(outcome)})
         blocked = True
         result = conclude(setup, check, content, details, extra, start, blocked=blocked)
         if check.state is not None:
@@ -133,13 +133,13 @@ def conclude(
     names = setup.names[read]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
-    record = SideRecord(
+    record = TextCheck(
         pipeline_type=KINDS[read],
         timestamp=setup.clock(),
         blocked=blocked,
         names=names,
         verdicts=tuple(details),
-        stance=_same_stance(check.stance, turn) if turn.checks is not None else check.stance,
+        stance=_same_stance(check.stance, turn),
         tool=None if tool is None else tool.name,
         call_id=None if tool is None else tool.call_id,
     )
@@ -148,26 +148,20 @@ def conclude(
             _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
         elif tool.arguments is not None:
             check.text = tool.arguments.raw
-        part = _SECTIONS[tool.kind], tool.call_id
-        change = partial(_with_part, turn.number, record, part)
-        conversation.annotate(turn.number, GUARD_KEY, change, release=part)
+        section = _SECTIONS[tool.kind]
+        change = partial(with_check, turn.number, record, section)
+        conversation.annotate(turn.number, GUARD_KEY, change, release=(section, tool.call_id))
     else:
         if check.text != content:
             conversation.replace_text(turn.number, side, check.text)
         if blocked and side is Side.PROMPT:
             conversation.withdraw(turn.number)
-        conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
-    acted = failed = False
-    for detail in details:
-        if detail.action is not None:
-            acted = True
-        if detail.path is not None:
-            failed = True
+        conversation.annotate(turn.number, GUARD_KEY, partial(with_check, turn.number, record, ""), release=side)
     result = PipelineResult(
         blocked=blocked,
-        warnings=record.told("warned") if acted else [],
-        reasons=record.told("blocked") if blocked else [],
-        details=dict(zip(names, record.verdicts, strict=True)),
+        warnings=record.warnings,
+        reasons=record.reasons,
+        details=record.details,
         pipeline_type=record.pipeline_type,
         conversation_id=conversation.conversation_id,
         turn_number=turn.number,
@@ -177,8 +171,7 @@ def conclude(
         tool=None if tool is None else tool.name,
         call_id=None if tool is None else tool.call_id,
     )
-    if blocked or failed:
-        _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
+    _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
     if setup.audit is not None and check.state is None:  # with a store it is told once it is kept
         tell(setup, result, check.session_id, conversation)
     return result
@@ -256,7 +249,7 @@ def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: 
     details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
     told = "" if why is Outcome.BROKEN_OFF else f": {why}"
     dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
-    extra = {DROPPED: dropped.replaced(data={"outcome": str(why)})}
+    extra = {DROPPED: replace(dropped, data={"outcome": str(why)})}
     if trouble is not None:
         extra[STATE] = trouble
     return conclude(setup, check, check.text, details, extra, start, blocked=True)
@@ -267,7 +260,7 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
-    record = SideRecord(
+    record = TextCheck(
         pipeline_type=result.pipeline_type,
         timestamp=setup.clock(),
         blocked=blocked,
@@ -280,15 +273,10 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     number = check.turn.number
     if blocked and check.side is Side.PROMPT and check.tool is None:
         check.conversation.withdraw(number)
-    if check.tool is None:
-        change = partial(_with_check, number, record)
-    else:
-        change = partial(_with_part, number, record, (_SECTIONS[check.tool.kind], check.tool.call_id))
-    check.conversation.annotate(number, GUARD_KEY, change)
+    section = "" if check.tool is None else _SECTIONS[check.tool.kind]
+    check.conversation.annotate(number, GUARD_KEY, partial(with_check, number, record, section))
     _log(result.conversation_id, number, result.pipeline_type, [(STATE, trouble)])
-    return result.replaced(
-        blocked=blocked, details=details, warnings=record.told("warned"), reasons=record.told("blocked")
-    )
+    return result.replaced(blocked=blocked, details=details, warnings=record.warnings, reasons=record.reasons)
 
 
 def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, Detail]) -> Detail | None:
@@ -314,7 +302,7 @@ def _refused_length(length: int, most: int) -> Detail:
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
-def _told(
+def _beside(
     setup: Setup, check: Check, unread: str, forged: str, names: Iterable[str], *, here: bool
 ) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
     """What is told beside the guardrails: of names, of what nobody read, and of what the model never said."""
@@ -334,41 +322,6 @@ def _told(
     return {name: setup.told(detail) for name, detail in extra.items()}
 
 
-def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
-    """The checks of a turn after one more; earlier ones that can't be read are left out."""
-    if before is not None and not isinstance(before, TurnRecord):
-        before = _readable(number, before)
-    if before is None:
-        on_input = record.pipeline_type is TextKind.INPUT
-        return TurnRecord(record if on_input else None, None if on_input else record, record.pipeline_type)
-    if record.pipeline_type is TextKind.INPUT:
-        return before.replaced(input=record, last=TextKind.INPUT)
-    return before.replaced(output=record, last=TextKind.OUTPUT)
-
-
-def _readable(number: int, before: object) -> TurnRecord | None:
-    try:
-        return read_turn(before, number)
-    except GuardMetadataError:
-        return None
-
-
-def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: object) -> TurnRecord:
-    known = _readable(number, before) or TurnRecord(None, None, record.pipeline_type)
-    section, identity = part
-    records: Records = getattr(known, section)
-    changed: dict[str, Any] = {section: records.with_record(identity, record)}
-    return known.replaced(last=record.pipeline_type, **changed)
-
-
-def with_text_beside(before: object, identity: str) -> object:
-    """The checks of a turn after its response turned out to be a text beside calls: its check moves there."""
-    known = before if isinstance(before, TurnRecord) else _readable(1, before)
-    if known is None or known.output is None:
-        return before
-    return known.replaced(output=None, texts=known.texts.with_record(identity, known.output))
-
-
 def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
     """Write a call or result back with what was replaced in it; the text of the check becomes that."""
     if tool.arguments is not None:
@@ -381,5 +334,5 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:
     """A stance, or the equal one that the turn keeps already, as the same object."""
     before = turn.checks
-    kept = before.input.stance if isinstance(before, TurnRecord) and before.input is not None else None
+    kept = before.input.stance if isinstance(before, TurnChecks) and before.input is not None else None
     return kept if kept == stance else stance

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from turnwise.conversation import Side
 from turnwise.guard.guardrail import Action, Check, TextKind
-from turnwise.guard.records import Detail, Status
+from turnwise.guard.results import Detail, Status
 from turnwise.guard.setup import Setup
 from turnwise.guard.step import NAMES, Step
 
@@ -91,7 +92,7 @@ def _found(
         blocked = detail.blocked or detail.action is Action.REDACT
         action, reason = Action.BLOCK if blocked else detail.action, f"in a name: {step.name}: {detail.reason}"
         if gravest is None or blocked:
-            gravest = detail.replaced(blocked=blocked, action=action, reason=reason, redactions=(), data=None)
+            gravest = replace(detail, blocked=blocked, action=action, reason=reason, redactions=(), data=None)
     if gravest is None:
         if len(setup.clean_names) >= _HELD:
             setup.clean_names.clear()

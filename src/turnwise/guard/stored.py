@@ -1,0 +1,276 @@
+"""Reads what anybody may have written: what a guard kept with a conversation, and events of an audit.
+
+Pydantic reads it, and what can't be read is a `GuardMetadataError` that says what is wrong, and where. Unknown
+keys are passed over; a missing one, or null, has its default where there is one. This module is loaded when
+something is read, never for a check of a live text.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from turnwise.guard.guardrail import Action, Redaction, TextKind
+from turnwise.guard.results import Detail, Path, Status
+from turnwise.guard.turn_checks import (
+    INITIATOR,
+    NO_CHECKS,
+    SECTIONS,
+    DriftData,
+    GuardMetadataError,
+    TextCheck,
+    TurnChecks,
+)
+from turnwise.guard.validation import adapter_of, mistake_in
+from turnwise.scoring import Score
+from turnwise.sessions import EngagementMode
+
+
+def _time(value: Any) -> datetime:
+    """A time in UTC; one without a zone is taken for UTC."""
+    try:
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise PydanticCustomError("time", "a time such as 2025-01-31T12:00:00+00:00") from None
+
+
+def _endless_is_none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+_needed: Any = Field(default=None, validate_default=True)
+"""Of a value that has to be there; null is as good as none."""
+
+_Whole = Annotated[StrictInt, Field(ge=0)]
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
+_Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
+_Limit = Annotated[_Number | None, BeforeValidator(_endless_is_none)]
+_Time = Annotated[datetime, PlainValidator(_time)]
+
+
+class _Stored(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        return {str(key): one for key, one in data.items() if one is not None}
+
+
+class _Redaction(_Stored):
+    start: _Whole = 0
+    end: _Whole = 0
+    kind: StrictStr = ""
+    placeholder: StrictStr = ""
+
+
+class _Detail(_Stored):
+    status: Status = _needed
+    blocked: StrictBool = False
+    found: StrictBool = False
+    action: Action | None = None
+    confidence: _Share = 0.0
+    reason: StrictStr = ""
+    redactions: tuple[_Redaction, ...] = ()
+    seconds: _Seconds = 0.0
+    path: Path | None = None
+    data: dict[str, Any] | None = None
+
+    def made(self) -> Detail:
+        return Detail(**dict(self) | {"redactions": tuple(Redaction(**dict(one)) for one in self.redactions)})
+
+
+class _Stance(BaseModel):
+    """A stance as JSON values; of these what is read later is checked here."""
+
+    model_config = ConfigDict(extra="allow", use_enum_values=True)
+
+    mode: EngagementMode | None = None
+    rationale: StrictStr | None = None
+    trust: _Share | None = None
+
+
+class _TextCheck(_Stored):
+    blocked: StrictBool = _needed
+    timestamp: _Time = _needed
+    details: dict[str, _Detail] = {}
+    stance: _Stance | None = None
+    tool: StrictStr | None = None
+    call_id: StrictStr | None = None
+
+    def made(self, kind: TextKind) -> TextCheck:
+        return TextCheck(
+            pipeline_type=kind,
+            timestamp=self.timestamp,
+            blocked=self.blocked,
+            names=tuple(self.details),
+            verdicts=tuple(one.made() for one in self.details.values()),
+            stance=None if self.stance is None else self.stance.model_dump(exclude_unset=True),
+            tool=self.tool,
+            call_id=self.call_id,
+        )
+
+
+class _TurnChecks(_Stored):
+    input: _TextCheck | None = None
+    output: _TextCheck | None = None
+    tool_calls: dict[str, _TextCheck | None] = {}
+    tool_results: dict[str, _TextCheck | None] = {}
+    texts: dict[str, _TextCheck | None] = {}
+    pipeline_type: TextKind | None = None
+
+
+class _Attempt(_Stored):
+    output: _TextCheck | None = None
+
+
+class _Triple(_Stored):
+    T: _Share = _needed
+    I: _Share = _needed  # noqa: E741 - the field's name for indeterminacy
+    F: _Share = _needed
+
+
+class _Drift(_Stored):
+    detector: StrictStr = _needed
+    score: _Number = _needed
+    threshold: _Limit = None
+    warn: _Limit = None
+    active: StrictBool = False
+    scores: dict[str, _Triple] = {}
+    trajectory: StrictStr = INITIATOR
+
+
+class _Refusal(_Stored):
+    scope: StrictStr = ""
+    reason: StrictStr = ""
+    text_sha256: StrictStr = ""
+    after_turn: _Whole = 0
+    timestamp: _Time = _needed
+
+
+class _Refusals(_Stored):
+    count: _Whole = 0
+    latest: tuple[_Refusal, ...] = ()
+
+
+class _Verdict(_Stored):
+    status: StrictStr = ""
+
+
+class _AuditEvent(_Stored):
+    kind: StrictStr = _needed
+    time: StrictStr = _needed
+    conversation_id: StrictStr = ""
+    session_id: StrictStr = ""
+    pipeline: StrictStr = ""
+    side: StrictStr = ""
+    outcome: StrictStr = ""
+    tool: StrictStr = ""
+    call_id: StrictStr = ""
+    text: StrictStr = ""
+    model: StrictStr = ""
+    error: StrictStr = ""
+    policy: StrictStr = ""
+    reasons: tuple[StrictStr, ...] = ()
+    warnings: tuple[StrictStr, ...] = ()
+    turn: _Whole = 0
+    dropped: _Whole = 0
+    unwritten: _Whole = 0
+    blocked: StrictBool = False
+    warned: StrictBool = False
+    rate_limited: StrictBool = False
+    participants: dict[str, Any] = {}
+    stance: dict[str, Any] = {}
+    guardrails: dict[str, _Verdict] = {}
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _read(kind: type[_Kind], value: object, where: str) -> _Kind:
+    hint: Any = kind
+    try:
+        found: _Kind = adapter_of(hint).validate_python(value)
+        return found
+    except ValidationError as error:
+        raise GuardMetadataError(mistake_in(error, value).told(where)) from None
+
+
+def turn_checks(value: object, where: str) -> TurnChecks | None:
+    """The checks of a turn; None where there are none. `where` names the value in errors."""
+    read = _read(_TurnChecks, value, where)
+    made: dict[str, Mapping[str, TextCheck]] = {}
+    for key, kind in SECTIONS.items():
+        parts: dict[str, _TextCheck | None] = getattr(read, key)
+        made[key] = {name: one.made(kind) for name, one in parts.items() if one is not None} or NO_CHECKS
+    checks = TurnChecks(
+        None if read.input is None else read.input.made(TextKind.INPUT),
+        None if read.output is None else read.output.made(TextKind.OUTPUT),
+        read.pipeline_type or TextKind.INPUT,
+        **made,
+    )
+    kinds = [one.pipeline_type for one in checks.records]
+    if not kinds:
+        return None
+    if read.pipeline_type is None:
+        return TurnChecks(checks.input, checks.output, kinds[-1], **made)
+    if read.pipeline_type not in kinds:
+        raise GuardMetadataError(f"{where}.pipeline_type is '{read.pipeline_type}', of which there is no check")
+    return checks
+
+
+def attempts(value: object, where: str) -> list[TextCheck]:
+    """The checks of responses that were blocked and replaced."""
+    found = _read(tuple[_Attempt, ...], value, where)
+    return [one.output.made(TextKind.OUTPUT) for one in found if one.output is not None]
+
+
+def drift_data(value: object, where: str) -> DriftData:
+    """What drift kept of a check."""
+    read = _read(_Drift, value, where)
+    return DriftData(
+        detector=read.detector,
+        score=read.score,
+        threshold=read.threshold,
+        warn=read.warn,
+        active=read.active,
+        trajectory=read.trajectory,
+        principles=tuple(read.scores),
+        components=array("d", (part for one in read.scores.values() for part in (one.T, one.I, one.F))),
+    )
+
+
+def scores(value: object, where: str) -> dict[str, Score]:
+    """Scores by principle."""
+    return {name: Score(one.T, one.I, one.F) for name, one in _read(dict[str, _Triple], value, where).items()}
+
+
+def refusals(value: object, where: str) -> tuple[int, list[dict[str, Any]]]:
+    """How many prompts a rate limit refused, and the latest of them, oldest first."""
+    read = _read(_Refusals, value, where)
+    latest = [dict(one) | {"timestamp": one.timestamp.isoformat()} for one in read.latest]
+    return max(read.count, len(latest)), latest
+
+
+def check_audit_event(record: object) -> None:
+    """Refuse what is no event of an audit."""
+    _read(_AuditEvent, record, "")

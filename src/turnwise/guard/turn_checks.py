@@ -1,0 +1,314 @@
+"""What a turn keeps of its checks: small objects, since JSON values would take three times the memory.
+
+They are written as JSON by `to_dict`, and read back by `read_checks`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from turnwise.conversation import Turn
+from turnwise.conversation.tools import CALLS, RESULTS, TEXTS
+from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
+from turnwise.errors import GuardError
+from turnwise.guard.guardrail import TextKind
+from turnwise.guard.results import Detail
+from turnwise.guard.validation import shown_key
+from turnwise.scoring import Score
+from turnwise.sessions import Stance
+
+INITIATOR: Final = "initiator"
+"""Trajectory of scores that don't say one."""
+
+
+class GuardMetadataError(GuardError):
+    """What a guard kept can't be read: it was changed, or another program wrote it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DriftData(Mapping[str, Any]):
+    """What drift keeps with a turn, as the data of its `Detail`; a mapping of JSON values.
+
+    A turn is blocked from `threshold` on, None where that is not known or endless, and warned of from `warn` on,
+    None for never. `trajectory` says whose texts were judged, and as what: ``initiator``, ``responder`` or
+    ``replies``. `components` are T, I and F of each principle, one after the other.
+    """
+
+    detector: str
+    score: float
+    threshold: float | None
+    warn: float | None
+    active: bool
+    turn: int = 0
+    trajectory: str = INITIATOR
+    speaker: str = ""
+    principles: tuple[str, ...] = ()
+    components: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def scores(self) -> dict[str, dict[str, float]]:
+        """The score of each principle."""
+        triples = zip(*[iter(self.components)] * 3, strict=True)
+        found = zip(self.principles, triples, strict=True)
+        return {name: dict(zip("TIF", triple, strict=True)) for name, triple in found}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "detector": self.detector,
+            "score": self.score,
+            "threshold": self.threshold,
+            "warn": self.warn,
+            "active": self.active,
+            "turn": self.turn,
+            "trajectory": str(self.trajectory),
+            "speaker": self.speaker,
+            "scores": self.scores,
+        }
+
+    def __getitem__(self, key: str) -> Any:
+        return self.to_dict()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_dict())
+
+    def __len__(self) -> int:
+        return len(self.to_dict())
+
+
+@dataclass(frozen=True, slots=True)
+class TextCheck:
+    """One check of one text of a turn.
+
+    `names` and `verdicts` are of the guardrails in the order in which they ran. `timestamp` is when the check
+    ended, aware. `stance` is that after it, where a guardrail knows it, a mapping where the check was read from
+    JSON.
+    """
+
+    pipeline_type: TextKind
+    timestamp: datetime
+    blocked: bool
+    names: tuple[str, ...]
+    verdicts: tuple[Detail, ...]
+    stance: Stance | Mapping[str, Any] | None = None
+    tool: str | None = None
+    call_id: str | None = None
+
+    @property
+    def details(self) -> dict[str, Detail]:
+        """What each guardrail said, by name."""
+        return dict(zip(self.names, self.verdicts, strict=True))
+
+    @property
+    def warnings(self) -> list[str]:
+        """``"name: reason"`` of every guardrail that warned."""
+        return [f"{name}: {detail.reason}" for name, detail in self._acted() if detail.warned]
+
+    @property
+    def reasons(self) -> list[str]:
+        """``"name: reason"`` of every guardrail that blocked."""
+        return [f"{name}: {detail.reason}" for name, detail in self._acted() if detail.blocked]
+
+    def _acted(self) -> list[tuple[str, Detail]]:
+        # Most guardrails take no action, and this is asked at every check.
+        return [one for one in zip(self.names, self.verdicts, strict=True) if one[1].action or one[1].blocked]
+
+    def get(self, key: str) -> Any:
+        """Return the value of a field, as `Turn.blocked` asks for it; None for another key."""
+        return getattr(self, key, None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        stance = self.stance
+        return {
+            "pipeline_type": str(self.pipeline_type),
+            "timestamp": self.timestamp.isoformat(),
+            "blocked": self.blocked,
+            "stance": stance.to_dict() if isinstance(stance, Stance) else stance and dict(stance),
+            "tool": self.tool,
+            "call_id": self.call_id,
+            "warnings": self.warnings,
+            "reasons": self.reasons,
+            "details": {name: detail.to_dict() for name, detail in self.details.items()},
+        }
+
+
+NO_CHECKS: Final[Mapping[str, TextCheck]] = MappingProxyType({})
+"""Of a turn without tools."""
+
+
+def _no_checks() -> Mapping[str, TextCheck]:
+    return NO_CHECKS
+
+
+@dataclass(frozen=True, slots=True)
+class TurnChecks:
+    """The last check of each text of a turn, apart and joined.
+
+    `last` is the kind of text that was checked last. Calls and results are in order, by id of the call; `texts`,
+    which the responder said beside calls, by id of the first of them.
+    """
+
+    input: TextCheck | None
+    output: TextCheck | None
+    last: TextKind
+    tool_calls: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+    tool_results: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+    texts: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+
+    @property
+    def records(self) -> tuple[TextCheck, ...]:
+        """The checks, in the order in which a turn has the texts: prompt, rounds with tools, response."""
+        rounds: list[TextCheck | None] = []
+        for name, call in self.tool_calls.items():
+            rounds += [self.texts.get(name), call, self.tool_results.get(name)]
+        for alone in (self.tool_results, self.texts):
+            rounds += [one for name, one in alone.items() if name not in self.tool_calls]
+        return tuple(one for one in (self.input, *rounds, self.output) if one is not None)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether any of the texts was blocked."""
+        return any(one.blocked for one in self.records)
+
+    def get(self, key: str) -> Any:
+        """Return the value of a field, as `Turn.blocked` asks for it; None for another key."""
+        return getattr(self, key, None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them as JSON values.
+
+        Of a guardrail that checked several texts, ``details`` of the turn have what it said at the last check.
+        """
+        records = self.records
+        latest = max((one for one in records if one.pipeline_type is self.last), key=lambda one: one.timestamp)
+        in_time = [*(one for one in records if one is not latest), latest]
+        return {
+            "input": None if self.input is None else self.input.to_dict(),
+            "output": None if self.output is None else self.output.to_dict(),
+            **{key: {name: one.to_dict() for name, one in getattr(self, key).items()} for key in SECTIONS},
+            "blocked": self.blocked,
+            "warnings": [text for one in records for text in one.warnings],
+            "reasons": [text for one in records for text in one.reasons],
+            "details": {name: detail.to_dict() for one in in_time for name, detail in one.details.items()},
+            "pipeline_type": str(self.last),
+            "timestamp": latest.timestamp.isoformat(),
+        }
+
+
+SECTIONS: Final = {CALLS: TextKind.TOOL_CALL, RESULTS: TextKind.TOOL_RESULT, TEXTS: TextKind.OUTPUT}
+"""Where the checks of a turn's parts stand, and what each is about."""
+
+
+def read_checks(value: object, number: int) -> TurnChecks | None:
+    """The checks of a turn from its metadata, live or back from JSON; None where there are none."""
+    if value is None or isinstance(value, TurnChecks):
+        return value
+    from turnwise.guard.stored import turn_checks
+
+    return turn_checks(value, f"turn {number}: {GUARD_KEY}")
+
+
+def readable_checks(value: object, number: int) -> TurnChecks | None:
+    """The same; None as well where they can't be read."""
+    try:
+        return read_checks(value, number)
+    except GuardMetadataError:
+        return None
+
+
+def with_check(number: int, check: TextCheck, section: str, before: object) -> TurnChecks:
+    """The checks of a turn after one more; earlier ones that can't be read are left out.
+
+    `section` is where a call or result of a tool belongs, empty for a prompt or a response.
+    """
+    known = before if isinstance(before, TurnChecks) else readable_checks(before, number)
+    kind = check.pipeline_type
+    if known is None:
+        known = TurnChecks(None, None, kind)
+    if section:
+        changed: dict[str, Any] = {section: {**getattr(known, section), check.call_id: check}}
+        return replace(known, last=kind, **changed)
+    if kind is TextKind.INPUT:
+        return replace(known, input=check, last=kind)
+    return replace(known, output=check, last=kind)
+
+
+def with_text_beside(before: object, identity: str) -> object:
+    """The checks of a turn after its response turned out to be a text beside calls: its check moves there."""
+    known = readable_checks(before, 1)
+    if known is None or known.output is None:
+        return before
+    return replace(known, output=None, texts={**known.texts, identity: known.output})
+
+
+def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
+    """The blocked and replaced responses of a turn, and the one it has now; what can't be read is left out."""
+    checks = turn.checks
+    output = checks.get("output") if hasattr(checks, "get") else None
+    attempt = {
+        "response": turn.response,
+        "response_timestamp": turn.response_timestamp.isoformat() if turn.response_timestamp else None,
+        "output": output.to_dict() if isinstance(output, TextCheck) else output,
+    }
+    return [*(before if isinstance(before, list) else ()), attempt]
+
+
+def checks_of_turn(turn: Turn) -> tuple[TextCheck, ...]:
+    """All checks of a turn in order; those of responses that were blocked and replaced come before the last."""
+    known = read_checks(turn.checks, turn.number)
+    if known is None:
+        return ()
+    if ATTEMPTS_KEY not in turn.own_metadata or known.output is None:
+        return known.records
+    from turnwise.guard.stored import attempts
+
+    replaced = attempts(turn.own_metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
+    return (*known.records[:-1], *replaced, known.output)
+
+
+def drift_in(detail: Detail, where: str) -> DriftData | None:
+    """What drift kept of a check, from the data of a guardrail of any name; None where it is no drift."""
+    data = detail.data
+    if data is None or isinstance(data, DriftData):
+        return data
+    if "score" not in data or not isinstance(data.get("detector"), str):
+        return None
+    from turnwise.guard.stored import drift_data
+
+    return drift_data(data, where)
+
+
+def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | None:
+    """The scores that an earlier check kept with a turn for a trajectory; None where there are none."""
+    known = read_checks(turn.checks, turn.number)
+    side = None if known is None else known.input if trajectory == INITIATOR else known.output
+    if side is None:
+        return None
+    for name, detail in side.details.items():
+        data = detail.data
+        if data is None or not isinstance(data.get("scores"), Mapping):
+            continue
+        if data.get("trajectory", INITIATOR) == trajectory:
+            if isinstance(data, DriftData):
+                return {name: Score.from_dict(score) for name, score in data.scores.items()}
+            from turnwise.guard.stored import scores
+
+            where = f"turn {turn.number}: {GUARD_KEY}.{side.pipeline_type}.details.{shown_key(name)}.data.scores"
+            return scores(data["scores"], where)
+    return None
+
+
+def stance_of(kept: Stance | Mapping[str, Any] | None) -> Stance | None:
+    """The stance that was kept with a check; None where there is none, or it can't be read."""
+    if kept is None or isinstance(kept, Stance):
+        return kept
+    try:
+        return Stance.from_dict(kept)
+    except (KeyError, TypeError, ValueError):
+        return None
