@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.tools import CALLS, RESULTS
+from turnwise.conversation.tool_log import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
@@ -150,13 +150,15 @@ def conclude(
             check.text = tool.arguments.raw
         part = _SECTIONS[tool.kind], tool.call_id
         change = partial(_with_part, turn.number, record, part)
-        conversation.annotate(turn.number, GUARD_KEY, change, release=part)
+        conversation.history.annotate(turn.number, GUARD_KEY, change, release=part)
     else:
         if check.text != content:
-            conversation.replace_text(turn.number, side, check.text)
+            conversation.history.replace_text(turn.number, side, check.text)
         if blocked and side is Side.PROMPT:
-            conversation.withdraw(turn.number)
-        conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
+            conversation.history.withdraw(turn.number)
+        conversation.history.annotate(
+            turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side
+        )
     acted = failed = False
     for detail in details:
         if detail.action is not None:
@@ -193,11 +195,11 @@ def refused(
     seconds: float,
 ) -> PipelineResult:
     """Note a prompt that a rate limit refused, and return its result."""
-    limits = conversation.rate_limit or {}
+    limits = conversation.limits.to_dict() or {}
     own = ", ".join(f"{most} {window.replace('_', ' ')}" for window, most in limits.items())
     reason = refusal.reason if refusal else f"more than {own} in this conversation"
     scope = refusal.scope if refusal else CONVERSATION
-    wait = refusal.retry_after if refusal else conversation.rate_limit_wait()
+    wait = refusal.retry_after if refusal else conversation.limits.wait()
     note_refusal(
         conversation,
         scope=scope,
@@ -279,12 +281,12 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     )
     number = check.turn.number
     if blocked and check.side is Side.PROMPT and check.tool is None:
-        check.conversation.withdraw(number)
+        check.conversation.history.withdraw(number)
     if check.tool is None:
         change = partial(_with_check, number, record)
     else:
         change = partial(_with_part, number, record, (_SECTIONS[check.tool.kind], check.tool.call_id))
-    check.conversation.annotate(number, GUARD_KEY, change)
+    check.conversation.history.annotate(number, GUARD_KEY, change)
     _log(result.conversation_id, number, result.pipeline_type, [(STATE, trouble)])
     return result.replaced(
         blocked=blocked, details=details, warnings=record.told("warned"), reasons=record.told("blocked")
@@ -375,7 +377,7 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
         redactions = [detail.redactions for detail in details if detail.redactions]
         check.text = tool.arguments.redacted(redactions) if redactions else check.text
     number, section = check.turn.number, _SECTIONS[tool.kind]
-    check.conversation.replace_tool_text(number, section, tool.call_id, check.text)
+    check.conversation.tools.replace_text(number, section, tool.call_id, check.text)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

@@ -307,4 +307,5 @@ def note_refusal(
             del latest[:-MOST_EVENTS]
         return {"count": count + 1, "latest": latest}
 
-    conversation.note(EVENTS, add)
+    with conversation.history.lock:
+        conversation.metadata[EVENTS] = add(conversation.metadata.get(EVENTS))
