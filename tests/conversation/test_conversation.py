@@ -345,7 +345,7 @@ def test_turns_that_were_not_read_stay_unread_when_the_last_one_is_taken_back() 
         read.extend(numbers)
         return [Turn(number, str(number), "", NOON) for number in numbers]
 
-    chat = Conversation()
+    chat = Conversation("ann")
     stored = Outline(200, 200, (), NOON, NOON + timedelta(hours=1))
     chat.history.take_over(stored, {200: Turn(200, "200", "", NOON)}, load)
     chat.history.take_back(chat.add_prompt("201", timestamp=NOON + timedelta(days=1)).number)
@@ -354,3 +354,4 @@ def test_turns_that_were_not_read_stay_unread_when_the_last_one_is_taken_back() 
     chat.history.take_over(stored._replace(turns=201), {201: Turn(201, "new")}, load, own_after=200)
     assert (chat.turns[-1].prompt, chat.turns[-1].number, read) == ("201", 202, [])
     assert [turn.prompt for turn in chat] == [*map(str, range(1, 201)), "new", "201"]
+    assert {turn.speaker for turn in chat} == {"ann"}

@@ -100,11 +100,11 @@ class Conversation:
             "initiator_type": initiator_type,
             "responder_type": responder_type,
         }
-        self._participants = Participants.read(given, participants)
+        sides = Participants.read(given, participants)
         if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
             raise ConversationError(f"conversation_id is {shown(conversation_id)}; use text that is not empty")
         self._conversation_id = conversation_id or uuid4().hex
-        self.history = History(self._participants, clock)
+        self.history = History(sides, clock)
         self.limits = Limits(self.history, rate_limit)
         self.tools = Tools(self.history)
         self._created_at: datetime | None = self.history.now(created_at)
@@ -188,22 +188,22 @@ class Conversation:
     @property
     def initiator(self) -> str:
         """Name of the side that prompts."""
-        return self._participants.initiator
+        return self.history.participants.initiator
 
     @property
     def responder(self) -> str:
         """Name of the side that answers."""
-        return self._participants.responder
+        return self.history.participants.responder
 
     @property
     def initiator_type(self) -> ParticipantType:
         """What the initiator is."""
-        return self._participants.initiator_type
+        return self.history.participants.initiator_type
 
     @property
     def responder_type(self) -> ParticipantType:
         """What the responder is."""
-        return self._participants.responder_type
+        return self.history.participants.responder_type
 
     @property
     def created_at(self) -> datetime | None:
@@ -218,7 +218,7 @@ class Conversation:
     @property
     def participants(self) -> dict[str, Any]:
         """Names and types of both sides and what else is known, in the form that the constructor takes."""
-        return self._participants.to_dict()
+        return self.history.participants.to_dict()
 
     # Turns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -28,17 +29,18 @@ from turnwise.errors import ConversationError
 class History:
     """The turns of a conversation, and the clock that stamps them.
 
-    Adding, completing, counting and looking one up take constant time. All methods are safe under threads; who
-    needs several in one step holds `lock`.
+    Adding, completing, counting and looking one up take constant time. Who adds, completes or reopens a turn holds
+    `lock`, as does who needs several steps in one; the other methods are safe under threads by themselves.
 
     Args:
         participants: who takes part; each turn knows them.
         clock: gives the present time, aware.
         turns: the turns so far, numbered from 1.
 
-    >>> history = History()
-    >>> history.add("hello").number, len(history), history.complete_count
-    (1, 1, 0)
+    >>> from turnwise.conversation import Conversation
+    >>> history = Conversation.from_turns([("hello", "hi"), ("bye", None)]).history
+    >>> len(history), history.complete_count, history.first_open.prompt
+    (2, 1, 'bye')
     """
 
     __slots__ = (
@@ -53,9 +55,7 @@ class History:
         "participants",
     )
 
-    def __init__(
-        self, participants: Participants | None = None, clock: Clock = utc_now, turns: Iterable[Turn] = ()
-    ) -> None:
+    def __init__(self, participants: Participants, clock: Clock = utc_now, turns: Iterable[Turn] = ()) -> None:
         self.participants = participants
         self.clock = clock
         # Re-entrant, so that a signal handler that reads the conversation can't block its own thread.
@@ -72,7 +72,7 @@ class History:
         for turn in turns:
             self.append(turn)
 
-    def __reduce__(self) -> tuple[type[History], tuple[Participants | None, Clock, list[Turn]]]:
+    def __reduce__(self) -> tuple[type[History], tuple[Participants, Clock, list[Turn]]]:
         # Counts are rebuilt from the turns, so a pickle that another thread adds to stays consistent.
         return History, (self.participants, self.clock, list(self._turns))
 
@@ -114,9 +114,8 @@ class History:
     @property
     def first_open(self) -> Turn | None:
         """The oldest turn that waits for its response; None where none does."""
-        with self.lock:
-            number = next(iter(self._open), None)
-            return None if number is None else self.turn(number)
+        number = next(iter(self._open), None)
+        return None if number is None else self.turn(number)
 
     @property
     def complete_count(self) -> int:
@@ -153,28 +152,24 @@ class History:
         response_timestamp: datetime | None = None,
     ) -> Turn:
         """Add a turn of these values, with no other time stamps than the given ones, and return it."""
-        with self.lock:
-            number = len(self._turns) + 1
-            own = json_object(metadata, f"turn {number}: metadata")
-            return self.append(Turn(number, prompt, response, timestamp, response_timestamp, own))
+        number = len(self._turns) + 1
+        own = json_object(metadata, f"turn {number}: metadata")
+        return self.append(Turn(number, prompt, response, timestamp, response_timestamp, own))
 
     def append(self, turn: Turn) -> Turn:
         """Add a turn, which must have the next number, and return it."""
-        with self.lock:
-            expected = len(self._turns) + 1
-            if turn.number != expected:
-                raise ConversationError(
-                    f"expected turn {expected}, not turn {turn.number}: turns are counted from 1"
-                )
-            turn.participants = self.participants
-            self._turns.append(turn)
-            if turn.response is not None:
-                self._complete += 1
-                self._stretch(turn.response_timestamp)
-            elif turn.checks is None or not turn.blocked(Side.PROMPT):
-                self._open[expected] = None
-            self._stretch(turn.timestamp)
-            return turn
+        expected = len(self._turns) + 1
+        if turn.number != expected:
+            raise ConversationError(f"expected turn {expected}, not turn {turn.number}: turns are counted from 1")
+        turn.participants = self.participants
+        self._turns.append(turn)
+        if turn.response is not None:
+            self._complete += 1
+            self._stretch(turn.response_timestamp)
+        elif turn.checks is None or not turn.blocked(Side.PROMPT):
+            self._open[expected] = None
+        self._stretch(turn.timestamp)
+        return turn
 
     def complete(
         self,
@@ -189,16 +184,15 @@ class History:
             ConversationError: no turn waits, or that turn does not exist or has its response.
         """
         own = json_object(metadata, "metadata")
-        with self.lock:
-            turn = self.first_open if number is None else self.turn(number)
-            if turn is None:
-                raise ConversationError("No prompt-only turn exists to add response to")
-            if turn.complete:
-                raise ConversationError(f"turn {turn.number} already has a response; choose a turn without one")
-            self._respond(turn, response, own, timestamp)
-            self._open.pop(turn.number, None)
-            self._complete += 1
-            return turn
+        turn = self.first_open if number is None else self.turn(number)
+        if turn is None:
+            raise ConversationError("No prompt-only turn exists to add response to")
+        if turn.complete:
+            raise ConversationError(f"turn {turn.number} already has a response; choose a turn without one")
+        self._respond(turn, response, own, timestamp)
+        self._open.pop(turn.number, None)
+        self._complete += 1
+        return turn
 
     def rephrase(self, number: int, response: str, metadata: Mapping[str, Any] | None = None) -> Turn:
         """Replace what a turn has of its response with the whole of it, as of now, and return the turn.
@@ -222,13 +216,12 @@ class History:
 
     def reopen(self, turn: Turn) -> None:
         """Take the response of a turn away, and let the turn wait for one: it was no answer yet."""
-        with self.lock:
-            turn.response = turn.response_timestamp = None
-            self._complete -= 1
-            later = bool(self._open) and next(reversed(self._open)) > turn.number
-            self._open[turn.number] = None
-            if later:
-                self._open = OrderedDict(sorted(self._open.items()))
+        turn.response = turn.response_timestamp = None
+        self._complete -= 1
+        later = bool(self._open) and next(reversed(self._open)) > turn.number
+        self._open[turn.number] = None
+        if later:
+            self._open = OrderedDict(sorted(self._open.items()))
 
     def _respond(self, turn: Turn, response: str, metadata: Mapping[str, Any], timestamp: datetime | None) -> None:
         turn.complete_with(response, self.now(timestamp))
@@ -358,12 +351,14 @@ class History:
             own_after: number after which turns are not known there.
         """
         with self.lock:
+            for turn in changed.values():
+                turn.participants = self.participants
             own = self._retract(own_after)
             if self._turns:
                 for number in sorted(changed):
                     self._refresh(changed[number])
             else:
-                self._turns = StoredTurns(outline.turns, changed, load)
+                self._turns = StoredTurns(outline.turns, changed, partial(self._loaded, load))
             numbers = (number for first, last in outline.waiting for number in range(first, last + 1))
             self._open = OrderedDict.fromkeys(numbers)
             self._complete, self._earliest, self._latest = outline.complete, outline.earliest, outline.latest
@@ -382,6 +377,11 @@ class History:
             if not 0 < number == len(self._turns):
                 raise ConversationError(f"turn {number} can't be taken back: there are {len(self._turns)} turns")
             self._retract(number - 1)
+
+    def _loaded(self, load: Callable[[range], Iterable[Turn]], numbers: range) -> Iterator[Turn]:
+        for turn in load(numbers):
+            turn.participants = self.participants
+            yield turn
 
     def _refresh(self, turn: Turn) -> None:
         """Take over a turn that was added or changed elsewhere; the object stays."""

@@ -35,6 +35,8 @@ class Limits:
     (False, 1, True)
     """
 
+    __slots__ = ("_counts_after", "_history", "_limit", "_timeline")
+
     def __init__(
         self, history: History, rate_limit: Mapping[str, int] | None = None, counts_after: int = 0
     ) -> None:
@@ -42,7 +44,8 @@ class Limits:
         self._timeline = Timeline(history.clock)
         self._limit: RateLimit | None = None
         self._counts_after = counts_after
-        self.set(rate_limit)
+        if rate_limit is not None:
+            self.set(rate_limit)
 
     def __reduce__(self) -> tuple[type[Limits], tuple[History, dict[str, int] | None, int]]:
         # Counted anew by time stamps, since another process has another timeline.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -30,9 +29,11 @@ class Tools:
         history: the turns.
     """
 
+    __slots__ = ("_history", "_logs")
+
     def __init__(self, history: History) -> None:
         self._history = history
-        self._logs: OrderedDict[int, ToolLog] = OrderedDict()
+        self._logs: dict[int, ToolLog] = {}
 
     def __reduce__(self) -> tuple[type[Tools], tuple[History]]:
         # What is held ready is read again.
@@ -233,7 +234,7 @@ class Tools:
             turn.own_metadata[OPENAI_KEY] = log.messages
             self._logs[turn.number] = log
             if len(self._logs) > _READ:
-                self._logs.popitem(last=False)
+                del self._logs[next(iter(self._logs))]
         return log
 
     def _spoken(self, turn: Turn, log: ToolLog) -> bool:

@@ -20,7 +20,7 @@ from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
 from turnwise.guard.names import check_names
 from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
-from turnwise.guard.setup import KINDS, Mode, Setup
+from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -69,8 +69,7 @@ def run_check(
     names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of a text in order: `here`, or by yielding each step to whoever awaits it."""
-    tool = check.tool
-    content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
+    content, steps = check.text, setup.by_kind[check.kind]
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
     extra = yield from _told(setup, check, unread, forged, names, here=here)
@@ -129,12 +128,11 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
-    read = side if tool is None else tool.kind
-    names = setup.names[read]
+    names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
     record = SideRecord(
-        pipeline_type=KINDS[read],
+        pipeline_type=check.kind,
         timestamp=setup.clock(),
         blocked=blocked,
         names=names,
@@ -255,7 +253,7 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
 def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: Detail | None = None) -> CheckRun:
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
-    details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
+    details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_kind[TextKind.OUTPUT]]
     told = "" if why is Outcome.BROKEN_OFF else f": {why}"
     dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
     extra = {DROPPED: dropped.replaced(data={"outcome": str(why)})}

@@ -21,9 +21,6 @@ from turnwise.guard.records import NO_RECORDS, Detail, Path, Records, SideRecord
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode, Stance
 
-SIDES: Final = tuple(map(str, TextKind))
-"""Which kind of text a check was about."""
-
 _TOOL_SECTIONS: Final = {
     "tool_calls": TextKind.TOOL_CALL,
     "tool_results": TextKind.TOOL_RESULT,

@@ -11,9 +11,12 @@ from turnwise._support.visible import shown
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.guard.forensics.onset import DriftPoint, drift_points, drift_summary
-from turnwise.guard.metadata import SIDES, KeptCheck, did, kept_checks, kept_refusals
+from turnwise.guard.guardrail import TextKind
+from turnwise.guard.metadata import KeptCheck, did, kept_checks, kept_refusals
 from turnwise.guard.records import Detail, Path
 from turnwise.guard.step import DROPPED
+
+_KINDS = tuple(map(str, TextKind))
 
 _COUNTED = {
     "evaluated": "evaluated",
@@ -81,10 +84,10 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         side: _turns(
             check for check in checks if check.side == side and check.blocked and DROPPED not in check.details
         )
-        for side in SIDES
+        for side in _KINDS
     }
     warned = {
-        side: _turns(check for check in checks if check.side == side and check.that("warned")) for side in SIDES
+        side: _turns(check for check in checks if check.side == side and check.that("warned")) for side in _KINDS
     }
     drifts = drift_points(checks)
     guardrails = _guardrails(checks)
@@ -98,7 +101,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
             "complete": sum(turn.complete for turn in turns),
             "unchecked": len(unchecked),
             "checks": len(checks),
-            **{f"{side}_checks": sum(check.side == side for check in checks) for side in SIDES},
+            **{f"{side}_checks": sum(check.side == side for check in checks) for side in _KINDS},
             "blocked_turns": len({turn for turns in blocked.values() for turn in turns}),
             "warned_turns": len({turn for turns in warned.values() for turn in turns}),
             "failures": sum(len(check.that("failed")) for check in checks),
@@ -215,7 +218,7 @@ def _guardrails(checks: Iterable[KeptCheck]) -> dict[str, dict[str, Any]]:
     seen: dict[str, dict[str, list[tuple[int, Detail]]]] = {}
     for check in checks:
         for name, detail in check.details.items():
-            seen.setdefault(name, {side: [] for side in SIDES})[check.side].append((check.turn, detail))
+            seen.setdefault(name, {side: [] for side in _KINDS})[check.side].append((check.turn, detail))
     return {
         name: {
             **_counts([detail for details in sides.values() for detail in details]),
