@@ -31,18 +31,18 @@ OPERATIONS: dict[str, Operation] = {
     "add_turn": lambda chat: chat.add_turn("prompt", "response"),
     "add_exchange": lambda chat: chat.add_exchange("prompt", "response"),
     "add_prompt": lambda chat: chat.add_prompt("prompt"),
-    "try_add_prompt": lambda chat: chat.try_add_prompt("prompt"),
+    "limits.try_add_prompt": lambda chat: chat.limits.try_add_prompt("prompt"),
     "add_response": lambda chat: chat.add_response("response"),
     "turn": lambda chat: chat.turn(5),
-    "last_turn": lambda chat: chat.last_turn,
+    "history.last": lambda chat: chat.history.last,
     "turns": lambda chat: chat.turns,
     "get_history(5)": lambda chat: chat.get_history(5),
     "get_incomplete_turns": lambda chat: chat.get_incomplete_turns(),
     "get_turn_count": lambda chat: chat.get_turn_count(),
     "get_complete_turn_count": lambda chat: chat.get_complete_turn_count(),
     "get_duration": lambda chat: chat.get_duration(),
-    "check_rate_limit": lambda chat: chat.check_rate_limit(),
-    "reset_rate_limit": lambda chat: chat.reset_rate_limit(),
+    "limits.exceeded": lambda chat: chat.limits.exceeded(),
+    "limits.reset": lambda chat: chat.limits.reset(),
 }
 
 

@@ -42,7 +42,7 @@ from benchmarks.guard import HOSTILE
 from turnwise import Conversation, GuardrailPipeline
 from turnwise._support.visible import shown
 from turnwise.cli.files import read_conversation
-from turnwise.conversation import Label
+from turnwise.conversation import Label, from_messages
 from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import open_dataset
 from turnwise.detectors import load_detector
@@ -413,7 +413,7 @@ class Messages(Fuzzer[Any]):
             if failed not in ([], ["unread"]):
                 return f"a guardrail failed: {result.failures[0]}"
         try:
-            chat = Conversation.from_messages(case)
+            chat = from_messages(case)
         except TurnwiseError:
             return None
         given = chat.to_messages(blocked=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from training.carried import rated_replies, same_requests, translated
 from training.examples import TRAIN, Example, Triples
-from turnwise.conversation import Conversation, Label
+from turnwise.conversation import Label, from_messages
 from turnwise.conversation import Sequence as Given
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import (
@@ -132,7 +132,7 @@ def read_orders(path: Path) -> Iterator[Given]:
     """
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         record = json.loads(line)
-        said = Conversation.from_messages([{"role": "user", "content": record["text"]}])
+        said = from_messages([{"role": "user", "content": record["text"]}])
         label = Label.ATTACK if record["use"] else Label.BENIGN
         yield Given(f"order-{path.stem}-{number}", label, "turnwise_orders", said)
 
@@ -174,7 +174,7 @@ def _chains(
         if any(part not in known for part in chain["parts"]):
             continue
         said = [(known[part].split, prompt) for part in chain["parts"] for prompt, _ in known[part].turns]
-        talk = Conversation.from_messages([{"role": "user", "content": prompt} for _, prompt in said])
+        talk = from_messages([{"role": "user", "content": prompt} for _, prompt in said])
         for whole in _examples([Given(name, Label.UNLABELLED, "chains", talk)], judgements, {name: TRAIN}):
             start = 0
             for split, run in groupby(split for split, _ in said):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from turnwise.conversation import Conversation, ParticipantType, Turn
-from turnwise.conversation.turn_log import Outline
+from turnwise.conversation.turns import Outline
 from turnwise.errors import ConversationError, TurnwiseError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def test_a_name_alone_leaves_the_rest_unknown() -> None:
         "responder_type": "unknown",
     }
     assert chat.initiator_type is ParticipantType.UNKNOWN
-    assert (chat.model_info, chat.metadata, chat.rate_limit) == ({}, {}, None)
+    assert (chat.model_info, chat.metadata, chat.limits.to_dict()) == ({}, {}, None)
 
 
 @pytest.mark.shows("PLAN-2")
@@ -284,7 +284,6 @@ def test_a_subclass_builds_itself() -> None:
     assert type(Mine.from_turns([("a", "b")])) is Mine
     assert type(Mine.human_ai("u", "m")) is Mine
     assert type(Mine.from_dict(Mine("u").to_dict())) is Mine
-    assert type(Mine.from_messages([{"role": "user", "content": "a"}])) is Mine
 
 
 # Python's own protocols
@@ -297,7 +296,7 @@ def test_a_copy_is_equal_and_lives_its_own_life(again) -> None:  # type: ignore[
     chat.add_prompt("c")
     twin = again(chat)
     assert twin.to_dict() == chat.to_dict()
-    assert twin.check_rate_limit()
+    assert twin.limits.exceeded()
     assert twin.get_duration() == chat.get_duration()
     twin.add_response("d")
     twin.add_prompt("e")
@@ -314,7 +313,7 @@ def test_repr_tells_who_and_how_long_but_not_the_texts() -> None:
 def test_turns_that_were_given_out_stay_whole_when_the_last_one_is_taken_back() -> None:
     chat = Conversation.from_turns([("one", "1"), ("two", None)])
     before = chat.turns
-    chat.take_back(2)
+    chat.history.take_back(2)
     assert [turn.prompt for turn in before] == ["one", "two"]
     assert (len(before), before[-1].prompt) == (2, "two")
     assert (len(chat.turns), chat.turns[-1].prompt) == (1, "one")
@@ -326,16 +325,16 @@ def test_only_the_last_turn_is_taken_back() -> None:
     chat = Conversation.from_turns([("one", "1"), ("two", None)])
     for number in (1, 3):
         with pytest.raises(ConversationError, match=f"turn {number} can't be taken back: there are 2 turns"):
-            chat.take_back(number)
+            chat.history.take_back(number)
     with pytest.raises(ConversationError, match="turn 0 can't be taken back"):
-        Conversation().take_back(0)
+        Conversation().history.take_back(0)
 
 
 def test_the_time_of_a_turn_that_is_taken_back_does_not_count() -> None:
     chat = Conversation(clock=lambda: NOON)
     chat.add_exchange("one", "1", response_timestamp=NOON + timedelta(seconds=5))
     for apart in (-60, 60):
-        chat.take_back(chat.add_prompt("two", timestamp=NOON + timedelta(seconds=apart)).number)
+        chat.history.take_back(chat.add_prompt("two", timestamp=NOON + timedelta(seconds=apart)).number)
         assert (chat.get_duration(), chat.last_activity) == (5.0, NOON + timedelta(seconds=5))
 
 
@@ -346,12 +345,13 @@ def test_turns_that_were_not_read_stay_unread_when_the_last_one_is_taken_back() 
         read.extend(numbers)
         return [Turn(number, str(number), "", NOON) for number in numbers]
 
-    chat = Conversation()
+    chat = Conversation("ann")
     stored = Outline(200, 200, (), NOON, NOON + timedelta(hours=1))
-    chat.take_over(stored, {200: Turn(200, "200", "", NOON)}, load)
-    chat.take_back(chat.add_prompt("201", timestamp=NOON + timedelta(days=1)).number)
+    chat.history.take_over(stored, {200: Turn(200, "200", "", NOON)}, load)
+    chat.history.take_back(chat.add_prompt("201", timestamp=NOON + timedelta(days=1)).number)
     assert (chat.get_turn_count(), chat.get_duration(), read) == (200, 3600.0, [])
     chat.add_prompt("201", timestamp=NOON + timedelta(hours=2))
-    chat.take_over(stored._replace(turns=201), {201: Turn(201, "new")}, load, own_after=200)
+    chat.history.take_over(stored._replace(turns=201), {201: Turn(201, "new")}, load, own_after=200)
     assert (chat.turns[-1].prompt, chat.turns[-1].number, read) == ("201", 202, [])
     assert [turn.prompt for turn in chat] == [*map(str, range(1, 201)), "new", "201"]
+    assert {turn.speaker for turn in chat} == {"ann"}

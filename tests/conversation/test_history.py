@@ -68,8 +68,8 @@ def test_an_empty_response_is_a_response() -> None:
 def test_turns_by_number_and_the_last_one() -> None:
     chat = chat_of(3)
     assert chat.turn(3).prompt == "p3"
-    assert chat.last_turn is chat.turn(3)
-    assert Conversation("u").last_turn is None
+    assert chat.history.last is chat.turn(3)
+    assert Conversation("u").history.last is None
     for number in (0, -1, 4):
         with pytest.raises(ConversationError, match=f"there is no turn {number}: the conversation has 3"):
             chat.turn(number)
@@ -163,21 +163,21 @@ READS: dict[str, Callable[[Conversation], object]] = {
     "the first turn of an iteration": lambda chat: next(iter(chat)),
     "turns": lambda chat: chat.turns,
     "turn": lambda chat: chat.turn(7),
-    "last_turn": lambda chat: chat.last_turn,
+    "history.last": lambda chat: chat.history.last,
     "get_history": lambda chat: chat.get_history(5),
     "get_history(0)": lambda chat: chat.get_history(0),
     "get_incomplete_turns": lambda chat: chat.get_incomplete_turns(),
     "get_turn_count": lambda chat: chat.get_turn_count(),
     "get_complete_turn_count": lambda chat: chat.get_complete_turn_count(),
     "get_duration": lambda chat: chat.get_duration(),
-    "check_rate_limit": lambda chat: chat.check_rate_limit(),
-    "reset_rate_limit": lambda chat: chat.reset_rate_limit(),
+    "limits.exceeded": lambda chat: chat.limits.exceeded(),
+    "limits.reset": lambda chat: chat.limits.reset(),
 }
 WRITES: dict[str, Callable[[Conversation], object]] = {
     "add_turn": lambda chat: chat.add_turn("a", "b"),
     "add_exchange": lambda chat: chat.add_exchange("a", "b"),
     "add_prompt": lambda chat: chat.add_prompt("a"),
-    "try_add_prompt": lambda chat: chat.try_add_prompt("a"),
+    "limits.try_add_prompt": lambda chat: chat.limits.try_add_prompt("a"),
     "add_response": lambda chat: chat.add_response("b"),
     "add_response to a turn": lambda chat: chat.add_response("b", turn_number=8),
 }

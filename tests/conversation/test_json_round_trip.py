@@ -44,7 +44,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
         if draw(st.booleans()) and chat.get_incomplete_turns():
             chat.add_response(draw(texts), draw(objects), timestamp=draw(stamps))
         if draw(st.booleans()):
-            chat.reset_rate_limit()
+            chat.limits.reset()
     return chat
 
 
@@ -58,7 +58,7 @@ def test_a_conversation_survives_json(chat: Conversation) -> None:
     assert again.turns == chat.turns
     assert again.get_complete_turn_count() == chat.get_complete_turn_count()
     assert again.get_duration() == chat.get_duration()
-    assert again.rate_limit == chat.rate_limit
+    assert again.limits.to_dict() == chat.limits.to_dict()
 
 
 def test_the_shape() -> None:

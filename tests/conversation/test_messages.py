@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.conversation import Conversation, from_messages, from_sharegpt, to_messages
+from turnwise.conversation import Conversation, from_messages, from_sharegpt
 from turnwise.errors import ConversationError
 
 Message = dict[str, Any]
@@ -100,7 +100,7 @@ def test_messages_become_turns_and_come_back(name: str) -> None:
     before = copy.deepcopy(messages)
     chat = from_messages(messages)
     assert pairs(chat) == turns
-    assert to_messages(chat) == before
+    assert chat.to_messages() == before
     assert messages == before
     assert all(turn.timestamp is None and turn.response_timestamp is None for turn in chat)
 
@@ -108,7 +108,7 @@ def test_messages_become_turns_and_come_back(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_messages_survive_the_conversations_own_json(name: str) -> None:
     messages, _ = CASES[name]
-    chat = Conversation.from_messages(messages)
+    chat = from_messages(messages)
     assert Conversation.from_dict(json.loads(json.dumps(chat.to_dict()))).to_messages() == messages
 
 
@@ -139,9 +139,9 @@ messages_lists = st.lists(
 @given(messages_lists)
 def test_no_valid_list_loses_anything(messages: list[Message]) -> None:
     chat = from_messages(messages)
-    assert to_messages(chat) == messages
+    assert chat.to_messages() == messages
     again = Conversation.from_dict(json.loads(json.dumps(chat.to_dict())))
-    assert to_messages(again) == messages
+    assert again.to_messages() == messages
     assert sum(message["role"] == "user" for message in messages) <= chat.get_turn_count()
 
 
@@ -151,15 +151,15 @@ def test_a_later_response_is_added_and_nothing_else_changes(messages: list[Messa
     chat = from_messages([*messages, user("one more question")])
     number = chat.get_turn_count()
     chat.add_response(reply, turn_number=number)
-    assert to_messages(chat) == [*messages, user("one more question"), assistant(reply)]
+    assert chat.to_messages() == [*messages, user("one more question"), assistant(reply)]
 
 
 def test_a_response_to_a_kept_slice_follows_it() -> None:
     chat = from_messages([user("a"), CALL, TOOL, user("b"), assistant("c")])
     chat.add_response("12")
-    assert to_messages(chat) == [user("a"), CALL, TOOL, assistant("12"), user("b"), assistant("c")]
+    assert chat.to_messages() == [user("a"), CALL, TOOL, assistant("12"), user("b"), assistant("c")]
     chat.add_exchange("d", "e")
-    assert to_messages(chat)[-2:] == [user("d"), assistant("e")]
+    assert chat.to_messages()[-2:] == [user("d"), assistant("e")]
 
 
 def test_plain_turns_need_no_metadata() -> None:
@@ -181,9 +181,9 @@ def test_arguments_reach_the_conversation() -> None:
 
 def test_what_comes_out_is_a_copy() -> None:
     chat = from_messages([system("s"), PICTURE])
-    to_messages(chat)[1]["content"].clear()
-    to_messages(chat)[0]["content"] = "changed"
-    assert to_messages(chat) == [system("s"), PICTURE]
+    chat.to_messages()[1]["content"].clear()
+    chat.to_messages()[0]["content"] = "changed"
+    assert chat.to_messages() == [system("s"), PICTURE]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_what_comes_out_is_a_copy() -> None:
 def test_metadata_of_the_user_is_not_taken_for_messages(metadata: dict[str, Any]) -> None:
     chat = Conversation("u", metadata=metadata)
     chat.add_turn("a", "b", metadata)
-    assert to_messages(chat) == [user("a"), assistant("b")]
+    assert chat.to_messages() == [user("a"), assistant("b")]
     lead = Conversation("u", metadata={"messages": {"before": metadata["messages"]}})
-    assert to_messages(lead) == []
+    assert lead.to_messages() == []
 
 
 def test_a_taken_metadata_key_is_refused() -> None:

@@ -70,7 +70,7 @@ def test_a_limit_of_twenty_admits_twenty() -> None:
     chat = Conversation("u", rate_limit={"turns_per_minute": 20}, clock=lambda: NOON)
 
     def work(thread: int) -> int:
-        return sum(chat.try_add_prompt(f"{thread}-{place}") is not None for place in range(10))
+        return sum(chat.limits.try_add_prompt(f"{thread}-{place}") is not None for place in range(10))
 
     admitted = together(work)
     assert sum(admitted) == 20
@@ -93,7 +93,7 @@ def test_what_is_read_while_others_write_is_consistent() -> None:
             assert Conversation.from_dict(data).to_dict() == data
             assert all(turn.response_timestamp is not None for turn in chat.get_complete_turns())
             chat.get_duration()
-            chat.check_rate_limit()
+            chat.limits.exceeded()
 
     together(work)
     assert chat.get_turn_count() == 16

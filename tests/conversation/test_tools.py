@@ -143,13 +143,13 @@ def live(messages: list[Message]) -> Conversation:
         if message["role"] == "user":
             chat.add_prompt(message["content"])
         elif message["role"] == "tool":
-            chat.add_tool_result(message["content"], call_id=message["tool_call_id"])
+            chat.tools.add_result(message["content"], call_id=message["tool_call_id"])
         else:
             if message["content"] is not None:
                 chat.answer(message["content"])
             for one in message.get("tool_calls", ()):
                 told = one["function"]
-                chat.add_tool_call(told["name"], told["arguments"], call_id=one["id"])
+                chat.tools.add_call(told["name"], told["arguments"], call_id=one["id"])
     return chat
 
 
@@ -161,35 +161,35 @@ def test_a_loop_with_tools_makes_the_messages_that_it_was_made_of() -> None:
 
 def test_a_result_does_not_shift_later_answers() -> None:
     chat = Conversation.from_turns([("Is it cold?", None), ("And in Rome?", None)])
-    chat.add_tool_call("weather", "{}", call_id="c1")
-    chat.add_tool_result("3 degrees", call_id="c1")
+    chat.tools.add_call("weather", "{}", call_id="c1")
+    chat.tools.add_result("3 degrees", call_id="c1")
     assert (chat.add_response("Yes.").number, chat.add_response("No.").number) == (1, 2)
 
 
 def test_a_result_without_a_call_gets_one_that_stands_in() -> None:
     chat = Conversation.from_turns([("Is it cold?", None)])
-    chat.add_tool_result("3 degrees", call_id="c9", name="weather")
+    chat.tools.add_result("3 degrees", call_id="c9", name="weather")
     assert chat.to_messages() == [user("Is it cold?"), calls(call("c9")), result("c9")]
 
 
 def test_ids_are_made_up_where_there_are_none_and_told_apart() -> None:
     chat = Conversation.from_turns([("a", None)])
-    made = [chat.add_tool_call("f").call_id, chat.add_tool_call("f", call_id="x").call_id]
-    assert [*made, chat.add_tool_call("g", call_id="x").call_id] == ["call_1", "x", "x#2"]
-    assert [chat.add_tool_result("1").call_id, chat.add_tool_result("2", name="g").call_id] == ["call_1", "x#2"]
+    made = [chat.tools.add_call("f").call_id, chat.tools.add_call("f", call_id="x").call_id]
+    assert [*made, chat.tools.add_call("g", call_id="x").call_id] == ["call_1", "x", "x#2"]
+    assert [chat.tools.add_result("1").call_id, chat.tools.add_result("2", name="g").call_id] == ["call_1", "x#2"]
 
 
 def test_a_call_after_a_blocked_prompt_or_without_any_has_a_turn_of_its_own() -> None:
     chat = Conversation()
-    chat.add_tool_call("clock", "{}")
+    chat.tools.add_call("clock", "{}")
     assert (chat.get_turn_count(), chat.turn(1).prompt) == (1, "")
     assert [message["role"] for message in chat.to_messages()] == ["assistant"]
     chat.add_response("It is noon.")
     assert [message["role"] for message in chat.to_messages()] == ["assistant", "assistant"]
     refused = Conversation.from_turns([("bad", None)])
-    refused.annotate(1, "guardrail_results", lambda _: {"input": {"blocked": True}})
-    refused.withdraw(1)
-    refused.add_tool_call("clock", "{}")
+    refused.history.annotate(1, "guardrail_results", lambda _: {"input": {"blocked": True}})
+    refused.history.withdraw(1)
+    refused.tools.add_call("clock", "{}")
     assert [turn.prompt for turn in refused] == ["bad", ""]
 
 
@@ -222,12 +222,12 @@ def test_a_response_may_say_what_was_said_beside_a_call() -> None:
 )
 def test_a_call_that_can_not_be_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConversationError, match=told):
-        Conversation().add_tool_call(**given)
+        Conversation().tools.add_call(**given)
 
 
 def test_what_a_tool_gave_back_is_text() -> None:
     with pytest.raises(ConversationError, match="the content of a tool's result is dict, not text"):
-        Conversation().add_tool_result({"a": 1})  # type: ignore[arg-type]
+        Conversation().tools.add_result({"a": 1})  # type: ignore[arg-type]
 
 
 # What a model is sent
@@ -235,7 +235,7 @@ def test_what_a_tool_gave_back_is_text() -> None:
 
 def guarded(messages: list[Message], **checks: Any) -> Conversation:
     chat = from_messages(messages)
-    chat.annotate(1, "guardrail_results", lambda _: {"input": None, "output": None, **checks})
+    chat.history.annotate(1, "guardrail_results", lambda _: {"input": None, "output": None, **checks})
     return chat
 
 
@@ -256,14 +256,14 @@ def test_what_is_under_check_is_not_sent() -> None:
     chat = from_messages(LOOP[:-1])
     chat.turn(1).metadata["guardrail_checking_tools"] = [["tool_calls", "c3"], ["tool_results", "c1"]]
     assert chat.to_messages() == [*LOOP[:2], result("c1", WITHHELD_RESULT), LOOP[3]]
-    chat.annotate(1, "note", lambda _: None, release=("tool_calls", "c3"))
-    chat.annotate(1, "note", lambda _: None, release=("tool_results", "c1"))
+    chat.history.annotate(1, "note", lambda _: None, release=("tool_calls", "c3"))
+    chat.history.annotate(1, "note", lambda _: None, release=("tool_results", "c1"))
     assert chat.to_messages() == LOOP[:-1]
 
 
 def test_a_blocked_response_leaves_the_rounds_before_it() -> None:
     chat = live(LOOP)
-    chat.annotate(1, "guardrail_results", lambda _: {"output": {"blocked": True}})
+    chat.history.annotate(1, "guardrail_results", lambda _: {"output": {"blocked": True}})
     assert chat.to_messages() == LOOP[:-1]
     imported = guarded(LOOP, output={"blocked": True})  # its response has the text beside the calls as well
     assert imported.to_messages() == [LOOP[0], {**LOOP[1], "content": None}, *LOOP[2:-1]]
@@ -294,9 +294,9 @@ def test_blocked_parts_of_anthropic_are_left_out_alike() -> None:
 
 def test_a_redacted_text_leaves_the_tools_and_no_copy() -> None:
     chat = from_messages([user("my card 4111"), *LOOP[1:]])
-    chat.replace_text(1, Side.PROMPT, "my card [CARD]")
-    chat.replace_tool_text(1, "tool_calls", "c1", '{"city": "[PLACE]"}')
-    chat.replace_tool_text(1, "tool_results", "c2", "[NUMBER] degrees")
+    chat.history.replace_text(1, Side.PROMPT, "my card [CARD]")
+    chat.tools.replace_text(1, "tool_calls", "c1", '{"city": "[PLACE]"}')
+    chat.tools.replace_text(1, "tool_results", "c2", "[NUMBER] degrees")
     assert "4111" not in json.dumps(chat.to_dict())
     sent = chat.to_messages()
     assert sent[0] == user("my card [CARD]")
@@ -317,7 +317,7 @@ def test_tools_survive_json_pickle_and_the_store(tmp_path: Any) -> None:
         kept = next(iter(store.sequences())).conversation
     assert kept.to_messages() == LOOP
     assert [one.name for one in kept.turn(1).tool_calls] == ["weather", "weather", "unit"]
-    kept.add_tool_call("unit", call_id="c4")
+    kept.tools.add_call("unit", call_id="c4")
     assert kept.to_messages()[:-1] == LOOP[:-1]
 
 
@@ -367,7 +367,7 @@ def test_whatever_is_blocked_a_provider_takes_what_is_left(messages: list[Messag
             chosen = [one.call_id for one in turn.tool_calls if data.draw(st.booleans())]
             checks[section] = blocked(*chosen)
             withheld |= set(chosen)
-        chat.annotate(turn.number, "guardrail_results", lambda _, checks=checks: checks)
+        chat.history.annotate(turn.number, "guardrail_results", lambda _, checks=checks: checks)
     waiting: set[str] = set()
     for message in chat.to_messages():
         if message["role"] == "tool":

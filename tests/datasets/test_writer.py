@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.conversation import Conversation, Label, Sequence
+from turnwise.conversation import Conversation, Label, Sequence, from_messages
 from turnwise.datasets import BadRecord, open_dataset, to_line
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -56,7 +56,7 @@ def back(path, *sequences):
     messages=st.lists(MESSAGE, max_size=8).map(lambda rest: [*rest, {"role": "user", "content": "last"}]),
 )
 def test_any_sequence_comes_back(tmp_path_factory, name, label, source, metadata, messages):
-    conversation = Conversation.from_messages(messages, conversation_id=name)
+    conversation = from_messages(messages, conversation_id=name)
     sequence = Sequence(name, label, source, conversation, metadata)
     path = tmp_path_factory.getbasetemp() / "round_trip.jsonl"
     assert same(back(path, sequence)[0], sequence)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from turnwise.errors import ConversationError, TurnwiseError, UnknownNameError, UsageError
-from turnwise.explorer.data.trial import MOST_TEXT, Trial, Trials, read_chat
+from turnwise.explorer.data.trial import MOST_TEXT, Trial, Trials, read_pasted
 from turnwise.guard import GuardrailPipeline
 
 CONFIG = {
@@ -42,7 +42,7 @@ def trial() -> Iterator[Trial]:
     ],
 )
 def test_a_conversation_is_pasted_in_any_form(text: str, turns: list[tuple[str, str | None]]) -> None:
-    assert [(turn.prompt, turn.response) for turn in read_chat(text)] == turns
+    assert [(turn.prompt, turn.response) for turn in read_pasted(text)] == turns
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_a_conversation_is_pasted_in_any_form(text: str, turns: list[tuple[str, 
 )
 def test_what_is_no_conversation_is_refused(text: str, error: type[TurnwiseError], said: str) -> None:
     with pytest.raises(error, match=said):
-        read_chat(text)
+        read_pasted(text)
 
 
 def test_the_guard_is_watched_turn_by_turn(trial: Trial) -> None:
-    found = list(trial.replay(read_chat(CHAT)))
+    found = list(trial.replay(read_pasted(CHAT)))
     assert [(one.turn, one.side, one.verdict) for one in found] == [
         (1, "input", "warned"),
         (1, "output", "passed"),
@@ -79,7 +79,7 @@ def test_the_guard_is_watched_turn_by_turn(trial: Trial) -> None:
 
 
 def test_stance_and_trust_follow_the_turns(trial: Trial) -> None:
-    found = list(trial.replay(read_chat(CHAT)))
+    found = list(trial.replay(read_pasted(CHAT)))
     inputs = [one for one in found if one.side == "input"]
     # A guardrail that blocked before left drift nothing to do, so nothing is known of the stance there.
     assert [one.stance for one in inputs] == ["cautious", "", "guarded"]
@@ -88,7 +88,7 @@ def test_stance_and_trust_follow_the_turns(trial: Trial) -> None:
 
 
 def test_the_forensic_timeline_is_there_at_any_moment(trial: Trial) -> None:
-    checks = trial.replay(read_chat(CHAT))
+    checks = trial.replay(read_pasted(CHAT))
     next(checks)
     assert trial.analysis()["totals"]["checks"] == 1
     list(checks)
@@ -106,7 +106,7 @@ def test_messages_are_typed_one_by_one(trial: Trial) -> None:
 
 def test_one_trial_does_not_weigh_on_another() -> None:
     pipeline = GuardrailPipeline({"guardrails": [{"drift": {"observer": "scripted:0.9,0.9,0.9,0.9"}}]})
-    chat = read_chat("user: a\nuser: b\nuser: c\nuser: d")
+    chat = read_pasted("user: a\nuser: b\nuser: c\nuser: d")
     first, second = (list(Trial(pipeline).replay(chat)) for _ in range(2))
     assert [(one.stance, one.trust) for one in first] == [(one.stance, one.trust) for one in second]
     pipeline.close()

@@ -8,6 +8,7 @@ import pytest
 from guard_rails import Asks, Contains, Raises, Told
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard import NO_CONVERSATION, Cost
 
@@ -317,7 +318,7 @@ def test_a_model_is_never_sent_what_was_blocked(chat):
 
 def test_redaction_leaves_no_copy_of_the_text():
     guard = pipeline({"use": Contains("4111"), "action": "redact"})
-    talk = Conversation.from_messages([{"role": "user", "content": "my card 4111", "name": "ann"}])
+    talk = from_messages([{"role": "user", "content": "my card 4111", "name": "ann"}])
     guard.check_output("your card 4111", conversation=talk)
     turn = talk.turn(1)
     assert (turn.response, "messages" in turn.metadata) == ("your card [WORD]", False)

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli.app import app
+from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError, UnknownNameError
 from turnwise.guard.audit import AuditQuestion, read_audit
 from turnwise.guard.audit.record import pseudonym
@@ -80,10 +81,10 @@ def test_prompts_that_count_against_the_limit_can_be_seen() -> None:
     chat.add_prompt("a")
     clock.now += timedelta(seconds=40)
     chat.add_prompt("b")
-    assert chat.rate_limit_turns == [NOON, clock.now]
+    assert chat.limits.arrivals == [NOON, clock.now]
     clock.now += timedelta(seconds=30)
-    assert chat.rate_limit_turns == [NOON + timedelta(seconds=40)]
-    assert Conversation("ann").rate_limit_turns == []
+    assert chat.limits.arrivals == [NOON + timedelta(seconds=40)]
+    assert Conversation("ann").limits.arrivals == []
 
 
 @pytest.mark.shows("PLAN-2")
@@ -185,7 +186,7 @@ def test_replacing_a_response_of_a_list_of_messages_takes_the_old_one_out(pipeli
         {"role": "user", "content": "Hi", "name": "ann"},
         {"role": "assistant", "content": "On project x"},
     )
-    chat = Conversation.from_messages([asked])
+    chat = from_messages([asked])
     pipeline.check_output(said["content"], chat)
     pipeline.check_output("Good.", chat, turn_number=1)
     assert "project x" not in json.dumps(chat.to_messages())

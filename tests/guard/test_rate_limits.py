@@ -189,7 +189,7 @@ def test_limits_that_can_not_be_are_errors(clock, limits, told):
 def test_a_window_stands_in_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WINDOWS, "week", timedelta(weeks=1))  # type: ignore[arg-type]  # it is a dict
     assert RateLimits(per_key={"week": 2}).per_key == {"week": 2}
-    assert Conversation("u", rate_limit={"turns_per_week": 2}).rate_limit == {"turns_per_week": 2}
+    assert Conversation("u", rate_limit={"turns_per_week": 2}).limits.to_dict() == {"turns_per_week": 2}
 
 
 def test_workers_of_one_process_share_a_count_under_threads() -> None:

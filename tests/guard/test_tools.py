@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard import Check, Finding, Guardrail, PipelineResult, TextKind, finding_of
 from turnwise.guard.arguments import Arguments
@@ -479,7 +480,7 @@ def test_forensics_tell_of_calls_and_results(chat: Conversation) -> None:
 def test_a_recorded_conversation_is_replayed_with_its_tools() -> None:
     asked = {"role": "assistant", "content": "I'll look.", "tool_calls": [call("a"), call("b")]}
     said = {"role": "assistant", "content": "Done."}
-    talk = Conversation.from_messages([USER, asked, gave("a", "bad"), gave("b", "fine"), said])
+    talk = from_messages([USER, asked, gave("a", "bad"), gave("b", "fine"), said])
     checked, results = replay(pipeline(Contains()), talk)
     assert [(str(one.pipeline_type), one.call_id, one.blocked) for one in results] == [
         ("input", None, False),
@@ -495,7 +496,7 @@ def test_a_recorded_conversation_is_replayed_with_its_tools() -> None:
 def test_tools_change_nothing_for_what_scores_an_imported_conversation() -> None:
     asked = {"role": "assistant", "content": None, "tool_calls": [call("a")]}
     said = {"role": "assistant", "content": "Done."}
-    talk = Conversation.from_messages([USER, asked, gave("a", INJECTION), said])
+    talk = from_messages([USER, asked, gave("a", INJECTION), said])
     assert [(turn.prompt, turn.response) for turn in talk] == [("hello", "Done.")]
 
 

@@ -23,7 +23,7 @@ def test_a_conversation_that_is_not_known_begins_with_the_messages_before() -> N
     first = found.of("chat-7", lambda: BEFORE)
     assert (first.conversation_id, first.turn(1).response) == ("chat-7", "Ho")
     assert found.of("chat-7", list) is first
-    assert found.of("chat-8", list).last_turn is None
+    assert found.of("chat-8", list).history.last is None
     nameless = found.of(None, lambda: BEFORE)
     assert found.held(nameless.conversation_id, list) is nameless
 

@@ -9,7 +9,7 @@ import pytest
 from training.conversations import read_conversations
 
 from training import conversations
-from turnwise.conversation import Conversation, Seen
+from turnwise.conversation import Seen, from_messages
 from turnwise.datasets.judged import digests
 
 CHAT = [
@@ -24,7 +24,7 @@ def line(identifier: str, source: str) -> str:
 
 
 def judgement(identifier: str, turn: int, f: float, *, good: bool = True) -> str:
-    talk = Conversation.from_messages(CHAT)
+    talk = from_messages(CHAT)
     digest = digests(talk, Seen.PROMPTS)[turn] if good else "0" * 16
     names = ("reciprocity", "context_integrity", "third_party_harm")
     return json.dumps(

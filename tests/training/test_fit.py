@@ -27,7 +27,7 @@ from training.samples import Sampler, samples, talk
 from training.spread import over_processes, with_reader
 
 from training import fit as fitting
-from turnwise.conversation import Conversation, Side
+from turnwise.conversation import Side, from_messages
 from turnwise.observers.local.language import LanguageReader as Runtime
 from turnwise.observers.local.network import Network, Span
 from turnwise.observers.local.protocol import Reading as Reading_
@@ -169,7 +169,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
     calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
     assert min(found[1::2]) > max(found[::2])
-    quiet = [Conversation.from_messages([{"role": "user", "content": f"mmm {n}"}]) for n in range(120)]
+    quiet = [from_messages([{"role": "user", "content": f"mmm {n}"}]) for n in range(120)]
     points = operating_points(with_reader(runtime), calibration, quiet)
     assert points["history"]["any_turn"]["threshold"] < min(found[1::2])
     assert points["history"]["any_turn"]["false_positives"] <= 1
@@ -204,7 +204,7 @@ def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
     rows = rows_of(with_reader(runtime), [example("one", 3)], "history")
     calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     chats = [
-        Conversation.from_messages(
+        from_messages(
             [
                 {"role": "user", "content": f"mmm {n}"}, {"role": "assistant", "content": f"zzz {n}"},
                 {"role": "user", "content": f"and {n}"},
@@ -212,7 +212,7 @@ def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
         )
         for n in range(100)
     ]  # fmt: skip
-    plain = [Conversation.from_messages([{"role": "user", "content": t.prompt} for t in chat]) for chat in chats]
+    plain = [from_messages([{"role": "user", "content": t.prompt} for t in chat]) for chat in chats]
     both = operating_points(with_reader(runtime), calibration, chats)["history"]["any_turn"]
     without = operating_points(with_reader(runtime), calibration, plain)["history"]["any_turn"]
     assert both["threshold"] >= without["threshold"]

@@ -31,7 +31,6 @@ from turnwise.conversation import (
     from_any,
     from_messages,
     from_sharegpt,
-    to_messages,
     to_sharegpt,
 )
 from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
@@ -248,7 +247,7 @@ def conversation() -> Conversation:
     history: Sequence[Turn] = same.get_history(limit=1)
     messages: list[dict[str, object]] = chat.to_messages()
     assert history and messages
-    assert from_messages(to_messages(chat)) and from_sharegpt(to_sharegpt(chat))
+    assert from_messages(chat.to_messages()) and from_sharegpt(to_sharegpt(chat))
     return chat
 
 

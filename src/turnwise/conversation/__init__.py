@@ -1,17 +1,29 @@
 """Conversations: turns between participants, rate limits, and adapters to the usual message formats."""
 
-from turnwise.conversation.any_format import from_any
-from turnwise.conversation.conversation import Conversation, ParticipantType
-from turnwise.conversation.messages import Role, from_messages, to_messages
+from turnwise.conversation.conversation import Conversation
+from turnwise.conversation.history import History
+from turnwise.conversation.limits import Limits
+from turnwise.conversation.messages.adapters import (
+    from_any,
+    from_messages,
+    from_sharegpt,
+    sharegpt_messages,
+    to_sharegpt,
+)
+from turnwise.conversation.messages.entries import Role
+from turnwise.conversation.messages.sending import WITHHELD_RESULT
+from turnwise.conversation.participants import ParticipantType
 from turnwise.conversation.sequence import Label, Sequence, group_of
-from turnwise.conversation.sharegpt import from_sharegpt, sharegpt_messages, to_sharegpt
-from turnwise.conversation.tools import WITHHELD_RESULT, ToolCall, ToolResult
+from turnwise.conversation.tool_log import ToolCall, ToolResult
+from turnwise.conversation.tools import Tools
 from turnwise.conversation.turn import Seen, SeenDigest, Side, Turn
 
 __all__ = [
     "WITHHELD_RESULT",
     "Conversation",
+    "History",
     "Label",
+    "Limits",
     "ParticipantType",
     "Role",
     "Seen",
@@ -20,12 +32,12 @@ __all__ = [
     "Side",
     "ToolCall",
     "ToolResult",
+    "Tools",
     "Turn",
     "from_any",
     "from_messages",
     "from_sharegpt",
     "group_of",
     "sharegpt_messages",
-    "to_messages",
     "to_sharegpt",
 ]

@@ -1,8 +1,8 @@
-"""A conversation: two participants and an ordered list of turns, at the same cost at any length."""
+"""A conversation: two participants and an ordered list of turns, with the limits and the tools of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -11,18 +11,19 @@ from uuid import uuid4
 from turnwise._support.notebook import data_frame, html_table
 from turnwise._support.visible import shown
 from turnwise.clock import Clock, utc_now
+from turnwise.conversation.history import History
 from turnwise.conversation.json_values import check_keys, json_object, read_utc
+from turnwise.conversation.limits import Limits
+from turnwise.conversation.messages.formats import OPENAI
 from turnwise.conversation.options import ConversationArguments, ConversationOptions
 from turnwise.conversation.participants import Participants, ParticipantType
-from turnwise.conversation.tool_history import ToolHistory
+from turnwise.conversation.tools import Tools
 from turnwise.conversation.turn import OPENAI_KEY, Turn
-from turnwise.conversation.turn_log import Outline, TurnLog
+from turnwise.conversation.turns import Turns
 from turnwise.errors import ConversationError
 
 if TYPE_CHECKING:
     import pandas
-
-__all__ = ["Conversation", "ParticipantType"]
 
 KEYS = (
     "conversation_id",
@@ -39,12 +40,15 @@ KEYS = (
 _TIMES = ("timestamp", "response_timestamp")
 
 
-class Conversation(ToolHistory):
+class Conversation:
     """Participants and an ordered list of turns, numbered from 1.
 
     Turns are added, and completed by their response, but never removed or moved. Adding, completing, counting and
     looking up a turn take constant time; what returns turns takes time in proportion to what it returns. All
     methods are safe under threads.
+
+    Its parts: `history` has the turns and what a guard or a state store does to them, `limits` the rate limit, and
+    `tools` adds calls and results of tools.
 
     Args:
         initiator: name of the side that prompts; ``"unknown"`` where it is left out.
@@ -90,18 +94,20 @@ class Conversation(ToolHistory):
         created_at: datetime | None = None,
         clock: Clock = utc_now,
     ) -> None:
-        super().__init__(rate_limit, clock)
         given = {
             "initiator": initiator,
             "responder": responder,
             "initiator_type": initiator_type,
             "responder_type": responder_type,
         }
-        self._participants = Participants.read(given, participants)
+        sides = Participants.read(given, participants)
         if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
             raise ConversationError(f"conversation_id is {shown(conversation_id)}; use text that is not empty")
         self._conversation_id = conversation_id or uuid4().hex
-        self._created_at: datetime | None = self._time(created_at)
+        self.history = History(sides, clock)
+        self.limits = Limits(self.history, rate_limit)
+        self.tools = Tools(self.history)
+        self._created_at: datetime | None = self.history.now(created_at)
         self.model_info = json_object(model_info, "model_info")
         self.metadata = json_object(metadata, "metadata")
 
@@ -168,18 +174,9 @@ class Conversation(ToolHistory):
             conversation._created_at = None  # it began with its first turn, whenever that was
         for number, item in enumerate(turns, start=1):
             kept = not copy and isinstance(item, Turn)
-            turn = conversation._log.append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
-            turn.participants = conversation._participants
-        conversation._recount()
+            conversation.history.append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
+        conversation.limits.recount()
         return conversation
-
-    @classmethod
-    def from_messages(cls, messages: object, **kwargs: Unpack[ConversationArguments]) -> Self:
-        """Return the conversation of a list of OpenAI chat messages; see `messages.from_messages`."""
-        from turnwise.conversation.messages import read_messages
-
-        turns, kwargs["metadata"] = read_messages(messages, kwargs.get("metadata"))
-        return cls.from_turns(turns, copy=False, **kwargs)
 
     # Participants and identity
 
@@ -191,41 +188,96 @@ class Conversation(ToolHistory):
     @property
     def initiator(self) -> str:
         """Name of the side that prompts."""
-        return self._participants.initiator
+        return self.history.participants.initiator
 
     @property
     def responder(self) -> str:
         """Name of the side that answers."""
-        return self._participants.responder
+        return self.history.participants.responder
 
     @property
     def initiator_type(self) -> ParticipantType:
         """What the initiator is."""
-        return self._participants.initiator_type
+        return self.history.participants.initiator_type
 
     @property
     def responder_type(self) -> ParticipantType:
         """What the responder is."""
-        return self._participants.responder_type
+        return self.history.participants.responder_type
 
     @property
     def created_at(self) -> datetime | None:
         """When the conversation began, in UTC; None where its turns happened at an unknown time."""
-        if self._created_at is not None:
-            return self._created_at
-        with self._lock:
-            return self._log.earliest
+        return self._created_at or self.history.earliest
 
     @property
     def last_activity(self) -> datetime | None:
         """When the last prompt or response came, in UTC; before the first, when the conversation began."""
-        with self._lock:
-            return self._log.latest or self._created_at
+        return self.history.latest or self._created_at
 
     @property
     def participants(self) -> dict[str, Any]:
         """Names and types of both sides and what else is known, in the form that the constructor takes."""
-        return self._participants.to_dict()
+        return self.history.participants.to_dict()
+
+    # Turns
+
+    @property
+    def turns(self) -> Turns:
+        """All turns at this moment: read-only, without a copy, with `len`, indices, slices and iteration."""
+        return self.history.turns
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self.history.turns)
+
+    def turn(self, number: int) -> Turn:
+        """Return the turn with a number.
+
+        Raises:
+            ConversationError: no turn has that number.
+        """
+        return self.history.turn(number)
+
+    def get_history(self, limit: int | None = None) -> list[Turn]:
+        """Return the last turns, in order; this takes time in proportion to `limit`, not to the conversation.
+
+        Args:
+            limit: how many, at least 0; None for all of them.
+
+        Raises:
+            ConversationError: a negative limit.
+        """
+        turns = self.turns
+        if limit is None:
+            return list(turns)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise ConversationError(f"limit is {shown(limit)}; use a whole number from 0, or None for all turns")
+        return list(turns[max(0, len(turns) - limit) :])
+
+    def get_complete_turns(self) -> list[Turn]:
+        """Return the turns that have their response, in order."""
+        return [turn for turn in self.turns if turn.complete]
+
+    def get_incomplete_turns(self) -> list[Turn]:
+        """Return the turns that wait for their response, in order, without looking at the others."""
+        return self.history.open_turns
+
+    def get_turn_count(self) -> int:
+        """Return the number of turns."""
+        return len(self.history)
+
+    def get_complete_turn_count(self) -> int:
+        """Return the number of turns that have their response."""
+        return self.history.complete_count
+
+    def get_duration(self) -> float:
+        """Return the seconds from the earliest time stamp to the latest; 0.0 for fewer than two.
+
+        The stamps of prompts and of responses count.
+        """
+        with self.history.lock:
+            first, last = self.history.earliest, self.history.latest
+        return 0.0 if first is None or last is None else (last - first).total_seconds()
 
     # Adding turns
 
@@ -250,28 +302,14 @@ class Conversation(ToolHistory):
         Raises:
             ConversationError: a text that is no text, a time without a zone, metadata that is not JSON.
         """
-        with self._lock:
-            stamp, arrival = self._arrival(timestamp)
+        history, limits = self.history, self.limits
+        with history.lock:
+            stamp, arrival = limits.arrive(timestamp)
             if response is not None:
                 response_timestamp = response_timestamp or stamp
-            return self._add(prompt, response, metadata, stamp, response_timestamp, arrival)
-
-    def _add(
-        self,
-        prompt: str,
-        response: str | None,
-        metadata: Mapping[str, Any] | None,
-        stamp: datetime,
-        response_stamp: datetime | None,
-        arrival: datetime | None,
-    ) -> Turn:
-        """Add a turn that arrived; the caller holds the lock."""
-        number = len(self._log) + 1
-        extra = json_object(metadata, f"turn {number}: metadata")
-        turn = self._log.append(Turn(number, prompt, response, stamp, response_stamp, extra, self._participants))
-        if self._rate_limit is not None and arrival is not None:
-            self._rate_limit.record(arrival)
-        return turn
+            turn = history.add(prompt, response, metadata, stamp, response_timestamp)
+            limits.record(arrival)
+            return turn
 
     def add_exchange(
         self,
@@ -295,25 +333,6 @@ class Conversation(ToolHistory):
         """Add a turn that waits for its response, and return it; arguments and errors as for `add_turn`."""
         return self.add_turn(prompt, None, metadata, timestamp=timestamp)
 
-    def try_add_prompt(
-        self, prompt: str, metadata: Mapping[str, Any] | None = None, *, timestamp: datetime | None = None
-    ) -> Turn | None:
-        """Add a prompt unless the rate limit is exceeded, in one step that no other thread can interrupt.
-
-        Args:
-            prompt: what the initiator said.
-            metadata: anything else that is known of the turn; JSON values.
-            timestamp: when the prompt arrived, aware; by default what the clock says.
-
-        Returns:
-            The turn, or None where the limit is exceeded and nothing was added.
-        """
-        with self._lock:
-            stamp, arrival = self._arrival(timestamp)
-            if self._rate_limit is not None and arrival is not None and self._rate_limit.exceeded(arrival):
-                return None
-            return self._add(prompt, None, metadata, stamp, None, arrival)
-
     def add_response(
         self,
         response: str,
@@ -334,11 +353,10 @@ class Conversation(ToolHistory):
             ConversationError: no turn is open, the turn does not exist or has its response, or as for
                 `add_turn`.
         """
-        extra = json_object(metadata, "metadata")
-        with self._lock:
-            turn = self._log.complete(turn_number, response, self._time(timestamp), extra)
+        with self.history.lock:
+            turn = self.history.complete(turn_number, response, metadata, timestamp)
             if OPENAI_KEY in turn.own_metadata:
-                self._settle(turn)
+                self.tools.settle(turn)
             return turn
 
     def answer(
@@ -354,51 +372,33 @@ class Conversation(ToolHistory):
         Raises:
             ConversationError: the turn does not exist or has its response, or as for `add_turn`.
         """
-        with self._lock:
-            if turn_number is None and not self._log.waiting:
-                self._continued()
-            if turn_number is None and not self._log.waiting:
-                return self.add_turn("", response, metadata)
+        with self.history.lock:
+            if turn_number is None and self.history.first_open is None:
+                self.tools.reopen_last()
+                if self.history.first_open is None:
+                    return self.add_turn("", response, metadata)
             return self.add_response(response, metadata, turn_number=turn_number)
-
-    def rephrase(self, turn_number: int, response: str, metadata: Mapping[str, Any] | None = None) -> Turn:
-        """Replace what a turn has of its response with the whole of it, as of now, and return the turn.
-
-        Args:
-            turn_number: the turn, which has a response.
-            response: the whole of what the responder answered.
-            metadata: is added to the metadata of the turn; JSON values.
-
-        Raises:
-            ConversationError: the turn does not exist or has no response, or as for `add_turn`.
-        """
-        extra = json_object(metadata, "metadata")
-        with self._lock:
-            return self._log.rephrase(turn_number, response, self._time(None), extra)
-
-    def note(self, key: str, change: Callable[[Any], Any]) -> None:
-        """Set a key of the conversation's metadata in one step that no other thread can interrupt.
-
-        Args:
-            key: the key.
-            change: is given the old value, or None, and returns the new one; JSON values.
-        """
-        with self._lock:
-            self.metadata[key] = change(self.metadata.get(key))
 
     # As JSON values
 
     def to_messages(self, *, blocked: bool = False, until: int | None = None) -> list[dict[str, Any]]:
-        """Return the conversation as OpenAI chat messages, without what a guard blocked or still checks.
+        """Return the conversation as OpenAI chat messages, as a model may be sent them; see `from_messages`.
+
+        A response that was added later follows its turn. Of a conversation that came from ShareGPT, texts, calls
+        and what tools gave back are kept.
 
         Args:
-            blocked: whether to include that too; see `messages.to_messages`.
+            blocked: whether to include what a guard blocked or still checks, which a model should not see. Without
+                it such a call is left out with its result, and such a result alone becomes ``[tool result
+                withheld]``, since providers refuse a call without a result as they do a result without its call.
             until: the last turn to include; None for all.
-        """
-        from turnwise.conversation.messages import write_messages
 
-        with self._lock:
-            return write_messages(self, blocked=blocked, until=until)
+        >>> chat = Conversation.from_turns([("Hi", "Hello"), ("Bye", None)])
+        >>> [message["role"] for message in chat.to_messages()]
+        ['user', 'assistant', 'user']
+        """
+        with self.history.lock:
+            return OPENAI.messages(self.metadata, self.turns[:until], blocked=blocked)
 
     def to_dict(self, *, turns: bool = True) -> dict[str, Any]:
         """Return the conversation as JSON values; `from_dict` gives back one with the same values.
@@ -406,19 +406,19 @@ class Conversation(ToolHistory):
         Args:
             turns: whether to include the turns.
         """
-        with self._lock:
+        with self.history.lock:
             values: dict[str, Any] = {
                 "conversation_id": self._conversation_id,
                 "participants": self.participants,
                 "model_info": json_object(self.model_info, "model_info"),
                 "metadata": json_object(self.metadata, "metadata"),
-                "rate_limit": self.rate_limit,
-                "rate_limit_counts_after": self._counts_after,
+                "rate_limit": self.limits.to_dict(),
+                "rate_limit_counts_after": self.limits.counts_after,
             }
             if self._created_at is not None:
                 values["created_at"] = self._created_at.isoformat()
             if turns:
-                values["turns"] = [turn.to_dict() for turn in self._log.snapshot]
+                values["turns"] = [turn.to_dict() for turn in self.turns]
             return values
 
     @classmethod
@@ -452,66 +452,10 @@ class Conversation(ToolHistory):
             clock=clock,
         )
         after = data.get("rate_limit_counts_after", 0)
-        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= len(conversation._log):
+        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= len(conversation.history):
             raise ConversationError(f"rate_limit_counts_after is {shown(after)}; use a turn number, or 0")
-        conversation._counts_after = after
-        conversation._recount()
+        conversation.limits.recount(after)
         return conversation
-
-    # As a state store keeps it
-
-    @property
-    def outline(self) -> Outline:
-        """What is known of the turns without reading them, for `take_over`."""
-        with self._lock:
-            return self._log.outline
-
-    def take_over(
-        self,
-        outline: Outline,
-        changed: Mapping[int, Turn],
-        load: Callable[[range], Iterable[Turn]],
-        *,
-        own_after: int = 0,
-        counts_after: int = 0,
-    ) -> None:
-        """Take in what was added and changed elsewhere. Turn objects stay, and turns of one's own come last.
-
-        A conversation without turns takes constant time: early turns are read when somebody asks for them.
-
-        Args:
-            outline: the turns as they are there.
-            changed: turns that were added or changed there, by number.
-            load: returns the turns with the numbers that it is given, in order.
-            own_after: number after which turns are not known there.
-            counts_after: number after which prompts count against the rate limit.
-        """
-        with self._lock:
-            own = self._log.retract(own_after)
-            if len(self._log):
-                for number in sorted(changed):
-                    self._tools.pop(number, None)
-                    self._log.refresh(changed[number])
-                self._log.settle(outline)
-            else:
-                self._log = TurnLog.resumed(outline, changed, load)
-            for turn in own:
-                turn.number = len(self._log) + 1
-                self._log.append(turn)
-            self._counts_after = max(self._counts_after, min(counts_after, outline.turns))
-            self._recount()
-
-    def take_back(self, number: int) -> None:
-        """Take the last turn away again, as though it had not been said.
-
-        Raises:
-            ConversationError: it is not the last turn.
-        """
-        with self._lock:
-            if not 0 < number == len(self._log):
-                raise ConversationError(f"turn {number} can't be taken back: there are {len(self._log)} turns")
-            self._log.retract(number - 1)
-            self._recount()
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the turns as a pandas table.
@@ -528,12 +472,12 @@ class Conversation(ToolHistory):
             yield turn.number, turn.prompt, turn.response, *(getattr(turn, name) for name in further)
 
     def _repr_html_(self) -> str:
-        return html_table(repr(self), ("turn", "prompt", "response"), self._rows(), len(self._log))
+        return html_table(repr(self), ("turn", "prompt", "response"), self._rows(), len(self.history))
 
     def __repr__(self) -> str:
         return (
             f"Conversation({self.initiator!r}, {self.responder!r}, "
-            f"conversation_id={self.conversation_id!r}, turns={len(self._log)})"
+            f"conversation_id={self.conversation_id!r}, turns={len(self.history)})"
         )
 
 

@@ -1,16 +1,18 @@
-"""The turns of a conversation: what can be read of them, and how their prompts count against a rate limit."""
+"""The history of a conversation: its turns in order with their counts, at the same cost at any length."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from threading import RLock
-from typing import Any, Final
+from typing import Any
 
-from turnwise._support.visible import shown
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation.json_values import as_utc
-from turnwise.conversation.rate_limit import TURNS_PER, WINDOWS, RateLimit, Timeline, read_limits
+from turnwise.conversation.json_values import as_utc, json_object
+from turnwise.conversation.messages.formats import with_text
+from turnwise.conversation.participants import Participants
 from turnwise.conversation.turn import (
     CHECKING_KEYS,
     CHECKING_TOOLS,
@@ -20,34 +22,72 @@ from turnwise.conversation.turn import (
     Side,
     Turn,
 )
-from turnwise.conversation.turn_log import TurnLog, Turns
+from turnwise.conversation.turns import Outline, StoredTurns, Turns
 from turnwise.errors import ConversationError
-
-_ZERO: Final = timedelta(0)
-_LONGEST: Final = max(WINDOWS.values())
-"""Greatest distance of a time stamp from the present that a rate limit takes in."""
 
 
 class History:
-    """The turns of a conversation; counts and look-ups take constant time at any length.
+    """The turns of a conversation, and the clock that stamps them.
 
-    >>> history = History()
-    >>> history.get_turn_count(), history.last_turn, history.get_duration()
-    (0, None, 0.0)
+    Adding, completing, counting and looking one up take constant time. Who adds, completes or reopens a turn holds
+    `lock`, as does who needs several steps in one; the other methods are safe under threads by themselves.
+
+    Args:
+        participants: who takes part; each turn knows them.
+        clock: gives the present time, aware.
+        turns: the turns so far, numbered from 1.
+
+    >>> from turnwise.conversation import Conversation
+    >>> history = Conversation.from_turns([("hello", "hi"), ("bye", None)]).history
+    >>> len(history), history.complete_count, history.first_open.prompt
+    (2, 1, 'bye')
     """
 
-    def __init__(self) -> None:
-        self._log = TurnLog()
+    __slots__ = (
+        "_complete",
+        "_earliest",
+        "_latest",
+        "_open",
+        "_outlined",
+        "_turns",
+        "clock",
+        "lock",
+        "participants",
+    )
+
+    def __init__(self, participants: Participants, clock: Clock = utc_now, turns: Iterable[Turn] = ()) -> None:
+        self.participants = participants
+        self.clock = clock
         # Re-entrant, so that a signal handler that reads the conversation can't block its own thread.
-        self._lock = RLock()
+        self.lock = RLock()
+        self._turns: list[Turn] = []
+        # Numbers of open turns, oldest first. A plain dict would do but for its first key: finding that slows
+        # down with every key that was deleted before it.
+        self._open: OrderedDict[int, None] = OrderedDict()
+        self._complete = 0
+        self._earliest: datetime | None = None
+        self._latest: datetime | None = None
+        # The two as the last outline told them: they may be those of turns that were not read.
+        self._outlined: tuple[datetime | None, datetime | None] = None, None
+        for turn in turns:
+            self.append(turn)
+
+    def __reduce__(self) -> tuple[type[History], tuple[Participants, Clock, list[Turn]]]:
+        # Counts are rebuilt from the turns, so a pickle that another thread adds to stays consistent.
+        return History, (self.participants, self.clock, list(self._turns))
+
+    # What there is
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self.turns)
 
     @property
     def turns(self) -> Turns:
         """All turns at this moment: read-only, without a copy, with `len`, indices, slices and iteration."""
-        return self._log.snapshot
-
-    def __iter__(self) -> Iterator[Turn]:
-        return iter(self.turns)
+        return Turns(self._turns, len(self._turns))
 
     def turn(self, number: int) -> Turn:
         """Return the turn with a number.
@@ -55,55 +95,144 @@ class History:
         Raises:
             ConversationError: no turn has that number.
         """
-        return self._log.turn(number)
+        if not 1 <= number <= len(self._turns):
+            raise ConversationError(f"there is no turn {number}: the conversation has {len(self._turns)}")
+        return self._turns[number - 1]
 
     @property
-    def last_turn(self) -> Turn | None:
+    def last(self) -> Turn | None:
         """The turn that was added last; None before the first."""
         turns = self.turns
         return turns[-1] if turns else None
 
-    def get_history(self, limit: int | None = None) -> list[Turn]:
-        """Return the last turns, in order; this takes time in proportion to `limit`, not to the conversation.
+    @property
+    def open_turns(self) -> list[Turn]:
+        """The turns that wait for their response, in order, without looking at the others."""
+        with self.lock:
+            return [self._turns[number - 1] for number in self._open]
 
-        Args:
-            limit: how many, at least 0; None for all of them.
+    @property
+    def first_open(self) -> Turn | None:
+        """The oldest turn that waits for its response; None where none does."""
+        number = next(iter(self._open), None)
+        return None if number is None else self.turn(number)
+
+    @property
+    def complete_count(self) -> int:
+        """How many turns have their response."""
+        return self._complete
+
+    @property
+    def earliest(self) -> datetime | None:
+        """The earliest time stamp of a prompt or response; None without any."""
+        return self._earliest
+
+    @property
+    def latest(self) -> datetime | None:
+        """The latest time stamp of a prompt or response; None without any."""
+        return self._latest
+
+    def now(self, given: datetime | None = None) -> datetime:
+        """Return a time in UTC; by default what the clock says.
 
         Raises:
-            ConversationError: a negative limit.
+            ConversationError: a time without a zone.
         """
-        if limit is None:
-            return list(self.turns)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise ConversationError(f"limit is {shown(limit)}; use a whole number from 0, or None for all turns")
-        turns = self.turns
-        return list(turns[max(0, len(turns) - limit) :])
+        stamp = self.clock() if given is None else given
+        return stamp if getattr(stamp, "tzinfo", None) is UTC else as_utc(stamp, "the time")
 
-    def get_complete_turns(self) -> list[Turn]:
-        """Return the turns that have their response, in order."""
-        return [turn for turn in self.turns if turn.complete]
+    # Adding and completing
 
-    def get_incomplete_turns(self) -> list[Turn]:
-        """Return the turns that wait for their response, in order, without looking at the others."""
-        with self._lock:
-            return self._log.open_turns
+    def add(
+        self,
+        prompt: str,
+        response: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: datetime | None = None,
+        response_timestamp: datetime | None = None,
+    ) -> Turn:
+        """Add a turn of these values, with no other time stamps than the given ones, and return it."""
+        number = len(self._turns) + 1
+        own = json_object(metadata, f"turn {number}: metadata")
+        return self.append(Turn(number, prompt, response, timestamp, response_timestamp, own))
 
-    def get_turn_count(self) -> int:
-        """Return the number of turns."""
-        return len(self._log)
+    def append(self, turn: Turn) -> Turn:
+        """Add a turn, which must have the next number, and return it."""
+        expected = len(self._turns) + 1
+        if turn.number != expected:
+            raise ConversationError(f"expected turn {expected}, not turn {turn.number}: turns are counted from 1")
+        turn.participants = self.participants
+        self._turns.append(turn)
+        if turn.response is not None:
+            self._complete += 1
+            self._stretch(turn.response_timestamp)
+        elif turn.checks is None or not turn.blocked(Side.PROMPT):
+            self._open[expected] = None
+        self._stretch(turn.timestamp)
+        return turn
 
-    def get_complete_turn_count(self) -> int:
-        """Return the number of turns that have their response."""
-        with self._lock:
-            return self._log.complete_count
+    def complete(
+        self,
+        number: int | None,
+        response: str,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: datetime | None = None,
+    ) -> Turn:
+        """Give a turn (by default the oldest that waits) its response and more metadata, and return it.
 
-    def get_duration(self) -> float:
-        """Return the seconds from the earliest time stamp to the latest; 0.0 for fewer than two.
-
-        The stamps of prompts and of responses count.
+        Raises:
+            ConversationError: no turn waits, or that turn does not exist or has its response.
         """
-        with self._lock:
-            return self._log.duration
+        own = json_object(metadata, "metadata")
+        turn = self.first_open if number is None else self.turn(number)
+        if turn is None:
+            raise ConversationError("No prompt-only turn exists to add response to")
+        if turn.complete:
+            raise ConversationError(f"turn {turn.number} already has a response; choose a turn without one")
+        self._respond(turn, response, own, timestamp)
+        self._open.pop(turn.number, None)
+        self._complete += 1
+        return turn
+
+    def rephrase(self, number: int, response: str, metadata: Mapping[str, Any] | None = None) -> Turn:
+        """Replace what a turn has of its response with the whole of it, as of now, and return the turn.
+
+        Args:
+            number: the turn, which has a response.
+            response: the whole of what the responder answered.
+            metadata: is added to the metadata of the turn; JSON values.
+
+        Raises:
+            ConversationError: the turn does not exist or has no response, a response that is no text, or metadata
+                that is not JSON.
+        """
+        own = json_object(metadata, "metadata")
+        with self.lock:
+            turn = self.turn(number)
+            if not turn.complete:
+                raise ConversationError(f"turn {number} has no response yet")
+            self._respond(turn, response, own, None)
+            return turn
+
+    def reopen(self, turn: Turn) -> None:
+        """Take the response of a turn away, and let the turn wait for one: it was no answer yet."""
+        turn.response = turn.response_timestamp = None
+        self._complete -= 1
+        later = bool(self._open) and next(reversed(self._open)) > turn.number
+        self._open[turn.number] = None
+        if later:
+            self._open = OrderedDict(sorted(self._open.items()))
+
+    def _respond(self, turn: Turn, response: str, metadata: Mapping[str, Any], timestamp: datetime | None) -> None:
+        turn.complete_with(response, self.now(timestamp))
+        turn.own_metadata.update(metadata)
+        self._stretch(turn.response_timestamp)
+
+    def _stretch(self, stamp: datetime | None) -> None:
+        if stamp is None:
+            return
+        self._earliest = stamp if self._earliest is None else min(self._earliest, stamp)
+        self._latest = stamp if self._latest is None else max(self._latest, stamp)
 
     # What a guard does to turns
 
@@ -115,8 +244,10 @@ class History:
         Raises:
             ConversationError: no turn has that number.
         """
-        with self._lock:
-            return self._log.withdraw(number)
+        with self.lock:
+            turn = self.turn(number)
+            self._open.pop(number, None)
+            return turn
 
     def replace_text(self, number: int, side: Side, text: str) -> Turn:
         """Put another text, such as a redacted one, in the place of a prompt or response, and return the turn.
@@ -132,13 +263,13 @@ class History:
         Raises:
             ConversationError: no turn has that number, that side has not spoken, or `text` is no text.
         """
-        with self._lock:
-            turn = self._log.turn(number)
+        with self.lock:
+            turn = self.turn(number)
             if turn.text(side) is None:
                 raise ConversationError(f"turn {number} has no {side} to replace")
             if not isinstance(text, str):
                 raise ConversationError(f"turn {number}: {side} is {type(text).__name__}, not text")
-            kept = self._with_text(turn, side, text) if OPENAI_KEY in turn.own_metadata else None
+            kept = with_text(turn, side, text) if OPENAI_KEY in turn.own_metadata else None
             for key in MESSAGE_KEYS:
                 turn.own_metadata.pop(key, None)
             if kept is not None:
@@ -148,10 +279,6 @@ class History:
             else:
                 turn.response = text
             return turn
-
-    def _with_text(self, turn: Turn, side: Side, text: str) -> list[Any] | None:
-        """The messages of a turn with tools, with another text on one side; here no turn has tools."""
-        return None
 
     def annotate(
         self,
@@ -174,8 +301,8 @@ class History:
         Raises:
             ConversationError: no turn has that number.
         """
-        with self._lock:
-            turn = self._log.turn(number)
+        with self.lock:
+            turn = self.turn(number)
             if key == GUARD_KEY:
                 turn.checks = change(turn.checks)
             else:
@@ -190,134 +317,95 @@ class History:
                     turn.own_metadata.pop(CHECKING_TOOLS, None)
             return turn
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            state = dict(self.__dict__)
-        del state["_lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = RLock()
-
-
-class LimitedHistory(History):
-    """The turns of a conversation, counted against a rate limit where one is set.
-
-    What counts is how long ago a prompt arrived by a `Timeline`, so setting the clock while the conversation goes
-    on neither lifts the limit nor keeps it exceeded. Stored turns have time stamps only: one ahead of the clock
-    counts as now.
-
-    >>> from turnwise.clock import utc_now
-    >>> LimitedHistory({"turns_per_minute": 3}, utc_now).check_rate_limit()
-    False
-    """
-
-    def __init__(self, rate_limit: Mapping[str, int] | None, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-        self._timeline = Timeline(clock)
-        self._rate_limit: RateLimit | None = None
-        self._counts_after = 0
-        self.set_rate_limit(rate_limit)
+    # As a state store keeps them
 
     @property
-    def rate_limit(self) -> dict[str, int] | None:
-        """The limits that are set; None without any."""
-        with self._lock:
-            limit = self._rate_limit
-            return None if limit is None else {TURNS_PER + window: most for window, most in limit.limits.items()}
+    def outline(self) -> Outline:
+        """What is known of the turns without reading them, for `take_over`."""
+        with self.lock:
+            runs: list[tuple[int, int]] = []
+            for number in self._open:
+                if runs and runs[-1][1] == number - 1:
+                    runs[-1] = (runs[-1][0], number)
+                else:
+                    runs.append((number, number))
+            return Outline(len(self), self._complete, tuple(runs), self._earliest, self._latest)
 
-    def set_rate_limit(self, limits: Mapping[str, int] | None) -> None:
-        """Set the rate limit, in place of the one before.
+    def take_over(
+        self,
+        outline: Outline,
+        changed: Mapping[int, Turn],
+        load: Callable[[range], Iterable[Turn]],
+        *,
+        own_after: int = 0,
+    ) -> None:
+        """Take in what was added and changed elsewhere. Turn objects stay, and turns of one's own come last.
 
-        Earlier prompts count as well, except those that `reset_rate_limit` forgot.
+        A history without turns takes constant time: early turns are read when somebody asks for them. `Limits`
+        counts anew only when it is told to.
 
         Args:
-            limits: any of ``turns_per_minute``, ``turns_per_hour``, ``turns_per_day``, each at least 1; None
-                for no limit.
+            outline: the turns as they are there.
+            changed: turns that were added or changed there, by number.
+            load: returns the turns with the numbers that it is given, in order.
+            own_after: number after which turns are not known there.
+        """
+        with self.lock:
+            for turn in changed.values():
+                turn.participants = self.participants
+            own = self._retract(own_after)
+            if self._turns:
+                for number in sorted(changed):
+                    self._refresh(changed[number])
+            else:
+                self._turns = StoredTurns(outline.turns, changed, partial(self._loaded, load))
+            numbers = (number for first, last in outline.waiting for number in range(first, last + 1))
+            self._open = OrderedDict.fromkeys(numbers)
+            self._complete, self._earliest, self._latest = outline.complete, outline.earliest, outline.latest
+            self._outlined = outline.earliest, outline.latest
+            for turn in own:
+                turn.number = len(self._turns) + 1
+                self.append(turn)
+
+    def take_back(self, number: int) -> None:
+        """Take the last turn away again, as though it had not been said; see `take_over` for the rate limit.
 
         Raises:
-            ConversationError: no key, an unknown one, or a value that is no positive whole number.
+            ConversationError: it is not the last turn.
         """
-        given = None if limits is None else read_limits(limits, "rate_limit", TURNS_PER)
-        if given == {}:
-            raise ConversationError("rate_limit is empty; name a window, or give None for no limit")
-        with self._lock:
-            self._rate_limit = None if given is None else RateLimit(given)
-            self._recount()
+        with self.lock:
+            if not 0 < number == len(self._turns):
+                raise ConversationError(f"turn {number} can't be taken back: there are {len(self._turns)} turns")
+            self._retract(number - 1)
 
-    def check_rate_limit(self) -> bool:
-        """Return True when the limit is exceeded: a prompt that came now would be one too many."""
-        with self._lock:
-            arrival = self._arrival(None)[1]
-            return self._rate_limit is not None and arrival is not None and self._rate_limit.exceeded(arrival)
+    def _loaded(self, load: Callable[[range], Iterable[Turn]], numbers: range) -> Iterator[Turn]:
+        for turn in load(numbers):
+            turn.participants = self.participants
+            yield turn
 
-    @property
-    def rate_limit_turns(self) -> list[datetime]:
-        """When the prompts that count against the limit now arrived, oldest first; empty without a limit."""
-        with self._lock:
-            if self._rate_limit is None:
-                return []
-            now = self._time(None)
-            present = self._timeline.at(now)
-            return [now - age for age in self._rate_limit.ages(present)]
+    def _refresh(self, turn: Turn) -> None:
+        """Take over a turn that was added or changed elsewhere; the object stays."""
+        if turn.number > len(self._turns):
+            self._turns.append(turn)
+        elif not isinstance(self._turns, StoredTurns) or self._turns.is_known(turn.number):
+            kept = self._turns[turn.number - 1]
+            kept.prompt, kept.response = turn.prompt, turn.response
+            kept.timestamp, kept.response_timestamp = turn.timestamp, turn.response_timestamp
+            kept.metadata = turn.metadata
 
-    def rate_limit_wait(self) -> float:
-        """Return the seconds until the limit lets a prompt through; 0.0 where it does so now."""
-        with self._lock:
-            arrival = self._arrival(None)[1]
-            if self._rate_limit is None or arrival is None:
-                return 0.0
-            return self._rate_limit.wait(arrival)
-
-    def reset_rate_limit(self) -> None:
-        """Forget the prompts that were counted so far; the limits stay."""
-        with self._lock:
-            self._counts_after = len(self._log)
-            if self._rate_limit is not None:
-                self._rate_limit.reset()
-
-    def use_clock(self, clock: Clock) -> None:
-        """Go by another clock (of aware times) from now on, unless the conversation has one of its own."""
-        with self._lock:
-            if self._clock is utc_now and clock is not utc_now:
-                self._clock = clock
-                self._timeline = Timeline(clock)
-                self._recount()
-
-    def _time(self, given: datetime | None) -> datetime:
-        return as_utc(self._clock() if given is None else given, "the time")
-
-    def _arrival(self, given: datetime | None) -> tuple[datetime, datetime | None]:
-        """The time stamp of a prompt (by default now), and its place on the timeline if it is counted.
-
-        A stamp ahead of the clock takes the present along.
-        """
-        if self._rate_limit is None:
-            stamp = self._clock() if given is None else given
-            return stamp if getattr(stamp, "tzinfo", None) is UTC else as_utc(stamp, "the time"), None
-        now = self._time(None)
-        stamp = now if given is None else self._time(given)
-        apart = stamp - now
-        ahead, before = min(max(apart, _ZERO), _LONGEST), max(min(apart, _ZERO), -_LONGEST)
-        return stamp, self._timeline.at(now, ahead) + before
-
-    def _recount(self) -> None:
-        """Count the latest prompts again; older ones than the largest limit can't matter."""
-        if self._rate_limit is None:
-            return
-        self._rate_limit.reset()
-        first = max(self._counts_after, len(self._log) - self._rate_limit.largest)
-        stamps = [turn.timestamp for turn in self.turns[first:] if turn.timestamp is not None]
-        if stamps:
-            now = self._time(None)
-            present = self._timeline.at(now)
-            for stamp in stamps:
-                self._rate_limit.record(present - min(max(now - stamp, _ZERO), _LONGEST))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Count anew by time stamps, since another process has another timeline."""
-        super().__setstate__(state)
-        self._timeline = Timeline(self._clock)
-        self._recount()
+    def _retract(self, after: int) -> list[Turn]:
+        """Take the turns after a number away again, and return them."""
+        gone = self._turns[after:]
+        if gone:
+            # Another list, since a snapshot that somebody holds keeps the turns that it had.
+            self._turns = self._turns.copy()
+            del self._turns[after:]
+            self._earliest, self._latest = self._outlined
+            for turn in list.__iter__(self._turns):
+                if turn is not None:  # else it was not read
+                    self._stretch(turn.timestamp)
+                    self._stretch(turn.response_timestamp)
+            for turn in gone:
+                self._open.pop(turn.number, None)
+                self._complete -= turn.complete
+        return gone

@@ -1,332 +1,304 @@
-"""Tool calls and results of a turn: read from its messages, added to them, and left out where they must be.
-
-A turn with tools keeps its messages in OpenAI's form: the prompt, then rounds of an assistant's message with calls
-(and perhaps text beside them) and of results. The older ``function_call`` and ``function``, Anthropic's parts
-``tool_use`` and ``tool_result``, and ShareGPT's calls and observations are read as well.
-"""
+"""The tools of a conversation: calls and results become parts of the turn that they belong to."""
 
 from __future__ import annotations
 
-import json
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from turnwise.conversation.tool_reading import UNKNOWN_TOOL, RawStep, is_text, read_calls, read_results
+from turnwise.conversation.history import History
+from turnwise.conversation.messages.formats import has_response, messages_of_turn, only_beside_calls
+from turnwise.conversation.messages.tool_reading import arguments_text
+from turnwise.conversation.tool_log import CALLS, RESULTS, Step, ToolCall, ToolLog, ToolResult
+from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, MESSAGE_KEYS, OPENAI_KEY, Side, Turn
+from turnwise.errors import ConversationError
 
-WITHHELD_RESULT: Final = "[tool result withheld]"
-"""What a model is sent in place of a result that a guard blocked or still checks: providers ask for one to each
-call."""
+_LOOKED_BACK: Final = 20
+"""Turns among which the call of a result is looked for, from the last one back."""
 
-CALLS: Final = "tool_calls"
-RESULTS: Final = "tool_results"
-TEXTS: Final = "texts"
-"""Where a guard keeps its checks of calls, of results, and of texts beside calls, each by its id."""
-
-_JOINABLE: Final = frozenset({"role", "content", "tool_calls"})
-"""Keys of an assistant's message that a further call may join."""
+_READ: Final = 32
+"""Turns whose calls and results are held ready."""
 
 
-class Place(NamedTuple):
-    """Where a call or result stands: index of its message in the turn, key there, and index in a list there."""
+class Tools:
+    """The calls and results of tools between the prompts and responses of a history.
 
-    message: int
-    key: str
-    at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call of a tool.
+    A turn with tools keeps its messages in its metadata under ``messages``, in OpenAI's shape; `Turn.tool_calls`
+    and `Turn.tool_results` read them. Adding one takes constant time.
 
     Args:
-        call_id: its id, unique in its turn: the one that came with it, or one made up, such as ``call_1``.
-        name: name of the tool.
-        arguments: the arguments as text, usually JSON.
-        place: where it stands among the messages of its turn.
+        history: the turns.
     """
 
-    call_id: str
-    name: str
-    arguments: str
-    place: Place
+    __slots__ = ("_history", "_logs")
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._logs: dict[int, ToolLog] = {}
+
+    def __reduce__(self) -> tuple[type[Tools], tuple[History]]:
+        # What is held ready is read again.
+        return Tools, (self._history,)
+
+    def add_call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] = "{}",
+        *,
+        call_id: str | None = None,
+        turn_number: int | None = None,
+    ) -> ToolCall:
+        """Add the call of a tool to the turn that it belongs to, and return it.
+
+        That turn is the oldest that waits for its response, else the last one; where its prompt is blocked, or
+        there is none, a new turn with an empty prompt. What the responder said in that turn so far then counts as
+        a text beside the call, and the turn waits for its response again.
+
+        Args:
+            name: name of the tool.
+            arguments: JSON text as the model gave it, or a mapping.
+            call_id: its id; by default one is made up. One that the turn has already gets a number behind it.
+            turn_number: the turn, where it is another one.
+
+        Raises:
+            ConversationError: a name that is no text or is empty, arguments that are neither text nor JSON values,
+                or no turn has that number.
+
+        >>> from turnwise.conversation import Conversation
+        >>> chat = Conversation.from_turns([("Is it cold?", None)])
+        >>> call = chat.tools.add_call("weather", {"city": "Oslo"}, call_id="c1")
+        >>> chat.tools.add_result("3 degrees", call_id="c1").name
+        'weather'
+        >>> [message["role"] for message in chat.to_messages()]
+        ['user', 'assistant', 'tool']
+        """
+        return self.take_call(name, arguments, call_id=call_id, turn_number=turn_number)[1]
+
+    def add_result(
+        self,
+        content: str,
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        turn_number: int | None = None,
+    ) -> ToolResult:
+        """Add what a tool gave back to the turn of its call, and return it.
+
+        Where no call waits for it, one with empty arguments is added, since providers refuse a result that comes
+        alone.
+
+        Args:
+            content: its text.
+            call_id: id of the call that it answers; by default the first one that waits for a result.
+            name: name of the tool, where it is known.
+            turn_number: the turn; by default that of the call, else as for `add_call`.
+
+        Raises:
+            ConversationError: content that is no text, or no turn has that number.
+        """
+        return self.take_result(content, call_id=call_id, name=name, turn_number=turn_number)[1]
+
+    def take_call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        *,
+        call_id: str | None = None,
+        turn_number: int | None = None,
+        checking: bool = False,
+        moved: Callable[[Any, str], Any] | None = None,
+    ) -> tuple[Turn, ToolCall]:
+        """Add a call as `add_call` does, for a guard; return the turn as well.
+
+        A call that the turn has already with this id, name and arguments, and that nobody checked, is taken as it
+        is.
+
+        Args:
+            name: name of the tool.
+            arguments: as for `add_call`.
+            call_id: its id.
+            turn_number: the turn.
+            checking: whether readers must wait until `annotate` releases it.
+            moved: is given what a guard kept of the turn, and the id under which the text that was its response
+                now stands beside calls; returns what is to be kept.
+
+        Raises:
+            ConversationError: as for `add_call`.
+        """
+        if not isinstance(name, str) or not name:
+            raise ConversationError("the name of a tool is text that is not empty")
+        text = arguments if isinstance(arguments, str) else _json(arguments)
+        with self._history.lock:
+            turn = self._turn_of_call(turn_number)
+            log = self._tool_log(turn)
+            call = log.calls.get(call_id or "")
+            if call is None or (call.name, call.arguments) != (name, text) or _checked(turn, CALLS, call.call_id):
+                spoken = self._spoken(turn, log)
+                call = log.add_call(name, text, call_id)
+                if spoken:
+                    self._let_go_on(turn, log, call, moved)
+            return self._marked(turn, CALLS, call, checking=checking), call
+
+    def take_result(
+        self,
+        content: str,
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        turn_number: int | None = None,
+        checking: bool = False,
+        moved: Callable[[Any, str], Any] | None = None,
+    ) -> tuple[Turn, ToolResult]:
+        """Add a result as `add_result` does, for a guard; return the turn as well.
+
+        A result that the turn has already with this id and content, and that nobody checked, is taken as it is.
+
+        Args:
+            content: its text.
+            call_id: id of the call that it answers.
+            name: name of the tool.
+            turn_number: the turn.
+            checking: as for `take_call`.
+            moved: as for `take_call`.
+
+        Raises:
+            ConversationError: as for `add_result`.
+        """
+        if not isinstance(content, str):
+            raise ConversationError(f"the content of a tool's result is {type(content).__name__}, not text")
+        with self._history.lock:
+            turn = self._turn_of_result(call_id, turn_number)
+            log = self._tool_log(turn)
+            result = log.results.get(call_id or "")
+            if result is None or result.content != content or _checked(turn, RESULTS, result.call_id):
+                call = log.waiting(call_id, name)
+                spoken = self._spoken(turn, log) if call is None else self._only_beside_calls(turn, log)
+                result = log.add_result(content, call_id, name)
+                if spoken:
+                    # Without a call that waits the latest stands in; the result may have an id of its own.
+                    self._let_go_on(turn, log, call or next(reversed(log.calls.values())), moved)
+            return self._marked(turn, RESULTS, result, checking=checking), result
+
+    def replace_text(self, number: int, section: str, identity: str, text: str) -> None:
+        """Put another text in the place of a call's arguments or a result's content.
+
+        Args:
+            number: the turn.
+            section: ``tool_calls`` or ``tool_results``.
+            identity: the id of the call.
+            text: the new text.
+
+        Raises:
+            ConversationError: no turn has that number, or it has no such call or result.
+        """
+        with self._history.lock:
+            log = self._tool_log(self._history.turn(number))
+            steps: Mapping[str, Step] = log.calls if section == CALLS else log.results
+            if identity not in steps:
+                raise ConversationError(f"turn {number} has no such part of {section} to replace")
+            log.replace(steps[identity], text)
+
+    # Which turn, and what becomes of it
+
+    def _turn_of_call(self, number: int | None) -> Turn:
+        if number is not None:
+            return self._history.turn(number)
+        first = self._history.first_open
+        if first is not None:
+            return first
+        last = self._history.last
+        if last is not None and not last.withheld(Side.PROMPT):
+            return last
+        return self._history.add("", timestamp=self._history.now())
+
+    def _turn_of_result(self, call_id: str | None, number: int | None) -> Turn:
+        if number is not None or not call_id:
+            return self._turn_of_call(number)
+        turns = self._history.turns
+        for turn in reversed(turns[max(0, len(turns) - _LOOKED_BACK) :]):
+            if any(key in turn.own_metadata for key in MESSAGE_KEYS):
+                log = self._tool_log(turn, keep=False)
+                found = log.results.get(call_id)
+                if log.waiting(call_id) or (found and not _checked(turn, RESULTS, call_id)):
+                    return turn
+        return self._turn_of_call(None)
+
+    def _tool_log(self, turn: Turn, *, keep: bool = True) -> ToolLog:
+        """The calls and results of a turn; with `keep`, its messages stay in its metadata in OpenAI's form."""
+        kept = turn.own_metadata.get(OPENAI_KEY)
+        log = self._logs.get(turn.number)
+        if log is None or log.messages is not kept or log.read != len(log.messages):
+            log = ToolLog(messages_of_turn(turn, whole=False))
+        if keep:
+            for key in MESSAGE_KEYS:
+                turn.own_metadata.pop(key, None)
+            turn.own_metadata[OPENAI_KEY] = log.messages
+            self._logs[turn.number] = log
+            if len(self._logs) > _READ:
+                del self._logs[next(iter(self._logs))]
+        return log
+
+    def _spoken(self, turn: Turn, log: ToolLog) -> bool:
+        """Whether the turn has a response; it turns out to be a text beside calls and joins the messages."""
+        if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
+            return False
+        if not has_response(log.messages, turn.response):
+            log.messages.append({"role": "assistant", "content": turn.response})
+            log.catch_up()
+        return True
+
+    def _only_beside_calls(self, turn: Turn, log: ToolLog) -> bool:
+        return turn.response is not None and only_beside_calls(log.messages, turn.response)
+
+    def _let_go_on(
+        self, turn: Turn, log: ToolLog, call: ToolCall, moved: Callable[[Any, str], Any] | None
+    ) -> None:
+        """Let a turn whose response stands beside calls wait for its response again."""
+        self._history.reopen(turn)
+        if moved is not None and turn.checks is not None:
+            turn.checks = moved(turn.checks, log.first_calls[call.place.message])
+
+    def _marked(self, turn: Turn, section: str, step: Step, *, checking: bool) -> Turn:
+        if checking:
+            turn.own_metadata.setdefault(CHECKING_TOOLS, []).append([section, step.call_id])
+        return turn
+
+    def settle(self, turn: Turn) -> None:
+        """Put a response behind the messages of its turn where it repeats what was said beside calls."""
+        kept = turn.own_metadata.get(OPENAI_KEY)
+        # Most agents say nothing beside their calls, so that most turns are spared the reading.
+        if isinstance(kept, list) and any(map(_speaks, kept)):
+            log = self._tool_log(turn, keep=False)
+            if log and self._only_beside_calls(turn, log):
+                turn.own_metadata[OPENAI_KEY] = [*log.messages, {"role": "assistant", "content": turn.response}]
+
+    def reopen_last(self) -> None:
+        """Let the last turn wait again where all that was said in it stands beside calls of its messages."""
+        turn = self._history.last
+        if turn is not None and turn.response is not None and OPENAI_KEY in turn.own_metadata:
+            log = self._tool_log(turn, keep=False)
+            if log and self._only_beside_calls(turn, log):
+                self._history.reopen(turn)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What a tool gave back.
-
-    Args:
-        call_id: id of the call that it answers; one of its own where there is no such call.
-        name: name of the tool; empty where it is not known.
-        content: its text.
-        place: where it stands among the messages of its turn.
-        alone: whether its turn has no call that it answers.
-    """
-
-    call_id: str
-    name: str
-    content: str
-    place: Place
-    alone: bool = False
+def _speaks(message: object) -> bool:
+    return isinstance(message, dict) and message.get("role") == "assistant" and message.get("content") is not None
 
 
-Step: TypeAlias = ToolCall | ToolResult
+def _checked(turn: Turn, section: str, identity: str) -> bool:
+    """Whether a guard looked at a call or result of a turn, or does so now."""
+    if [section, identity] in turn.own_metadata.get(CHECKING_TOOLS, ()):
+        return True
+    checks = turn.checks
+    records = checks.get(section) if hasattr(checks, "get") else None
+    return isinstance(records, Mapping) and identity in records
 
 
-class ToolLog:
-    """The calls and results among the messages of one turn, by id; adding a message takes constant time.
-
-    The list of messages belongs to the turn; `add_call` and `add_result` add to it.
-
-    >>> log = ToolLog([{"role": "user", "content": "Is it cold?"}])
-    >>> call = log.add_call("weather", "{}")
-    >>> log.add_result("3 degrees", call.call_id).name
-    'weather'
-    >>> [message["role"] for message in log.messages]
-    ['user', 'assistant', 'tool']
-    """
-
-    __slots__ = ("_by_id", "_by_name", "_waiting", "calls", "messages", "read", "results")
-
-    def __init__(self, messages: list[Any]) -> None:
-        self.messages = messages
-        self.calls: dict[str, ToolCall] = {}
-        self.results: dict[str, ToolResult] = {}
-        self.read = 0
-        # Calls without a result: all, by the id that came with them, and by name. Those of the last two that have
-        # got theirs are passed over when they are met.
-        self._waiting: OrderedDict[str, ToolCall] = OrderedDict()
-        self._by_id: dict[str, list[ToolCall]] = {}
-        self._by_name: dict[str, list[ToolCall]] = {}
-        self.catch_up()
-
-    def __bool__(self) -> bool:
-        return bool(self.calls or self.results)
-
-    def __reduce__(self) -> tuple[type[ToolLog], tuple[list[Any]]]:
-        # It is read again: what waits for results may hold arguments as they were before a guard redacted them.
-        return ToolLog, (self.messages,)
-
-    @property
-    def steps(self) -> list[Step]:
-        """Calls and results in order."""
-        return sorted([*self.calls.values(), *self.results.values()], key=lambda step: _order(step.place))
-
-    def catch_up(self) -> None:
-        """Read the messages that were added since."""
-        for at in range(self.read, len(self.messages)):
-            for call in read_calls(self.messages[at]):
-                self._take_call(Place(at, call.key, call.at), call)
-            for result in read_results(self.messages[at]):
-                self._take_result(Place(at, result.key, result.at), result)
-        self.read = len(self.messages)
-
-    def add_call(self, name: str, arguments: str, call_id: str | None = None) -> ToolCall:
-        """Add a call to the assistant's message that came last, or in a message of its own, and return it."""
-        last = self.messages[-1] if self.messages else None
-        identity = _free(call_id or f"call_{len(self.calls) + 1}", self.calls)
-        raw = {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
-        if not (isinstance(last, dict) and last.get("role") == "assistant" and _JOINABLE.issuperset(last)):
-            last = {"role": "assistant", "content": None}
-            self.messages.append(last)
-        listed = last.get("tool_calls")
-        last["tool_calls"] = [*listed, raw] if isinstance(listed, list) else [raw]
-        self.read = len(self.messages)
-        place = Place(self.read - 1, "tool_calls", len(last["tool_calls"]) - 1)
-        return self._take_call(place, RawStep("tool_calls", place.at, identity, name, arguments))
-
-    def add_result(self, content: str, call_id: str | None = None, name: str | None = None) -> ToolResult:
-        """Add a result, and return it. Where no call waits for it, one is added: no result comes alone."""
-        call = self.waiting(call_id, name)
-        if call is None:
-            call = self.add_call(name or UNKNOWN_TOOL, "{}", call_id)
-        if call.place.key == "function_call":
-            self.messages.append({"role": "function", "name": call.name, "content": content})
-        else:
-            self.messages.append({"role": "tool", "tool_call_id": self._raw_id(call), "content": content})
-        self.read = len(self.messages)
-        return self._answer(call, Place(self.read - 1, "content"), content)
-
-    def waiting(self, call_id: str | None, name: str | None = None) -> ToolCall | None:
-        """The call that waits for a result: the latest of an id, the first of a name, or the first of all."""
-        if call_id:
-            given = self._waiting.get(call_id)
-            return given or self._first(self._by_id.get(call_id, []), last=True)
-        if name:
-            return self._first(self._by_name.get(name, []))
-        return next(iter(self._waiting.values()), None)
-
-    def replace(self, step: Step, text: str) -> None:
-        """Put another text, such as a redacted one, in the place of a call's arguments or a result's content."""
-        raw = self.messages[step.place.message]
-        if isinstance(step, ToolCall):
-            self.calls[step.call_id] = replace(step, arguments=text)
-            _set_arguments(raw, step.place, text)
-        else:
-            self.results[step.call_id] = replace(step, content=text)
-            _set_content(raw, step.place, text)
-
-    def _first(self, calls: list[ToolCall], *, last: bool = False) -> ToolCall | None:
-        while calls:
-            call = calls[-1 if last else 0]
-            if call.call_id in self._waiting:
-                return call
-            calls.pop(-1 if last else 0)
-        return None
-
-    def _raw_id(self, call: ToolCall) -> str:
-        """The id that a call has in its message; one without gets its own."""
-        raw = _held(self.messages[call.place.message], call.place)
-        if not isinstance(raw, dict):
-            return call.call_id
-        given = raw.get("id")
-        if isinstance(given, str) and given:
-            return given
-        raw["id"] = call.call_id
-        return call.call_id
-
-    def _take_call(self, place: Place, raw: RawStep) -> ToolCall:
-        call = ToolCall(_free(raw.call_id or f"call_{len(self.calls) + 1}", self.calls), raw.name, raw.text, place)
-        self.calls[call.call_id] = self._waiting[call.call_id] = call
-        if raw.call_id:
-            self._by_id.setdefault(raw.call_id, []).append(call)
-        self._by_name.setdefault(call.name, []).append(call)
-        return call
-
-    def _take_result(self, place: Place, raw: RawStep) -> None:
-        call = self.waiting(raw.call_id, raw.name)
-        if call is not None:
-            self._answer(call, place, raw.text)
-            return
-        identity = _free(raw.call_id or f"result_{len(self.results) + 1}", self.results)
-        self.results[identity] = ToolResult(identity, raw.name, raw.text, place, alone=True)
-
-    def _answer(self, call: ToolCall, place: Place, content: str) -> ToolResult:
-        self._waiting.pop(call.call_id, None)
-        identity = _free(call.call_id, self.results)
-        result = self.results[identity] = ToolResult(identity, call.name, content, place)
-        return result
-
-
-def _order(place: Place) -> tuple[int, int]:
-    return place.message, -1 if place.at is None else place.at
-
-
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    """A name, with a number behind it where it is taken."""
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}#{number}" in taken:
-        number += 1
-    return f"{name}#{number}"
-
-
-def _held(message: Mapping[str, Any], place: Place) -> Any:
-    held = message[place.key]
-    return held if place.at is None else held[place.at]
-
-
-def _set_arguments(message: dict[str, Any], place: Place, text: str) -> None:
-    held = _held(message, place)
-    if not isinstance(held, dict):
-        message[place.key] = text
-        return
-    if place.key == "content":
-        held["input"] = _as_object(text)
-    elif place.key == "function_call":
-        held["arguments"] = text
-    elif isinstance(held.get("function"), dict):
-        told = held["function"]
-        told["arguments"] = _as_object(text) if isinstance(told["arguments"], Mapping) else text
-    else:
-        held["custom"]["input"] = text
-
-
-def _as_object(text: str) -> Any:
+def _json(arguments: object) -> str:
+    if not isinstance(arguments, Mapping):
+        raise ConversationError(
+            f"arguments is {type(arguments).__name__}; use JSON text, or a mapping of JSON values"
+        )
     try:
-        read = json.loads(text)
-    except ValueError:
-        read = None
-    return read if isinstance(read, dict) else {"arguments": text}
-
-
-def _set_content(message: dict[str, Any], place: Place, text: str) -> None:
-    held, key = (message, place.key) if place.at is None else (_held(message, place), "content")
-    content = held.get(key)
-    if isinstance(content, list):
-        held[key] = [{"type": "text", "text": text}, *(part for part in content if not is_text(part))]
-    else:
-        held[key] = text
-
-
-def sendable(
-    messages: Items[dict[str, Any]],
-    *,
-    withheld: Collection[tuple[str, str]],
-    silent: Collection[int],
-    gone: set[str],
-) -> list[dict[str, Any]]:
-    """The messages of a turn as a model may be sent them; the messages themselves are changed.
-
-    A withheld call is left out with its result. A withheld result becomes `WITHHELD_RESULT`, since a call must
-    have one. A message of which nothing is left is left out.
-
-    `withheld` has pairs of `CALLS` or `RESULTS` and an id, `silent` the indices of the assistant's messages whose
-    text must not go on, and `gone` the ids of calls that were left out so far, to which those of this turn are
-    added.
-    """
-    log = ToolLog(list(messages))
-    emptied: dict[int, set[Place]] = {}
-    dropped = {call.call_id for call in log.calls.values() if (CALLS, call.call_id) in withheld}
-    for identity in dropped:
-        place = log.calls[identity].place
-        emptied.setdefault(place.message, set()).add(place)
-    gone |= dropped
-    for result in log.results.values():
-        if result.call_id in (gone if result.alone else dropped):
-            emptied.setdefault(result.place.message, set()).add(result.place)
-        elif (RESULTS, result.call_id) in withheld:
-            log.replace(result, WITHHELD_RESULT)
-    kept = []
-    for at, message in enumerate(log.messages):
-        places = emptied.get(at, ())
-        left = _without(message, places) if places else message
-        if at in silent:
-            left = without_text(left)
-        if left is message or says_anything(left):
-            kept.append(left)
-    return kept
-
-
-def _without(message: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]:
-    left = dict(message)
-    for key in {place.key for place in places}:
-        indices = {place.at for place in places if place.key == key}
-        if None in indices:
-            left.pop(key)
-            continue
-        rest = [one for index, one in enumerate(message[key]) if index not in indices]
-        if rest:
-            left[key] = rest
-        else:
-            left.pop(key)
-    return left
-
-
-def without_text(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without its words; calls stay."""
-    content = message.get("content")
-    if isinstance(content, list):
-        calls = [part for part in content if isinstance(part, Mapping) and part.get("type") == "tool_use"]
-        return {**message, "content": calls or None, "refusal": None} if calls else {**message, "content": None}
-    return {**{key: value for key, value in message.items() if key != "refusal"}, "content": None}
-
-
-def says_anything(message: Mapping[str, Any]) -> bool:
-    """Whether a message holds words, parts or calls."""
-    keys = ("content", "tool_calls", "function_call", "call", "value")
-    return any(message.get(key) for key in keys)
+        return arguments_text(arguments)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConversationError(f"arguments can't be written as JSON: {error}; use JSON values only") from None

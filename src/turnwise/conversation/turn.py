@@ -12,7 +12,7 @@ from typing import Any, Final
 from turnwise._support.visible import shown
 from turnwise.conversation.json_values import as_utc, check_keys, json_object, read_utc
 from turnwise.conversation.participants import UNKNOWN_NAME, Participants, ParticipantType
-from turnwise.conversation.tools import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
+from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.errors import ConversationError
 
 KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metadata")
@@ -20,7 +20,10 @@ KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metada
 OPENAI_KEY: Final = "messages"
 """Key of metadata under which messages in OpenAI's shape are kept."""
 
-MESSAGE_KEYS = (OPENAI_KEY, "sharegpt")
+SHAREGPT_KEY: Final = "sharegpt"
+"""The same for entries of ShareGPT items."""
+
+MESSAGE_KEYS = (OPENAI_KEY, SHAREGPT_KEY)
 """Keys of metadata under which message formats keep what a turn can't say."""
 
 GUARD_KEY = "guardrail_results"

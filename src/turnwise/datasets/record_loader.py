@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Required, TypedDict, Unpack
 
-from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.conversation.messages import from_messages
+from turnwise.conversation import Conversation, Label, Sequence, from_messages
 from turnwise.datasets.fields import kind
 from turnwise.datasets.layout import Head, data_stem, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError

@@ -12,10 +12,11 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
-from turnwise.conversation import Conversation, Role
-from turnwise.conversation.messages import OPENAI, TEXT_PARTS
-from turnwise.conversation.tool_reading import has_results
-from turnwise.conversation.tools import Step, ToolCall, ToolLog
+from turnwise.conversation import Conversation, Role, from_messages
+from turnwise.conversation.messages.entries import TEXT_PARTS
+from turnwise.conversation.messages.formats import OPENAI
+from turnwise.conversation.messages.tool_reading import has_results
+from turnwise.conversation.tool_log import Step, ToolCall, ToolLog
 from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.check_run import refused
 from turnwise.guard.check_text import (
@@ -222,10 +223,10 @@ def open_listed_stream(
             break
         placed = PlacedText(found.place, entered=True)
         return open_stream(setup, found.chat, found.place.turn_number, None, session_id, metadata, placed)
-    chat = Conversation.from_messages(messages)
+    chat = from_messages(messages)
     for turn in chat.get_incomplete_turns():
-        if turn is not chat.last_turn:
-            chat.withdraw(turn.number)
+        if turn is not chat.history.last:
+            chat.history.withdraw(turn.number)
     return open_stream(setup, chat, None, None, session_id, metadata, placed or PlacedText(None))
 
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.tools import CALLS, RESULTS
+from turnwise.conversation.tool_log import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
@@ -19,7 +19,7 @@ from turnwise.guard.check_names import check_names
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.results import Detail, Outcome, PipelineResult, Status
-from turnwise.guard.setup import KINDS, Mode, Setup
+from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -69,8 +69,7 @@ def run_check(
     names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of a text in order: `here`, or by yielding each step to whoever awaits it."""
-    tool = check.tool
-    content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
+    content, steps = check.text, setup.by_kind[check.kind]
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
     extra = yield from _beside(setup, check, unread, forged, names, here=here)
@@ -129,12 +128,11 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
-    read = side if tool is None else tool.kind
-    names = setup.names[read]
+    names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
     record = TextCheck(
-        pipeline_type=KINDS[read],
+        pipeline_type=check.kind,
         timestamp=setup.clock(),
         blocked=blocked,
         names=names,
@@ -150,13 +148,14 @@ def conclude(
             check.text = tool.arguments.raw
         section = _SECTIONS[tool.kind]
         change = partial(with_check, turn.number, record, section)
-        conversation.annotate(turn.number, GUARD_KEY, change, release=(section, tool.call_id))
+        conversation.history.annotate(turn.number, GUARD_KEY, change, release=(section, tool.call_id))
     else:
         if check.text != content:
-            conversation.replace_text(turn.number, side, check.text)
+            conversation.history.replace_text(turn.number, side, check.text)
         if blocked and side is Side.PROMPT:
-            conversation.withdraw(turn.number)
-        conversation.annotate(turn.number, GUARD_KEY, partial(with_check, turn.number, record, ""), release=side)
+            conversation.history.withdraw(turn.number)
+        change = partial(with_check, turn.number, record, "")
+        conversation.history.annotate(turn.number, GUARD_KEY, change, release=side)
     result = PipelineResult(
         blocked=blocked,
         warnings=record.warnings,
@@ -186,11 +185,11 @@ def refused(
     seconds: float,
 ) -> PipelineResult:
     """Note a prompt that a rate limit refused, and return its result."""
-    limits = conversation.rate_limit or {}
+    limits = conversation.limits.to_dict() or {}
     own = ", ".join(f"{most} {window.replace('_', ' ')}" for window, most in limits.items())
     reason = refusal.reason if refusal else f"more than {own} in this conversation"
     scope = refusal.scope if refusal else CONVERSATION
-    wait = refusal.retry_after if refusal else conversation.rate_limit_wait()
+    wait = refusal.retry_after if refusal else conversation.limits.wait()
     note_refusal(
         conversation,
         scope=scope,
@@ -246,7 +245,7 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
 def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: Detail | None = None) -> CheckRun:
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
-    details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
+    details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_kind[TextKind.OUTPUT]]
     told = "" if why is Outcome.BROKEN_OFF else f": {why}"
     dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
     extra = {DROPPED: replace(dropped, data={"outcome": str(why)})}
@@ -272,9 +271,9 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     )
     number = check.turn.number
     if blocked and check.side is Side.PROMPT and check.tool is None:
-        check.conversation.withdraw(number)
+        check.conversation.history.withdraw(number)
     section = "" if check.tool is None else _SECTIONS[check.tool.kind]
-    check.conversation.annotate(number, GUARD_KEY, partial(with_check, number, record, section))
+    check.conversation.history.annotate(number, GUARD_KEY, partial(with_check, number, record, section))
     _log(result.conversation_id, number, result.pipeline_type, [(STATE, trouble)])
     return result.replaced(blocked=blocked, details=details, warnings=record.warnings, reasons=record.reasons)
 
@@ -328,7 +327,7 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
         redactions = [detail.redactions for detail in details if detail.redactions]
         check.text = tool.arguments.redacted(redactions) if redactions else check.text
     number, section = check.turn.number, _SECTIONS[tool.kind]
-    check.conversation.replace_tool_text(number, section, tool.call_id, check.text)
+    check.conversation.tools.replace_text(number, section, tool.call_id, check.text)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

@@ -76,7 +76,7 @@ def check_prompt(
     if setup.keeper is not None:
 
         def prompt() -> Check | PipelineResult:
-            turn = chat.try_add_prompt(content, extra)
+            turn = chat.limits.try_add_prompt(content, extra)
             if turn is None:
                 return refused(setup, content, chat, None, session, perf_counter() - start)
             return Check(content, Side.PROMPT, turn, chat, session)
@@ -86,7 +86,7 @@ def check_prompt(
         mode = _kept_if_given(mode, conversation)
         return _kept(setup, setup.keeper, prompt, run, chat, session, mode, counted=counted)
     refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limited else None
-    turn = None if refusal else chat.try_add_prompt(content, extra)
+    turn = None if refusal else chat.limits.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
     check = Check(content, Side.PROMPT, turn, chat, session)
@@ -135,7 +135,7 @@ def check_call(
     mode = _kept_if_given(mode, conversation)
 
     def tool_call() -> Check:
-        turn, call = chat.take_tool_call(
+        turn, call = chat.tools.take_call(
             name,
             encodable(arguments) if isinstance(arguments, str) else arguments,
             call_id=call_id,
@@ -168,7 +168,7 @@ def check_result(
     mode = _kept_if_given(mode, conversation)
 
     def tool_result() -> Check:
-        turn, result = chat.take_tool_result(
+        turn, result = chat.tools.take_result(
             content,
             call_id=call_id,
             name=name,
@@ -188,7 +188,7 @@ def _placed(
     """The conversation of a check, and its session."""
     chat = usable(conversation)
     if setup.own_clock:
-        chat.use_clock(setup.clock)
+        chat.limits.use_clock(setup.clock)
     if setup.keeper is None and len(setup.forgotten):
         refuse_forgotten(setup.forgotten, chat)
     return chat, session_of(session_id, chat, setup)
@@ -256,7 +256,7 @@ def _end_stream(
     if place is not None:
         place.spoken(check.text)
     chat, number, text = check.conversation, check.turn.number, check.text
-    chat.rephrase(number, text)
+    chat.history.rephrase(number, text)
     if ended.dropped is not None:
         run: Run = partial(broken_off, setup, start=start, why=ended.dropped)
     else:
@@ -363,10 +363,10 @@ def _answer(
     if number is not None:
         answered = conversation.turn(number)
         if answered.complete and answered.blocked(Side.RESPONSE):
-            conversation.annotate(number, ATTEMPTS_KEY, partial(with_attempt, answered))
+            conversation.history.annotate(number, ATTEMPTS_KEY, partial(with_attempt, answered))
             # With the messages that the turn came from, which hold the blocked text.
-            conversation.replace_text(number, Side.RESPONSE, "")
-            return conversation.rephrase(number, content, extra)
+            conversation.history.replace_text(number, Side.RESPONSE, "")
+            return conversation.history.rephrase(number, content, extra)
     return conversation.answer(content, extra, turn_number=number)
 
 

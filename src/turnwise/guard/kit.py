@@ -52,8 +52,6 @@ HOSTILE: Final = (
 TOOL: Final = "tool"
 """Name of the tool whose calls and results are tried."""
 
-_SIDES: Final[Mapping[str, Side]] = {TextKind.INPUT: Side.PROMPT, TextKind.OUTPUT: Side.RESPONSE}
-
 _THREADS = 4
 
 _SHORT = 40
@@ -79,14 +77,14 @@ def opening_check(text: str, side: Side | TextKind = Side.PROMPT) -> Check:
     conversation = Conversation()
     if side is TextKind.TOOL_CALL:
         read = Arguments(text)
-        turn, call = conversation.take_tool_call(TOOL, text)
+        turn, call = conversation.tools.take_call(TOOL, text)
         tool = ToolText(side, TOOL, call.call_id, read)
         return Check(read.text, Side.RESPONSE, turn, conversation, conversation.conversation_id, tool=tool)
     if side is TextKind.TOOL_RESULT:
-        turn, result = conversation.take_tool_result(text, name=TOOL)
+        turn, result = conversation.tools.take_result(text, name=TOOL)
         tool = ToolText(side, TOOL, result.call_id)
         return Check(text, Side.PROMPT, turn, conversation, conversation.conversation_id, tool=tool)
-    side = side if isinstance(side, Side) else _SIDES[side]
+    side = Side.PROMPT if side in (Side.PROMPT, TextKind.INPUT) else Side.RESPONSE
     turn = conversation.add_prompt(text if side is Side.PROMPT else "")
     if side is Side.RESPONSE:
         conversation.add_response(text)

@@ -307,7 +307,8 @@ def note_refusal(
             del latest[:-MOST_EVENTS]
         return {"count": count + 1, "latest": latest}
 
-    conversation.note(EVENTS, add)
+    with conversation.history.lock:
+        conversation.metadata[EVENTS] = add(conversation.metadata.get(EVENTS))
 
 
 def refusals_of(conversation: Conversation) -> tuple[int, list[dict[str, Any]]]:

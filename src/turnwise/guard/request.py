@@ -7,10 +7,11 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from turnwise.conversation import Conversation, Role, Side, Turn
+from turnwise.conversation import Conversation, Role, Side, Turn, from_messages
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.messages import OPENAI, Entry, unread
-from turnwise.conversation.tool_reading import has_results, read_calls, read_results
+from turnwise.conversation.messages.entries import Entry, unread
+from turnwise.conversation.messages.formats import OPENAI
+from turnwise.conversation.messages.tool_reading import has_results, read_calls, read_results
 from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import TextKind
@@ -178,12 +179,12 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
 def before_last(messages: Sequence[Mapping[str, Any]], last: LastTexts) -> Conversation:
     """The conversation before what came last in a list of messages, as the list has it."""
     before = messages[: last.first]
-    conversation = Conversation.from_messages(before) if before else Conversation()
+    conversation = from_messages(before) if before else Conversation()
     if last.texts[0].kind is not TextKind.INPUT:
         # It belongs to the message right before it, or to nothing; never to an older one that was left unanswered.
         for turn in conversation.get_incomplete_turns():
-            if turn is not conversation.last_turn:
-                conversation.withdraw(turn.number)
+            if turn is not conversation.history.last:
+                conversation.history.withdraw(turn.number)
     return conversation
 
 

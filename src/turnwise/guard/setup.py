@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError
 from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.config import Config
@@ -22,14 +21,6 @@ from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.state.tenant_store import TenantStore
 from turnwise.guard.step import Step, logged
 from turnwise.sessions import MemoryStateStore, StateStore
-
-KINDS: Final[Mapping[str, TextKind]] = {
-    Side.PROMPT: TextKind.INPUT,
-    Side.RESPONSE: TextKind.OUTPUT,
-    TextKind.TOOL_CALL: TextKind.TOOL_CALL,
-    TextKind.TOOL_RESULT: TextKind.TOOL_RESULT,
-}
-"""Kind of text by side of a turn, and by what a tool has to do with it."""
 
 
 class Mode(StrEnum):
@@ -85,8 +76,8 @@ class Given:
 class Setup:
     """A configuration that is built. A check keeps to the one that it began with.
 
-    `steps` are in the order in which they run; `by_side` and `names` have those that look at each kind of text, by
-    the keys of `KINDS`. `by_person`: a session is all that one person says. `own_clock`: conversations go by
+    `steps` are in the order in which they run; `by_kind` and `names` have those that look at each kind of
+    text. `by_person`: a session is all that one person says. `own_clock`: conversations go by
     another clock than the system's. `lists` is None where a state store keeps no conversations. `opened` is what
     the pipeline closes in the end. `forgotten` has what was forgotten, by hash. `limited`: rate limits of keys
     count prompts. `clean_names`: names in which these guardrails found nothing.
@@ -94,7 +85,7 @@ class Setup:
 
     config: Config
     steps: tuple[Step, ...]
-    by_side: Mapping[str, tuple[Step, ...]]
+    by_kind: Mapping[TextKind, tuple[Step, ...]]
     names: Mapping[str, tuple[str, ...]]
     by_person: bool
     limits: KeyLimits
@@ -209,6 +200,6 @@ def _in_order(steps: tuple[Step, ...], mode: Mode) -> dict[str, Any]:
     if mode is not Mode.ON:
         off = mode is Mode.OFF
         running = tuple(replace(step, enabled=step.enabled and not off, logs=not off) for step in ordered)
-    by_side = {side: tuple(step for step in running if step.looks_at(kind)) for side, kind in KINDS.items()}
-    names = {side: tuple(step.name for step in those) for side, those in by_side.items()}
-    return {"steps": ordered, "by_side": by_side, "names": names}
+    by_kind = {kind: tuple(step for step in running if step.looks_at(kind)) for kind in TextKind}
+    names = {kind: tuple(step.name for step in those) for kind, those in by_kind.items()}
+    return {"steps": ordered, "by_kind": by_kind, "names": names}

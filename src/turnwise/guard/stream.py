@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Check
+from turnwise.guard.guardrail import Check, TextKind
 from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
 from turnwise.guard.request import encodable
 from turnwise.guard.results import Detail, Outcome, PipelineResult
@@ -81,7 +81,7 @@ class _Stream:
         turn: Turn,
         session_id: str,
     ) -> None:
-        steps = [step for step in setup.by_side[Side.RESPONSE] if step.enabled]
+        steps = [step for step in setup.by_kind[TextKind.OUTPUT] if step.enabled]
         self._call = call
         self._finish, self._turn, self._conversation, self._session_id = finish, turn, conversation, session_id
         self._most = setup.config.max_characters if setup.mode is Mode.ON else sys.maxsize

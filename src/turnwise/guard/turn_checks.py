@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from turnwise.conversation import Turn
-from turnwise.conversation.tools import CALLS, RESULTS, TEXTS
+from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import TextKind

@@ -55,7 +55,7 @@ async def aask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
 
 def open_turn(conversation: Conversation, number: int | None) -> int | None:
     """Return a turn number where the turn waits for a response or its response was blocked; else None."""
-    last = conversation.last_turn
+    last = conversation.history.last
     if number is None or last is None or not 1 <= number <= last.number:
         return None
     turn = conversation.turn(number)

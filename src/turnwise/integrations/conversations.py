@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from turnwise.conversation import Conversation
+from turnwise.conversation import Conversation, from_messages
 from turnwise.errors import StateError
 from turnwise.guard import GuardrailPipeline
 
@@ -79,4 +79,4 @@ class Conversations:
         messages = before()
         if not any(message["role"] == "user" for message in messages):
             return Conversation(conversation_id=name)
-        return Conversation.from_messages(messages, conversation_id=name)
+        return from_messages(messages, conversation_id=name)

@@ -20,7 +20,7 @@ except ImportError as error:
 
     raise MissingExtraError("inspect", error) from error
 
-from turnwise.conversation import Conversation, Label, Sequence
+from turnwise.conversation import Label, Sequence, from_messages
 from turnwise.datasets.inspect_logs import openai_messages
 from turnwise.detectors import name_detector
 from turnwise.errors import ConversationError, DatasetError
@@ -63,7 +63,7 @@ def turnwise_detector(
     name_detector(detector, built.info.operating_points.get(context, {}))  # what is wrong with it is said at once
 
     def judge(messages: list[dict[str, Any]]) -> Report:
-        return check(Conversation.from_messages(messages), built, [detector], context=context)
+        return check(from_messages(messages), built, [detector], context=context)
 
     async def score(state: TaskState, target: Target) -> Score:
         try:
@@ -121,5 +121,5 @@ def attacks(
         own = (sample.metadata or {}).get("label")
         chosen = Label(own) if isinstance(own, str) and own in (*Label,) else default
         identity = f"{stem}-{sample.id if sample.id is not None else number}"
-        chat = Conversation.from_messages(openai_messages(sample.input), conversation_id=identity)
+        chat = from_messages(openai_messages(sample.input), conversation_id=identity)
         yield Sequence(identity, chosen, stem, chat, {"task": str(name)})

@@ -18,7 +18,7 @@ from turnwise.scoring import Reply
 from turnwise.store import schema
 from turnwise.store.column_types import UtcTime
 from turnwise.store.database import Database
-from turnwise.store.score_rows import read_reply, reply_row
+from turnwise.store.score_rows import reply_of_row, reply_row
 
 _NEWEST = (  # made once: it is asked before every call, by many threads
     select(*(schema.replies.c[name] for name in Reply.__slots__))
@@ -153,7 +153,7 @@ class _Finder:
             if self._closed:
                 raise StoreError("the store is closed")
             row = self._db.until_reached(lambda: self._row(request_key, repeat))
-        return None if row is None else read_reply(row)
+        return None if row is None else reply_of_row(row)
 
     def _row(self, request_key: str, repeat: int) -> RowMapping | None:
         with self._db.translated():

@@ -58,7 +58,7 @@ def reply_row(reply: Reply) -> dict[str, Any]:
     return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def read_reply(row: RowMapping) -> Reply:
+def reply_of_row(row: RowMapping) -> Reply:
     """The reply in a row."""
     return Reply(**{name: row[name] for name in Reply.__slots__})
 

@@ -68,13 +68,13 @@ class Checked:
     milliseconds: float
 
 
-def read_chat(text: str) -> Conversation:
+def read_pasted(text: str) -> Conversation:
     """The conversation that somebody pasted: JSON in any form that turnwise reads, or plain text.
 
     In plain text a line that begins with ``user:`` or ``assistant:`` begins what that side says. Without such a
     line all of it is one prompt.
 
-    >>> [(turn.prompt, turn.response) for turn in read_chat("user: Hi\\nassistant: Hello\\nuser: Bye")]
+    >>> [(turn.prompt, turn.response) for turn in read_pasted("user: Hi\\nassistant: Hello\\nuser: Bye")]
     [('Hi', 'Hello'), ('Bye', None)]
     """
     if not text.strip():

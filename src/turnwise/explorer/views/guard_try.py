@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.controls import button, choice, tag
-from turnwise.explorer.data.trial import Checked, Trial, read_chat
+from turnwise.explorer.data.trial import Checked, Trial, read_pasted
 from turnwise.explorer.frame import failure, offer_exports
 from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page, Region
@@ -115,7 +115,7 @@ class TryView:
     async def _check(self, going: int) -> None:
         """Check what was pasted, and show each check as it comes; another press begins anew."""
         page = self._page
-        chat = read_chat(self._text)
+        chat = read_pasted(self._text)
         self._trial = trial = await self._begun()
         checks = trial.replay(chat)
         texts = chat.get_turn_count()

@@ -230,15 +230,15 @@ def _said(chat: Conversation, event: Mapping[str, Any], turn: int | None) -> int
     if side == TextKind.INPUT:
         return chat.add_prompt(text, timestamp=time).number
     if side == TextKind.TOOL_CALL:
-        return chat.take_tool_call(event["tool"], text, call_id=event["call_id"], turn_number=turn)[0].number
+        return chat.tools.take_call(event["tool"], text, call_id=event["call_id"], turn_number=turn)[0].number
     if side == TextKind.TOOL_RESULT:
-        return chat.take_tool_result(text, call_id=event["call_id"], name=event["tool"] or None, turn_number=turn)[
-            0
-        ].number
+        return chat.tools.take_result(
+            text, call_id=event["call_id"], name=event["tool"] or None, turn_number=turn
+        )[0].number
     if turn is None:
         return chat.add_turn("", text, timestamp=time, response_timestamp=time).number
     if chat.turn(turn).complete:  # it was blocked, and this one came in its place
-        return chat.rephrase(turn, text).number
+        return chat.history.rephrase(turn, text).number
     return chat.add_response(text, turn_number=turn, timestamp=time).number
 
 

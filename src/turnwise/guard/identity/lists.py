@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Side
-from turnwise.conversation.messages import OPENAI, Entry, messages_of_turn
-from turnwise.conversation.tool_reading import read_calls
+from turnwise.conversation.messages.entries import Entry
+from turnwise.conversation.messages.formats import OPENAI, messages_of_turn
+from turnwise.conversation.messages.tool_reading import read_calls
 from turnwise.guard.identity.chain import LINK, Link, Said, chain_of, root_of
 from turnwise.guard.identity.place import MovedError, Place
 from turnwise.guard.identity.turns import absorb, fork, is_latest, recorded

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from turnwise.conversation import Conversation, Role
-from turnwise.conversation.messages import Entry
+from turnwise.conversation.messages.entries import Entry
 from turnwise.errors import StateError
 from turnwise.guard.identity.chain import LINK, Checked, Link, Said
 from turnwise.guard.identity.turns import absorb, check_of, is_latest

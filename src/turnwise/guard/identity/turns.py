@@ -8,9 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 from turnwise.conversation import Conversation, Role, Side, Turn
-from turnwise.conversation.messages import Entry, first_calls, messages_of_turn
-from turnwise.conversation.tool_reading import read_calls, read_results
-from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
+from turnwise.conversation.messages.entries import Entry
+from turnwise.conversation.messages.formats import messages_of_turn
+from turnwise.conversation.messages.tool_reading import read_calls, read_results
+from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.guardrail import TextKind
@@ -63,7 +64,7 @@ def absorb(chat: Conversation, entries: Iterable[Entry], link: Link, *, fresh: b
     number = link.turn or None
     for entry in entries:
         for result in read_results(entry.raw):
-            chat.take_tool_result(
+            chat.tools.take_result(
                 result.text, call_id=result.call_id, name=result.name or None, turn_number=number
             )
         if entry.role is Role.USER and (entry.text is not None or not any(True for _ in read_results(entry.raw))):
@@ -72,7 +73,7 @@ def absorb(chat: Conversation, entries: Iterable[Entry], link: Link, *, fresh: b
             if entry.text is not None:
                 number = _answered(chat, entry.text, number, fresh=fresh)
             for call in read_calls(entry.raw):
-                turn, _ = chat.take_tool_call(call.name, call.text, call_id=call.call_id, turn_number=number)
+                turn, _ = chat.tools.take_call(call.name, call.text, call_id=call.call_id, turn_number=number)
                 number = turn.number
 
 
@@ -83,7 +84,7 @@ def _answered(chat: Conversation, text: str, number: int | None, *, fresh: bool)
     if turn.response is None:
         return chat.add_response(text, turn_number=turn.number).number
     if fresh:
-        return chat.rephrase(turn.number, f"{turn.response}\n{text}").number
+        return chat.history.rephrase(turn.number, f"{turn.response}\n{text}").number
     return turn.number
 
 
@@ -159,7 +160,7 @@ def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversatio
             ),
             *(
                 (record.texts.get(name), TextKind.OUTPUT, raws[at].get("content"))
-                for at, name in first_calls(raws).items()
+                for at, name in ToolLog(raws).first_calls.items()
             ),
         ]
         known |= {(kind, str(text)) for check, kind, text in told if check is not None and not check.blocked}

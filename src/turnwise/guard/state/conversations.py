@@ -160,7 +160,7 @@ class Conversations:
         OutrunError where another worker wrote it meanwhile; nothing was written then. Raises ForgottenError
         where it was forgotten meanwhile; nothing of it is left then.
         """
-        outline = conversation.outline
+        outline = conversation.history.outline
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
         texts = {one: _told(conversation.turn(one)) for one in latest}
         numbers = {*range(bound.turns + 1, outline.turns + 1), *(() if number is None else (number,))}
@@ -246,7 +246,9 @@ class Conversations:
         counts_after = stored.data.get(COUNTS_AFTER, 0)
         load = partial(self._read, name)
         bound.born = stored.born
-        conversation.take_over(stored.outline, changed, load, own_after=bound.turns, counts_after=counts_after)
+        with conversation.history.lock:
+            conversation.history.take_over(stored.outline, changed, load, own_after=bound.turns)
+            conversation.limits.recount(min(counts_after, stored.outline.turns))
         if _METADATA in parts:
             bound.metadata = unpack_part(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")
             conversation.metadata.update(read_json(bound.metadata))

@@ -48,7 +48,7 @@ def forgotten_at(store: StateStore, conversation: Conversation) -> datetime | No
 
 def refuse_forgotten(store: StateStore, conversation: Conversation) -> None:
     """Raise ForgottenError for a conversation that has turns from before it was forgotten."""
-    earliest = conversation.outline.earliest
+    earliest = conversation.history.outline.earliest
     if conversation.get_turn_count():
         time = forgotten_at(store, conversation)
         if time is not None and (earliest is None or earliest <= time):

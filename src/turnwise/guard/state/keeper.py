@@ -279,7 +279,9 @@ class Keeper:
                 if made and last:
                     raise _outrun() from None
                 if made:
-                    conversation.take_back(number)
+                    with conversation.history.lock:
+                        conversation.history.take_back(number)
+                        conversation.limits.recount()
                     return False
             else:
                 return True

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from turnwise.conversation.messages import OPENAI, SPEAKING_KEYS
-from turnwise.conversation.tool_reading import arguments_text
+from turnwise.conversation.messages.entries import SPEAKING_KEYS
+from turnwise.conversation.messages.formats import OPENAI
+from turnwise.conversation.messages.tool_reading import arguments_text
 from turnwise.errors import GuardError
 from turnwise.guard.request import last_texts
 from turnwise.integrations.other_texts import UnreadError, leaves

@@ -1,0 +1,185 @@
+"""One message of a list, OpenAI's or ShareGPT's: its role, what is read of it, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from turnwise._support.visible import shown
+from turnwise.conversation.json_values import json_object
+from turnwise.conversation.messages.tool_reading import unread_calls, unread_part
+from turnwise.errors import ConversationError
+
+
+class Role(StrEnum):
+    """Who a message is from."""
+
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    FUNCTION = "function"
+
+
+ROLES: Final = frozenset(Role)
+"""All roles; a text is looked up here because Python 3.11 can't look one up in the enumeration."""
+
+TEXT_PARTS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "refusal",
+}
+"""Types of content parts that say something, with the key of what they say."""
+
+SPEAKING_KEYS: Final = (
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "audio",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking",
+)
+"""Keys of a message beside its content under which it may say more."""
+
+CALL_KEYS: Final = ("tool_calls", "function_call")
+"""Those of them that hold calls of tools, which are read."""
+
+SPEAKERS: Final[Mapping[str, Role]] = {
+    "human": Role.USER,
+    "user": Role.USER,
+    "gpt": Role.ASSISTANT,
+    "chatgpt": Role.ASSISTANT,
+    "bard": Role.ASSISTANT,
+    "bing": Role.ASSISTANT,
+    "assistant": Role.ASSISTANT,
+    "bot": Role.ASSISTANT,
+    "model": Role.ASSISTANT,
+    "function_call": Role.ASSISTANT,
+    "system": Role.SYSTEM,
+    "tool": Role.TOOL,
+    "function": Role.TOOL,
+    "observation": Role.TOOL,
+}
+"""Names that ShareGPT data sets use, with whom they stand for."""
+
+_SHAREGPT_CALL: Final = "function_call"
+"""Speaker of an entry that is the call of a tool, not words to the user."""
+
+_SHAREGPT_NAMES: Final[Mapping[Role, str]] = {
+    Role.SYSTEM: "system",
+    Role.DEVELOPER: "system",
+    Role.USER: "human",
+    Role.ASSISTANT: "gpt",
+    Role.TOOL: "tool",
+    Role.FUNCTION: "tool",
+}
+
+_KIND = 30
+"""Characters that the type of a content part has at most where it is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message, with a copy as it came; `text` is None where it has no words, such as a mere tool call."""
+
+    role: Role
+    text: str | None
+    raw: Any
+
+
+def read_openai(raw: object) -> Entry:
+    """Read an OpenAI chat message; errors don't say which one it was."""
+    if not isinstance(raw, Mapping):
+        raise ConversationError(f"a message must be an object with role and content, not {type(raw).__name__}")
+    role = raw.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        raise ConversationError(f"unknown role {shown(role)}; known: {', '.join(Role)}")
+    text = _text(raw, Role(role))
+    return Entry(Role(role), text, json_object(raw, "the message"))
+
+
+def write_openai(role: Role, text: str) -> dict[str, Any]:
+    """A text as an OpenAI chat message."""
+    return {"role": role.value, "content": text}
+
+
+def read_sharegpt(raw: object) -> Entry:
+    """Read a ShareGPT entry, or an OpenAI message in its place; errors don't say which one it was."""
+    if not isinstance(raw, Mapping):
+        raise ConversationError(f"a message must be an object with from and value, not {type(raw).__name__}")
+    if "from" not in raw and "role" in raw:
+        return read_openai(raw)
+    speaker, value = raw.get("from"), raw.get("value")
+    if not isinstance(speaker, str) or speaker.lower() not in SPEAKERS:
+        raise ConversationError(f"unknown speaker {shown(speaker)}; known: {', '.join(SPEAKERS)}")
+    if not isinstance(value, str):
+        raise ConversationError(f"value is {type(value).__name__}, not text")
+    speaker = speaker.lower()
+    return Entry(SPEAKERS[speaker], None if speaker == _SHAREGPT_CALL else value, json_object(raw, "the entry"))
+
+
+def write_sharegpt(role: Role, text: str) -> dict[str, Any]:
+    """A text as a ShareGPT entry."""
+    return {"from": _SHAREGPT_NAMES[role], "value": text}
+
+
+def _text(message: Mapping[str, Any], role: Role) -> str | None:
+    if "content" not in message and role is not Role.ASSISTANT:
+        raise ConversationError(f"a {role} message needs content: text, a list of parts, or null")
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [_part(place, part) for place, part in enumerate(content, start=1)]
+        said = [part for part in parts if part is not None]
+        return "\n".join(said) if said else None
+    if content is None:
+        refusal = message.get("refusal")
+        return refusal if isinstance(refusal, str) else None
+    raise ConversationError(f"content is {type(content).__name__}; use text, a list of parts, or null")
+
+
+def _part(place: int, part: object) -> str | None:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or not isinstance(kind, str):
+        raise ConversationError(f"content part {place} is not an object with a type, such as text")
+    if kind not in TEXT_PARTS:
+        return None
+    text = part.get(TEXT_PARTS[kind])
+    if not isinstance(text, str):
+        raise ConversationError(f"content part {place}: {TEXT_PARTS[kind]} is {type(text).__name__}, not text")
+    return text
+
+
+def unread(message: Mapping[str, Any]) -> list[str]:
+    """What a valid message holds beside the text that is read of it, each by its place.
+
+    >>> picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    >>> unread({"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]})
+    ['content part 2 (image_url)']
+    """
+    content = message.get("content")
+    found = []
+    for place, part in enumerate(content if isinstance(content, list) else (), start=1):
+        kind = part["type"]
+        if kind not in TEXT_PARTS:
+            # A type is text of others: one that does not look like a type is not repeated.
+            left = unread_part(part, message.get("role"))
+            if left is not None:
+                plain = len(left) <= _KIND and left.replace(" ", "_").isidentifier()
+                found.append(f"content part {place} ({left if plain else 'of an unknown type'})")
+    for key in SPEAKING_KEYS:
+        said = key == "refusal" and content is None
+        if message.get(key) and not said and key not in CALL_KEYS:
+            found.append(key)
+    if not isinstance(message.get("name"), str | None):
+        found.append("name")
+    if message.get("role") != Role.ASSISTANT:
+        return found + [key for key in CALL_KEYS if message.get(key)]
+    return found + unread_calls(message)

@@ -1,0 +1,262 @@
+"""Lists of messages to turns and back, without loss.
+
+A turn is a user message and all that follows up to the next one. Where that is more than a user text and an
+assistant text (tool calls, parts, extra keys), the messages are kept as they came in the turn's metadata, under
+the key of their format, for the way back; those before the first turn are kept in the conversation's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Any, Final
+
+from turnwise.conversation.messages.entries import (
+    TEXT_PARTS,
+    Entry,
+    Role,
+    read_openai,
+    read_sharegpt,
+    write_openai,
+    write_sharegpt,
+)
+from turnwise.conversation.messages.sending import says_anything, sendable, without_text
+from turnwise.conversation.messages.tool_reading import has_calls, has_results, read_calls, read_results
+from turnwise.conversation.tool_log import TEXTS, ToolLog
+from turnwise.conversation.turn import MESSAGE_KEYS, OPENAI_KEY, SHAREGPT_KEY, Side, Turn
+from turnwise.errors import ConversationError
+
+LEAD = "before"
+"""Key of the messages before the first turn, in what a format keeps in a conversation's metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of message lists; `key` is the metadata key under which it keeps what turns can't say.
+
+    `read` raises ConversationError without saying which message it was: `entries` adds the place.
+    """
+
+    key: str
+    read: Callable[[object], Entry]
+    write: Callable[[Role, str], Any]
+
+    def entries(self, raws: object) -> list[Entry]:
+        """Read a list of messages; errors name the place of a message, from 1."""
+        if not isinstance(raws, list | tuple):
+            raise ConversationError(f"expected a list of message objects, not {type(raws).__name__}")
+        if not raws:
+            raise ConversationError("the conversation is empty: a list without messages")
+        entries = []
+        for place, raw in enumerate(raws, start=1):
+            try:
+                entries.append(self.read(raw))
+            except ConversationError as error:
+                raise ConversationError(f"message {place}: {error}") from None
+        return entries
+
+    def turns(self, entries: Iterable[Entry]) -> tuple[list[Any], list[Turn]]:
+        """The messages before the first turn as they came, and the turns, without time stamps."""
+        lead, slices = _cut(entries)
+        return [entry.raw for entry in lead], [
+            self._turn(number, entries) for number, entries in enumerate(slices, start=1)
+        ]
+
+    def messages(self, metadata: Mapping[str, Any], turns: Iterable[Turn], *, blocked: bool = True) -> list[Any]:
+        """A conversation's metadata and turns as messages of this format, whichever format they came from.
+
+        Unless `blocked`, what a guard blocked or still checks is left out; where that is the prompt, the whole
+        turn.
+        """
+        messages = self._lead(metadata)
+        gone: set[str] = set()
+        for turn in turns:
+            if blocked:
+                messages.extend(self.slice(turn))
+            elif not turn.withheld(Side.PROMPT):
+                messages.extend(self._sendable(turn, gone))
+        return messages
+
+    def slice(self, turn: Turn, *, whole: bool = True) -> list[Any]:
+        """The messages of a turn; unless `whole`, without a response that does not stand among them."""
+        response = turn.response
+        for source in self._sources:
+            lead, slices = _cut(source.kept(turn.own_metadata.get(source.key)))
+            if lead or len(slices) != 1:
+                continue
+            told = _texts(slices[0])
+            # Beside calls a text is no response, unless it was taken for a part of one when it was read.
+            final = told[1] if told[1] == response else _texts(slices[0], after_tools=True)[1]
+            # Metadata is the user's: a slice that tells another story than the turn is not ours, or is stale.
+            if told[0] != turn.prompt or final not in (None, response):
+                continue
+            raws = self._from(slices[0], source)
+            if final is None and response is not None and whole:
+                raws.append(self.write(Role.ASSISTANT, response))
+            return raws
+        return self._plain(turn.prompt, response if whole else None)
+
+    def kept(self, raws: object) -> list[Entry]:
+        """What metadata holds under this format's key; nothing where it is not ours."""
+        if raws is None:
+            return []
+        try:
+            return self.entries(raws)
+        except ConversationError:
+            return []
+
+    @property
+    def _sources(self) -> tuple[Format, Format]:
+        """The formats that metadata may be kept in, this one first."""
+        return (OPENAI, SHAREGPT) if self is OPENAI else (SHAREGPT, OPENAI)
+
+    def _sendable(self, turn: Turn, gone: set[str]) -> list[Any]:
+        """The messages of a turn whose prompt is not withheld, without the parts that are."""
+        mute = turn.withheld(Side.RESPONSE)
+        if not any(key in turn.own_metadata for key in MESSAGE_KEYS):
+            return self._plain(turn.prompt, None if mute else turn.response)
+        withheld = turn.withheld_tools()
+        messages = self.slice(turn)
+        if not (withheld or mute or gone):
+            return messages
+        entries = self.kept(messages)
+        last = _last_step(entries)
+        if mute and last < 0:
+            return self._plain(turn.prompt, None)
+        # What an import has for a response is all that the assistant said in the turn.
+        muted = (-1 if _texts(entries)[1] == turn.response else last) if mute else len(entries)
+        texts = {identity for section, identity in withheld if section == TEXTS}
+        beside = ToolLog(messages).first_calls
+        silent = [
+            at
+            for at, entry in enumerate(entries)
+            if entry.role is Role.ASSISTANT and (at > muted or beside.get(at) in texts)
+        ]
+        return sendable(messages, withheld=withheld, silent=silent, gone=gone)
+
+    def _turn(self, number: int, entries: Items[Entry]) -> Turn:
+        prompt, response = _texts(entries)
+        raws = [entry.raw for entry in entries]
+        metadata = {} if raws == self._plain(prompt, response) else {self.key: raws}
+        return Turn(number, prompt, response, metadata=metadata)
+
+    def _plain(self, prompt: str, response: str | None) -> list[Any]:
+        # An empty prompt is no message where the other side spoke first.
+        plain = [self.write(Role.USER, prompt)] if prompt or response is None else []
+        if response is not None:
+            plain.append(self.write(Role.ASSISTANT, response))
+        return plain
+
+    def _lead(self, metadata: Mapping[str, Any]) -> list[Any]:
+        for source in self._sources:
+            kept = metadata.get(source.key)
+            lead, slices = _cut(source.kept(kept.get(LEAD) if isinstance(kept, Mapping) else None))
+            if lead and not slices:
+                return self._from(lead, source)
+        return []
+
+    def _from(self, entries: Iterable[Entry], source: Format) -> list[Any]:
+        """Entries as messages of this format: its own as they came, of others the texts, for OpenAI calls too."""
+        if source is self:
+            return [entry.raw for entry in entries]
+        log = ToolLog([])
+        for entry in entries:
+            if self is OPENAI:
+                for call in read_calls(entry.raw):
+                    log.add_call(call.name, call.text, call.call_id)
+                results = list(read_results(entry.raw))
+                for result in results:
+                    log.add_result(result.text, result.call_id, result.name)
+                if results:
+                    continue
+            if entry.text is not None:
+                log.messages.append(self.write(entry.role, entry.text))
+        return log.messages
+
+
+OPENAI: Final = Format(key=OPENAI_KEY, read=read_openai, write=write_openai)
+"""OpenAI chat messages."""
+
+SHAREGPT: Final = Format(key=SHAREGPT_KEY, read=read_sharegpt, write=write_sharegpt)
+"""Entries of ShareGPT items."""
+
+
+def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
+    """The messages of a turn in OpenAI's form, none of a mere empty prompt; `whole` as for `Format.slice`."""
+    messages = OPENAI.slice(turn, whole=whole)
+    return [] if messages == [write_openai(Role.USER, "")] else messages
+
+
+def has_response(messages: list[Any], response: str) -> bool:
+    """Whether a turn's messages hold a response: what was said after the last tool, or all that was said."""
+    entries = OPENAI.kept(messages or None)
+    return bool(entries) and response in (_texts(entries)[1], _texts(entries, after_tools=True)[1])
+
+
+def only_beside_calls(messages: list[Any], response: str) -> bool:
+    """Whether the response is all that was said in the turn, and none of it came after the last tool."""
+    entries = OPENAI.kept(messages or None)
+    return bool(entries) and _texts(entries)[1] == response and _texts(entries, after_tools=True)[1] is None
+
+
+def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
+    """The messages of a turn with another text on one side; None for a turn without tools.
+
+    A new response replaces all that the assistant said in the turn, where all of that was the response; else only
+    what it said after the last tool.
+    """
+    messages = messages_of_turn(turn)
+    if not ToolLog(messages):
+        return None
+    if side is Side.PROMPT:
+        rest = [_without_words(one) if one.get("role") == Role.USER else one for one in messages]
+        kept = [one for one in rest if one.get("role") != Role.USER or says_anything(one)]
+        first = next((at for at, one in enumerate(kept) if one.get("role") == Role.ASSISTANT), len(kept))
+        return [*kept[:first], write_openai(Role.USER, text), *kept[first:]]
+    entries = OPENAI.kept(messages)
+    first = 0 if _texts(entries)[1] == turn.response else _last_step(entries) + 1
+    spoken = [
+        without_text(one) if at >= first and one.get("role") == Role.ASSISTANT else one
+        for at, one in enumerate(messages)
+    ]
+    rest = [one for one in spoken if one.get("role") != Role.ASSISTANT or says_anything(one)]
+    return [*rest, write_openai(Role.ASSISTANT, text)]
+
+
+def _without_words(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    parts = [part for part in content if part["type"] not in TEXT_PARTS] if isinstance(content, list) else None
+    return {**message, "content": parts}
+
+
+def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
+    """Split messages into those before the first turn and one list for each turn."""
+    lead: list[Entry] = []
+    slices: list[list[Entry]] = []
+    for entry in entries:
+        # What a tool gave back is no prompt, though some formats have it in the user's name.
+        only_results = entry.text is None and has_results(entry.raw)
+        opens = (entry.role is Role.USER and not only_results) or (entry.role is Role.ASSISTANT and not slices)
+        if opens:
+            slices.append([entry])
+        else:
+            (slices[-1] if slices else lead).append(entry)
+    return lead, slices
+
+
+def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, str | None]:
+    """Prompt and response in a turn's messages; with `after_tools`, only what was said after the last tool."""
+    first = entries[0]
+    prompt = first.text if first.role is Role.USER and first.text is not None else ""
+    spoken = entries[_last_step(entries) + 1 :] if after_tools else entries
+    said = [entry.text for entry in spoken if entry.role is Role.ASSISTANT and entry.text is not None]
+    return prompt, "\n".join(said) if said else None
+
+
+def _last_step(entries: Items[Entry]) -> int:
+    """Index of the last message with a call or a result; -1 without one."""
+    for at in reversed(range(len(entries))):
+        if has_calls(entries[at].raw) or has_results(entries[at].raw):
+            return at
+    return -1
