@@ -37,7 +37,7 @@ from turnwise.guard.config import preset_text
 from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.payloads import STORED
-from turnwise.guard.state.work import key_of
+from turnwise.guard.state.views import key_of
 from turnwise.guard.yaml_lines import read_yaml
 from turnwise.rates import clopper_pearson
 from turnwise.sessions import SESSION

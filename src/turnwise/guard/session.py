@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.work import key_of
+from turnwise.guard.state.views import key_of
 from turnwise.guard.texts import checked_session
 from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
 

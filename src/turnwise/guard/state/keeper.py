@@ -18,7 +18,7 @@ from turnwise.guard.records import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.settings import StateSettings, WhenDown
 from turnwise.guard.state.status import StateStatus, StateWatch
-from turnwise.guard.state.work import Work
+from turnwise.guard.state.views import Work
 from turnwise.guard.step import CheckRun, failure
 from turnwise.sessions import MemoryStateStore, StateStore
 
