@@ -187,7 +187,7 @@ def state() -> None:
         for what, size in sizes.items():
             row(f"state of 100 turns: {what}, bytes", f"{size:,}", "")
         whole = sum(sizes.values())
-        row("state of 100 turns together, bytes", f"{whole:,}", "<= 2,048", whole <= 2_048)
+        row("state of 100 turns together, bytes", f"{whole:,}", "<= 1,229", whole <= 1_229)
         turns = sum(len(part) for name, part in parts.items() if name.startswith("turn:"))
         texts = sum(len(turn.prompt) + len(turn.response or "") for turn in chat)
         row("beside it: turns with texts and verdicts; their texts", f"{turns:,}; {texts:,}", "")

@@ -1,4 +1,4 @@
-"""The scorer: the one place where guardrails ask an observer."""
+"""The scorer, the one place where guardrails ask an observer, and speakers, whose texts it is asked about."""
 
 from __future__ import annotations
 
