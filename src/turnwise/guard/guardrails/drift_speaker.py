@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -278,9 +279,9 @@ class Speaker:
             # Encoded here: a detector may change its state as soon as the lock is let go.
             return json.dumps(head, separators=(",", ":")), session + (passed or b"")
 
-    def resume(self, conversation: Conversation, head: Any, rest: bytes) -> bytes:
+    def resume(self, conversation: Conversation, place: Sequence[Any], rest: bytes) -> bytes:
         """Go on where `park` was called, and return the bytes that follow; nothing is scored."""
-        _, turns, whole, recent, blocked_at, size, size_passed, detected = head
+        turns, whole, recent, blocked_at, size, size_passed, detected = place
         if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
             raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")
         if any(not 0 < number <= turns for number in recent):
@@ -383,8 +384,9 @@ class Speakers:
             return
         found: dict[Trajectory, Speaker] = {}
         for head in heads:
-            speaker = self._fresh(conversation, Trajectory(head[0]))
-            rest = speaker.resume(conversation, head, rest)
+            trajectory, *place = head
+            speaker = self._fresh(conversation, Trajectory(trajectory))
+            rest = speaker.resume(conversation, place, rest)
             found[speaker.trajectory] = speaker
         with self._adding:
             self._known.setdefault(conversation, {}).update(found)
