@@ -37,7 +37,7 @@ from turnwise.guard.config import preset_text
 from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.payloads import STORED
-from turnwise.guard.state.work import key_of
+from turnwise.guard.state.views import key_of
 from turnwise.guard.validation import read_yaml
 from turnwise.rates import clopper_pearson
 from turnwise.sessions import SESSION
@@ -187,7 +187,7 @@ def state() -> None:
         for what, size in sizes.items():
             row(f"state of 100 turns: {what}, bytes", f"{size:,}", "")
         whole = sum(sizes.values())
-        row("state of 100 turns together, bytes", f"{whole:,}", "<= 2,048", whole <= 2_048)
+        row("state of 100 turns together, bytes", f"{whole:,}", "<= 1,229", whole <= 1_229)
         turns = sum(len(part) for name, part in parts.items() if name.startswith("turn:"))
         texts = sum(len(turn.prompt) + len(turn.response or "") for turn in chat)
         row("beside it: turns with texts and verdicts; their texts", f"{turns:,}; {texts:,}", "")

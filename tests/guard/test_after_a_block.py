@@ -5,7 +5,7 @@ from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard.guardrails.drift import Drift
-from turnwise.guard.observing import LEFT_OUT_FOR
+from turnwise.guard.guardrails.drift_speaker import LEFT_OUT_FOR
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import Phase

@@ -15,7 +15,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.deadline import Deadline, WorkStopped, check_deadline, within
 from turnwise.errors import GuardError
 from turnwise.guard import Check, Cost, Finding, Guardrail
-from turnwise.guard.observing import shared_observer
+from turnwise.guard.scorer import shared_observer
 
 PROSE = "The garden needs water in the evening, and the roses want some shade as well. "
 

@@ -8,7 +8,7 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.errors import TurnwiseError
+from turnwise.errors import StateError, TurnwiseError
 from turnwise.guard import NO_CONVERSATION
 from turnwise.guard.guardrails.drift import Drift
 from turnwise.guard.guardrails.drift_sessions import scaled_scores
@@ -408,3 +408,26 @@ def test_an_earlier_turn_that_can_not_be_scored_is_a_gap(monkeypatch):
 def test_an_empty_prompt_has_nothing_to_judge():
     result = GuardrailPipeline({"guardrails": ["drift"]}).check_input("  ")
     assert (result.blocked, result.details["drift"].data["scores"]) == (False, {})
+
+
+def test_what_was_parked_is_gone_on_with_and_what_is_no_such_thing_is_an_error():
+    drift = Drift(observer="scripted:0.1,0.2", session=None)
+    talk, _ = talk_through(GuardrailPipeline({"guardrails": [drift]}), 2)
+    line, newline, rest = drift.park(talk).partition(b"\n")
+    version, fingerprint, heads = json.loads(line)
+    again = Drift(observer="scripted:0.1,0.2", session=None)
+    again.resume(talk, line + newline + rest)
+    assert again.park(talk) == line + newline + rest
+    for broken in (
+        3,
+        [3],
+        [[]],
+        [{}],
+        [heads[0][:3]],
+        [["nobody", *heads[0][1:]]],
+        [["initiator", 9, *heads[0][2:]]],
+    ):
+        with pytest.raises(StateError, match="state of guardrail drift can't be read"):
+            again.resume(talk, json.dumps([version, fingerprint, broken]).encode() + newline + rest)
+    with pytest.raises(StateError, match="version 2"):
+        again.resume(talk, json.dumps([2, fingerprint, heads]).encode() + newline + rest)

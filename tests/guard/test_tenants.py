@@ -10,7 +10,7 @@ from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore, SqliteStateStore, check_state_store
 from turnwise.guard.audit import read_audit
 from turnwise.guard.guardrails.drift import Drift
-from turnwise.guard.state.tenant_store import TenantStore
+from turnwise.guard.state.views import TenantStore
 from turnwise.sessions import SESSION
 
 CONFIG = {

@@ -123,7 +123,7 @@ def _open_store(state: str) -> RedisStateStore | SqliteStateStore:
 
 
 def _of(store: StateStore, tenant: str | None) -> StateStore:
-    from turnwise.guard.state.tenant_store import TenantStore
+    from turnwise.guard.state.views import TenantStore
 
     return store if tenant is None else TenantStore(store, tenant)
 
@@ -253,7 +253,7 @@ def _check_places(state: str | None, audit: list[str] | None) -> None:
 def _parts(store: StateStore, tenant: str | None) -> list[StateStore]:
     """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
     from turnwise.guard.state.payloads import STORED
-    from turnwise.guard.state.tenant_store import APART, TenantStore
+    from turnwise.guard.state.views import APART, TenantStore
     from turnwise.sessions import SESSION
 
     if tenant is not None:

@@ -36,7 +36,7 @@ from turnwise.guard.identity.place import MovedError, Place, PlacedText
 from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
 from turnwise.guard.results import PipelineResult, joined
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
+from turnwise.guard.state.waiting import TURN_SECONDS, done, entered
 from turnwise.guard.step import CheckRun
 
 _PLACES = 20
@@ -167,8 +167,7 @@ def _in_process(
     """Check a text of a conversation that is in this process alone."""
     assert setup.lists is not None
     lock = setup.lists.lock(place.chat)
-    entered = lock.acquire(timeout=TURN_SECONDS) if here else (yield Entry(lock), None)  # type: ignore[misc]
-    if not entered:
+    if not (yield from entered(lock, here=here)):
         raise GuardError(f"an earlier check of this conversation has not ended for {TURN_SECONDS:g} s")
     try:
         place.enter(index)

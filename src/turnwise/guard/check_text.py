@@ -29,7 +29,7 @@ from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.forgotten import refuse_forgotten
 from turnwise.guard.state.keeper import Begun, Keeper
-from turnwise.guard.state.work import Work
+from turnwise.guard.state.views import Work
 from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
 from turnwise.guard.turn_checks import with_attempt, with_text_beside

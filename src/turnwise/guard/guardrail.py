@@ -18,7 +18,7 @@ from turnwise.plugins import Registry, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
-    from turnwise.guard.state.work import Work
+    from turnwise.guard.state.views import Work
 
 if TYPE_CHECKING:
     from turnwise.guard.arguments import Arguments

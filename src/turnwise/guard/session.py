@@ -8,7 +8,7 @@ from typing import NamedTuple
 from turnwise.guard.check_text import checked_session
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.work import key_of
+from turnwise.guard.state.views import key_of
 from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
 
 _MODES = tuple(EngagementMode)

@@ -18,7 +18,7 @@ from turnwise.guard.limits import KeyLimits
 from turnwise.guard.results import Detail
 from turnwise.guard.state.keeper import Keeper
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.state.tenant_store import TenantStore
+from turnwise.guard.state.views import TenantStore
 from turnwise.guard.step import Step, logged
 from turnwise.sessions import MemoryStateStore, StateStore
 

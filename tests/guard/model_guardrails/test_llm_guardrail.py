@@ -17,7 +17,7 @@ from turnwise.errors import BudgetError, GuardError, ObserverError, UnknownNameE
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.guardrails.llm import Llm
-from turnwise.guard.observing import shared_observer
+from turnwise.guard.scorer import shared_observer
 from turnwise.observers import Context, Request
 from turnwise.observers.llm.lasting import LastingLlmObserver
 from turnwise.observers.llm.settings import INLINE

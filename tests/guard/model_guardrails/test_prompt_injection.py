@@ -13,7 +13,7 @@ from turnwise.guard.guardrail import Action
 from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.observing import shared_observer
+from turnwise.guard.scorer import shared_observer
 
 PHRASES = PromptInjection(observer=None)
 

@@ -1,4 +1,4 @@
-"""The scorer: the one place where guardrails ask an observer."""
+"""The scorer, the one place where guardrails ask an observer, and speakers, whose texts it is asked about."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from turnwise.conversation import Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
-from turnwise.guard.observing import Scorer, shared_observer
-from turnwise.guard.scorer_state import KEPT
+from turnwise.guard.guardrails.drift_speaker import KEPT, Speaker
+from turnwise.guard.scorer import Scorer, shared_observer
 from turnwise.observers import (
     Context,
     ContextMode,
@@ -58,13 +58,13 @@ def listening(observer: Listener, context: str = "history") -> Scorer:
 @pytest.mark.parametrize("context", ["turn", "history"])
 def test_it_gives_what_the_observer_gives_turn_by_turn(local: Observer, context: str) -> None:
     scorer = Scorer("local", context)
-    state = scorer.start("c")
+    speaker = Speaker(scorer, "c")
     own = local.start("c", Context.parse(context))
     wanted = [Request(principle, PROMPT) for principle in builtin_principles()]
     for number, text in enumerate(TALK, start=1):
         answers = local.observe(own, Turn(number, text), wanted)
         expected = {one.principle: one.score for one in answers if isinstance(one, Observation)}
-        assert scorer.score(state, Turn(number, text)).scores == expected
+        assert speaker.score(Turn(number, text)).scores == expected
         assert set(expected) == {"reciprocity", "context_integrity", "third_party_harm"}
 
 
@@ -83,7 +83,7 @@ def test_observers_of_one_specification_are_one_even_when_threads_ask_together()
 
 def test_an_empty_prompt_has_no_scores() -> None:
     scorer = Scorer("local", "history")
-    reading = scorer.score(scorer.start("c"), Turn(1, " "))
+    reading = Speaker(scorer, "c").score(Turn(1, " "))
     assert reading.scores == {}
     assert reading.failures == ()
 
@@ -91,66 +91,66 @@ def test_an_empty_prompt_has_no_scores() -> None:
 def test_turns_are_read_again_as_they_stand_by_now() -> None:
     observer = Listener()
     scorer = listening(observer)
-    state = scorer.start("c")
+    speaker = Speaker(scorer, "c")
     one, two, three = Turn(1, "one"), Turn(2, "two"), Turn(3, "three")
-    scorer.score(state, one)
-    scorer.score(state, two, "redacted")
+    speaker.score(one)
+    speaker.score(two, "redacted")
     one.response, two.prompt = "late answer", "redacted"
-    scorer.follow(state)
-    scorer.score(state, three)
+    speaker.follow()
+    speaker.score(three)
     assert observer.heard[-1] == ((1, "one", "late answer"), (2, "redacted", None), (3, "three", None))
     heard = len(observer.heard)
-    scorer.follow(state)
+    speaker.follow()
     assert len(observer.heard) == heard
     two.response = "answer"
-    scorer.follow(state)
-    scorer.score(state, Turn(4, "four"))
+    speaker.follow()
+    speaker.score(Turn(4, "four"))
     assert observer.heard[-1][1:] == ((2, "redacted", "answer"), (3, "three", None), (4, "four", None))
     heard = len(observer.heard)
     alone = listening(observer, "turn")
-    alone.follow(alone.start("c"))
+    Speaker(alone, "c").follow()
     assert len(observer.heard) == heard
 
 
 def test_a_reply_that_is_blocked_or_still_checked_is_not_read() -> None:
     observer = Listener()
     scorer = listening(observer)
-    state, turn = scorer.start("c"), Turn(1, "one")
-    scorer.score(state, turn)
+    speaker, turn = Speaker(scorer, "c"), Turn(1, "one")
+    speaker.score(turn)
     turn.response, turn.metadata = "answer", {CHECKING_KEYS[RESPONSE]: True}
-    scorer.follow(state)
+    speaker.follow()
     assert observer.heard == [((1, "one", None),)]
     turn.metadata = {GUARD_KEY: {"input": None, "output": {"blocked": True}}}
-    scorer.follow(state)
+    speaker.follow()
     assert observer.heard == [((1, "one", None),)]
     turn.metadata = {}
-    scorer.follow(state)
+    speaker.follow()
     assert observer.heard[-1] == ((1, "one", "answer"),)
 
 
 def test_what_a_state_remembers_does_not_grow() -> None:
     scorer = listening(Listener())
-    state = scorer.start("c")
+    speaker = Speaker(scorer, "c")
     for number in range(1, 50):
-        scorer.score(state, Turn(number, f"Question {number}?"))
-    assert len(state.recent) == KEPT
+        speaker.score(Turn(number, f"Question {number}?"))
+    assert len(speaker._recent) == KEPT
 
 
 def test_in_context_turn_each_turn_stands_alone() -> None:
     observer = Listener()
     scorer = listening(observer, "turn")
-    state = scorer.start("c")
-    scorer.score(state, Turn(1, "one"))
-    scorer.score(state, Turn(2, "two"))
+    speaker = Speaker(scorer, "c")
+    speaker.score(Turn(1, "one"))
+    speaker.score(Turn(2, "two"))
     assert observer.heard[-1] == ((2, "two", None),)
 
 
 def test_a_turn_after_earlier_ones_is_scored_without_a_state() -> None:
     scorer = Scorer("local", "history")
-    state = scorer.start("c")
+    speaker = Speaker(scorer, "c")
     turns = [Turn(number, text) for number, text in enumerate(TALK, start=1)]
     for turn in turns:
-        with_state = scorer.score(state, turn)
+        with_state = speaker.score(turn)
     assert scorer.score_after(turns[:-1], turns[-1], PROMPT).scores == with_state.scores
     assert scorer.score_after((), turns[0], PROMPT).scores != with_state.scores
 
@@ -173,12 +173,12 @@ def test_a_failure_is_told_beside_scores_and_raised_without_any() -> None:
         return Score(0.5, 0.5, 0.5)
 
     scorer = Scorer(ScriptedObserver(script), "history", ["reciprocity", "context_integrity"])
-    state = scorer.start("c")
-    reading = scorer.score(state, Turn(1, "one"))
+    speaker = Speaker(scorer, "c")
+    reading = speaker.score(Turn(1, "one"))
     assert set(reading.scores) == {"context_integrity"}
     assert [one.principle for one in reading.failures] == ["reciprocity"]
     with pytest.raises(ObserverError, match="could not score a prompt: refused: it would not say"):
-        scorer.score(state, Turn(2, "two"))
+        speaker.score(Turn(2, "two"))
 
 
 def test_what_foreign_code_raises_becomes_an_error_of_ours() -> None:
@@ -186,19 +186,19 @@ def test_what_foreign_code_raises_becomes_an_error_of_ours() -> None:
         raise ZeroDivisionError("in a plug-in")
 
     scorer = Scorer(ScriptedObserver(script))
-    state = scorer.start("c")
+    speaker = Speaker(scorer, "c")
     for number in (1, 2):  # one turn that can't be scored does not keep the next one from being tried
         told = f"observer 'scripted' failed at turn {number}: ZeroDivisionError: in a plug-in"
         with pytest.raises(ObserverError, match=told):
-            scorer.score(state, Turn(number, "one"))
+            speaker.score(Turn(number, "one"))
 
 
 def test_operating_points_are_those_of_the_observer_in_this_context(local: Observer) -> None:
     points = local.info.operating_points["history"]
     name = next(iter(points))
-    assert Scorer("local", "history").operating_point(name) == points[name]
-    assert Scorer("local", "history").operating_point("nonesuch") is None
-    assert Scorer("scripted:0.5", "history").operating_point(name) is None
+    assert Scorer("local", "history").operating_points[name] == points[name]
+    assert "nonesuch" not in Scorer("local", "history").operating_points
+    assert not Scorer("scripted:0.5", "history").operating_points
 
 
 def test_what_can_not_work_is_refused_when_it_is_built(tmp_path: object) -> None:
@@ -229,11 +229,10 @@ def test_threads_on_several_conversations_get_the_scores_of_their_own() -> None:
     scorer = Scorer("local", "history")
 
     def talk(offset: int) -> list[float]:
-        state = scorer.start(f"c{offset}")
+        speaker = Speaker(scorer, f"c{offset}")
         texts = TALK[offset:] + TALK[:offset]
         return [
-            scorer.score(state, Turn(number, text)).scores["reciprocity"].F
-            for number, text in enumerate(texts, start=1)
+            speaker.score(Turn(number, text)).scores["reciprocity"].F for number, text in enumerate(texts, start=1)
         ]
 
     alone = [talk(offset) for offset in range(4)]

@@ -6,29 +6,24 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation import Conversation, Side
+from turnwise.conversation import Conversation, ParticipantType, Side
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On
 from turnwise.guard.guardrails.drift_judging import TurnJudge
 from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
-from turnwise.guard.guardrails.drift_speakers import Judge, Speakers, trajectory_of_replies
-from turnwise.guard.observing import Scorer
-from turnwise.guard.scorer_state import Trajectory
+from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
+from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, StateStore, preset
 
+Judge = Literal["auto", "initiator", "responder", "both", "replies"]
+"""Whose texts are judged."""
 
-@dataclass(frozen=True, slots=True)
-class _Built:
-    """What is built once from the settings; the name is the guardrail's in its pipeline."""
-
-    judge: TurnJudge
-    speakers: Speakers
-    name: str = "drift"
+_MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ class Drift(Guardrail):
     judge: Judge = "auto"
     unread: IfUnread = "allow"
     _judges_prompts: bool = field(init=False, repr=False, compare=False)
-    _built: _Built = field(init=False, repr=False, compare=False)
+    _judge: TurnJudge = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         scorer = Scorer(self.observer, self.context, self.principles)
@@ -109,8 +104,9 @@ class Drift(Guardrail):
         named = name_detector(self.detector, points, self.patterns)
         detector, spec = self._blocking_from(named.detector), format_spec(named.plain)
         warn, memory = self._warns_from(detector.threshold), self._memory(scorer, detector)
-        judge = TurnJudge(scorer, detector, spec, warn, memory, self.unread)
-        object.__setattr__(self, "_built", _Built(judge, Speakers(scorer, detector, spec)))
+        speakers = Speakers(scorer, detector, spec)
+        judge = TurnJudge(scorer, speakers, detector, spec, warn, memory, self.unread)
+        object.__setattr__(self, "_judge", judge)
         object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
         if not self._judges_prompts:
             object.__setattr__(self, "default_on", On.OUTPUT)
@@ -142,7 +138,7 @@ class Drift(Guardrail):
     def _memory(self, scorer: Scorer, detector: Detector) -> DriftSessions | None:
         if self.session is None:
             return None
-        point = scorer.operating_point("any_turn")
+        point = scorer.operating_points.get("any_turn")
         if not isinstance(self.block_at, str) and detector.name == "any_turn":
             point = self.block_at  # what blocks a turn is what breaks trust
         return DriftSessions(
@@ -155,7 +151,7 @@ class Drift(Guardrail):
     @property
     def waits(self) -> bool:
         """Whether the observer asks a language model."""
-        return self._built.judge.scorer.waits
+        return self._judge.scorer.waits
 
     @property
     def remembers(self) -> bool:
@@ -166,38 +162,36 @@ class Drift(Guardrail):
         """Go on with the sessions of another one, and where nothing else is set with its conversations as well."""
         if not isinstance(before, Drift):
             return
-        own, given = self._built.judge.memory, before._built.judge.memory
+        own, given = self._judge.memory, before._judge.memory
         if own is None or given is None:
             return
         # A file may say something else than it did then.
         if before == self and self.patterns is None and not self.detector.endswith((".yaml", ".yml")):
-            object.__setattr__(self, "_built", before._built)
+            object.__setattr__(self, "_judge", before._judge)
         else:
             rules = SessionMemory(preset(self.session or "default"))
-            self._remember_in(replace(own, sessions=given.sessions.ruled_by(rules)), self._built.name)
+            self._set(memory=replace(own, sessions=given.sessions.ruled_by(rules)))
 
     def placed(self, name: str, clock: Clock) -> Drift:
         """The guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
-        built = self._built
-        if name == built.name and clock is utc_now:
+        if name == self._judge.name and clock is utc_now:
             return self
-        memory = built.judge.memory
+        memory = self._judge.memory
         if memory is not None:
             memory = replace(memory, sessions=memory.sessions.over(clock=clock), name=name)
         other = copy.copy(self)
-        other._remember_in(memory, name)
+        other._set(memory=memory, name=name)
         return other
 
-    def _remember_in(self, memory: DriftSessions | None, name: str) -> None:
-        built = self._built
-        object.__setattr__(self, "_built", replace(built, judge=replace(built.judge, memory=memory), name=name))
+    def _set(self, **changed: Any) -> None:
+        object.__setattr__(self, "_judge", replace(self._judge, **changed))
 
     def sessions(self, store: StateStore | None = None) -> Sessions | None:
         """The session memory, as it stands in a state store where one is given; None without a memory.
 
         In a state store a session has the digest of its name (`digest_of`) for an id.
         """
-        memory = self._built.judge.memory
+        memory = self._judge.memory
         return None if memory is None else memory.sessions if store is None else memory.over(store)
 
     def park(self, conversation: Conversation) -> bytes | None:
@@ -205,7 +199,7 @@ class Drift(Guardrail):
 
         At most 4 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
         """
-        return self._built.speakers.park(conversation)
+        return self._judge.speakers.park(conversation)
 
     def resume(self, conversation: Conversation, parked: bytes) -> None:
         """Go on with a conversation where `park` was called.
@@ -213,9 +207,9 @@ class Drift(Guardrail):
         Where observer or detector are others by now, it is read again as one that began elsewhere.
         """
         try:
-            self._built.speakers.resume(conversation, parked)
+            self._judge.speakers.resume(conversation, parked)
         except (ValueError, TypeError, ObserverError) as error:
-            raise StateError(f"the state of guardrail {self._built.name} can't be read: {error}") from error
+            raise StateError(f"the state of guardrail {self._judge.name} can't be read: {error}") from error
 
     def check(self, check: Check) -> Finding:
         """Take a text into its speaker's trajectory and judge it, or tell the session of a reply."""
@@ -223,13 +217,13 @@ class Drift(Guardrail):
             return self._replied(check)
         if not self._judges_prompts:
             return CLEAN
-        judge, turn = self._built.judge, check.turn
-        progress = self._built.speakers.of(check.conversation, Trajectory.INITIATOR)
-        with progress.lock:
-            judge.catch_up(progress, check, check.session_id)
-            if turn.number > progress.turns:
-                return judge.take(progress, turn, check.text, check, check.session_id)
-            finding = progress.ahead.pop(turn.number, None)
+        judge, turn = self._judge, check.turn
+        speaker = judge.speakers.of(check.conversation, Trajectory.INITIATOR)
+        with speaker.lock:
+            judge.catch_up(speaker, check, check.session_id)
+            if turn.number > speaker.turns:
+                return judge.take(speaker, turn, check.text, check, check.session_id)
+            finding = speaker.ahead.pop(turn.number, None)
         if finding is None:
             raise GuardError(f"turn {turn.number}: its prompt was already checked; drift checks a prompt once")
         if isinstance(finding, Exception):
@@ -238,7 +232,7 @@ class Drift(Guardrail):
 
     def _replied(self, check: Check) -> Finding:
         """Tell the initiator's session whether a reply refused, and judge the reply where that is asked for."""
-        judge, conversation, turn = self._built.judge, check.conversation, check.turn
+        judge, conversation, turn = self._judge, check.conversation, check.turn
         trajectory = trajectory_of_replies(self.judge, conversation)
         answered = CLEAN
         if self._judges_prompts or trajectory is None:
@@ -246,9 +240,28 @@ class Drift(Guardrail):
         if trajectory is None:
             return answered
         session_id = responder_session(check.session_id, conversation)
-        progress = self._built.speakers.of(conversation, trajectory)
-        with progress.lock:
-            judge.catch_up(progress, check, session_id)
+        speaker = judge.speakers.of(conversation, trajectory)
+        with speaker.lock:
+            judge.catch_up(speaker, check, session_id)
             if turn.prompt:
                 judge.answered(check, session_id, turn.prompt)
-            return judge.take(progress, turn, check.text, check, session_id)
+            return judge.take(speaker, turn, check.text, check, session_id)
+
+
+def trajectory_of_replies(judge: Judge, conversation: Conversation) -> Trajectory | None:
+    """The trajectory that a text of the responder is part of; None where nobody asked for one."""
+    if judge == "replies":
+        return Trajectory.REPLIES
+    if judge in ("responder", "both") or (judge == "auto" and are_peers(conversation)):
+        return Trajectory.RESPONDER
+    return None
+
+
+def are_peers(conversation: Conversation) -> bool:
+    """Whether either side may lead the other: two people, or bots and agents among themselves.
+
+    >>> are_peers(Conversation.bot_to_bot("a", "b")), are_peers(Conversation.human_ai("ann", "model"))
+    (True, False)
+    """
+    first, second = conversation.initiator_type, conversation.responder_type
+    return first is second is ParticipantType.HUMAN or (first in _MACHINES and second in _MACHINES)

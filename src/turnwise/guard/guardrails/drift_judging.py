@@ -14,9 +14,8 @@ from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import TurnwiseError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Finding, IfUnread, not_read
 from turnwise.guard.guardrails.drift_sessions import DriftSessions
-from turnwise.guard.guardrails.drift_speakers import Progress
-from turnwise.guard.observing import Scorer
-from turnwise.guard.scorer_state import SideScores, Trajectory
+from turnwise.guard.guardrails.drift_speaker import Speaker, Speakers, Trajectory
+from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.turn_checks import DriftData, GuardMetadataError, kept_scores
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import Stance
@@ -46,35 +45,37 @@ _WHOSE = {
 class TurnJudge:
     """What decides on turns: observer, detector and session memory.
 
-    `warn` is the detector's score from which a turn is warned of. All methods are called with the lock of the
-    speaker's progress held.
+    `warn` is the detector's score from which a turn is warned of, `name` the guardrail's in its pipeline. All
+    methods are called with the lock of the speaker held.
     """
 
     scorer: Scorer
+    speakers: Speakers
     detector: Detector
     detector_name: str
     warn: float | None
     memory: DriftSessions | None
     unread: IfUnread
+    name: str = "drift"
 
-    def take(self, progress: Progress, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
+    def take(self, speaker: Speaker, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
         """Take in a turn that is under check, and judge it."""
         try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
             # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
-            self.scorer.follow(progress.scores)
+            speaker.follow()
         except TurnwiseError:
             pass  # they are read as they were taken then, and the turn under check is scored all the same
         try:
-            first = self.scorer.score(progress.scores, turn, text)
+            first = speaker.score(turn, text)
         finally:
-            progress.turns = max(progress.turns, turn.number)  # it was said, even if it can't be scored
-        given = self._settled(progress, turn, text, first)
+            speaker.turns = max(speaker.turns, turn.number)  # it was said, even if it can't be scored
+        given = self._settled(speaker, turn, text, first)
         told = TurnScores(turn.number, given.scores, len(text))
-        signal = self._detected(progress, told)
+        signal = self._detected(speaker, told)
         stance = None
         if self.memory is not None:
-            stance = self.memory.take(check, session_id, told, progress.conversation_id, turn.timestamp)
-        finding = self._finding(progress, told, signal, stance)
+            stance = self.memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp)
+        finding = self._finding(speaker, told, signal, stance)
         if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
         if given.unread is not None:
@@ -86,84 +87,84 @@ class TurnJudge:
         stance = None if self.memory is None else self.memory.answered(check, session_id, text)
         return CLEAN if stance is None else Finding(found=False, stance=stance)
 
-    def catch_up(self, progress: Progress, check: Check, session_id: str) -> None:
+    def catch_up(self, speaker: Speaker, check: Check, session_id: str) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
         number, conversation = check.turn.number, check.conversation
-        if progress.turns >= number - 1:
+        if speaker.turns >= number - 1:
             return
         # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
         # those that drift was skipped at are still to be told.
         memory = self.memory
-        if memory is not None and not progress.turns and memory.stance(check, session_id) is not None:
+        if memory is not None and not speaker.turns and memory.stance(check, session_id) is not None:
             memory = None
-        if not progress.turns and number - 1 > _CATCH_UP:
-            progress.turns = number - 1 - _CATCH_UP
-        for before in range(progress.turns + 1, number):
+        if not speaker.turns and number - 1 > _CATCH_UP:
+            speaker.turns = number - 1 - _CATCH_UP
+        for before in range(speaker.turns + 1, number):
             turn = conversation.turn(before)
-            if progress.trajectory is not Trajectory.INITIATOR:
+            if speaker.trajectory is not Trajectory.INITIATOR:
                 if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
                     continue  # replies that are under check come by themselves
             elif turn.checks is None and turn.response is None:
                 # It is under check by another thread at this moment, which will ask for what is found here.
-                progress.ahead[before] = self._tried(progress, turn, check)
-                if len(progress.ahead) > _WAITING:
-                    del progress.ahead[min(progress.ahead)]
+                speaker.ahead[before] = self._tried(speaker, turn, check)
+                if len(speaker.ahead) > _WAITING:
+                    del speaker.ahead[min(speaker.ahead)]
                 continue
-            told = self._recalled(progress, turn, recent=before >= number - _SCORED)
-            self._detected(progress, told)
+            told = self._recalled(speaker, turn, recent=before >= number - _SCORED)
+            self._detected(speaker, told)
             if memory is not None:
-                memory.take(check, session_id, told, progress.conversation_id, turn.timestamp)
+                memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp)
 
-    def _tried(self, progress: Progress, turn: Turn, check: Check) -> Finding | Exception:
+    def _tried(self, speaker: Speaker, turn: Turn, check: Check) -> Finding | Exception:
         try:
-            return self.take(progress, turn, turn.prompt, check, check.session_id)
+            return self.take(speaker, turn, turn.prompt, check, check.session_id)
         except TurnwiseError as error:
             return error
 
-    def _recalled(self, progress: Progress, turn: Turn, *, recent: bool) -> TurnScores:
+    def _recalled(self, speaker: Speaker, turn: Turn, *, recent: bool) -> TurnScores:
         """What a turn says of which the check is over, by the scores that were kept where there are any.
 
         One that can't be scored is a gap: its failure is none of the turn that is under check.
         """
-        scores = _kept(turn, progress.trajectory)
-        side = progress.trajectory.side
+        scores = _kept(turn, speaker.trajectory)
+        side = speaker.trajectory.side
         text = turn.text(side) or ""
         try:
             refused = turn.blocked(side) and len(text) > _LONGEST_REFUSED
             if scores is None and recent and not (self.scorer.waits or refused):
-                self.scorer.follow(progress.scores)
-                first = self.scorer.score(progress.scores, turn)
-                scores = self._settled(progress, turn, text, first).scores
+                speaker.follow()
+                first = speaker.score(turn)
+                scores = self._settled(speaker, turn, text, first).scores
             else:
                 # Nobody waits, or pays a language model, for turns long past, or long and blocked.
-                self.scorer.skip(progress.scores, turn)
+                speaker.skip(turn)
         except TurnwiseError:
             scores = None
         finally:
-            progress.turns = turn.number
+            speaker.turns = turn.number
         return TurnScores(turn.number, dict(scores or {}), len(text))
 
-    def _settled(self, progress: Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
+    def _settled(self, speaker: Speaker, turn: Turn, text: str, given: SideScores) -> SideScores:
         """Scores that don't rest on blocked texts alone; the same object where nothing changed."""
-        if progress.scores.passed is None:
+        if not speaker.blocked_of_late:
             return given
         limit = self.detector.threshold
         doubtful = min(limit, _DOUBTFUL) if limit > 0.0 else _DOUBTFUL
         if all(doubtful > score.F for score in given.scores.values()):
             return given
-        settled = self.scorer.without_blocked(progress.scores, turn, text, given)
+        settled = speaker.without_blocked(turn, text, given)
         return given if settled.scores == given.scores else settled
 
-    def _detected(self, progress: Progress, told: TurnScores) -> Signal:
+    def _detected(self, speaker: Speaker, told: TurnScores) -> Signal:
         """What the detector says of one more turn; it starts afresh after one at which it fired."""
-        signal = self.detector.update(progress.detected, told)
+        signal = self.detector.update(speaker.detected, told)
         if signal.active:
-            progress.detected = self.detector.start()
+            speaker.detected = self.detector.start()
         return signal
 
-    def _finding(self, progress: Progress, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
+    def _finding(self, speaker: Speaker, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """What the trajectory up to a turn and the stance towards the session say of the turn."""
-        data, whose = self._data(progress, told, signal), _WHOSE[progress.trajectory]
+        data, whose = self._data(speaker, told, signal), _WHOSE[speaker.trajectory]
         confidence = max((score.F for score in told.scores.values()), default=0.0)
         if signal.active:
             return Finding(True, whose + signal.reason, confidence, data=data, stance=stance)
@@ -177,7 +178,7 @@ class TurnJudge:
             reason, action = f"{whose}{signal.reason} (warned from {self.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _data(self, progress: Progress, told: TurnScores, signal: Signal) -> DriftData:
+    def _data(self, speaker: Speaker, told: TurnScores, signal: Signal) -> DriftData:
         components = array("d")
         for score in told.scores.values():
             components.extend((score.T, score.I, score.F))
@@ -188,8 +189,8 @@ class TurnJudge:
             warn=self.warn,
             active=signal.active,
             turn=told.turn,
-            trajectory=progress.trajectory,
-            speaker=progress.speaker,
+            trajectory=speaker.trajectory,
+            speaker=speaker.name,
             principles=_shared(tuple(told.scores)),
             components=components,
         )

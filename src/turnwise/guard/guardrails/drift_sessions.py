@@ -11,7 +11,7 @@ from turnwise.conversation import Conversation
 from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.request import digest_of, short_id
-from turnwise.guard.state.work import Named
+from turnwise.guard.state.views import Prefixed, key_of
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance
@@ -42,7 +42,7 @@ class DriftSessions:
 
     def over(self, states: ChangesStates) -> Sessions:
         """The sessions as they stand in a state store."""
-        return self.sessions.over(Named(states, self.name))
+        return self.sessions.over(Prefixed(states, key_of(self.name, "")))
 
     def stance(self, check: Check, session_id: str) -> Stance | None:
         """The stance towards a session; None for one that is not known."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from turnwise.conversation import Side
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
 from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
-from turnwise.guard.observing import Scorer
+from turnwise.guard.scorer import Scorer
 
 PRINCIPLE = "third_party_harm"
 

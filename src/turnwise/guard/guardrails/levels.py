@@ -11,8 +11,7 @@ from typing import Any
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Finding
-from turnwise.guard.observing import Scorer, shared_observer
-from turnwise.guard.scorer_state import SideScores
+from turnwise.guard.scorer import Scorer, SideScores, shared_observer
 
 LEVELS_FILE = "levels.yaml"
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
 from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
-from turnwise.guard.observing import Scorer
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.orders import Orders
 from turnwise.guard.recognisers.phrases import (
@@ -25,6 +24,7 @@ from turnwise.guard.recognisers.phrases import (
     load_phrases,
     shipped_words,
 )
+from turnwise.guard.scorer import Scorer
 
 PRINCIPLE = "context_integrity"
 

@@ -12,7 +12,7 @@ from turnwise.errors import StateError
 from turnwise.guard.identity.chain import LINK, Checked, Link, Said
 from turnwise.guard.identity.turns import absorb, check_of, is_latest
 from turnwise.guard.results import PipelineResult
-from turnwise.guard.state.work import Work
+from turnwise.guard.state.views import Work
 
 Run = Generator[Any, Any, PipelineResult]
 """A check under way; see `turnwise.guard.step.CheckRun`."""

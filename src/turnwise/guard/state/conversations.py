@@ -32,7 +32,7 @@ from turnwise.guard.state.payloads import (
     unpack_part,
     unpack_turn,
 )
-from turnwise.guard.state.work import Work
+from turnwise.guard.state.views import Work
 from turnwise.sessions.state_store import Change, StateStore
 
 _RECENT: Final = 4

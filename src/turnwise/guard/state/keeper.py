@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Mapping
-from threading import Lock
+from functools import partial
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation
@@ -18,22 +17,16 @@ from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.settings import StateSettings, WhenDown
 from turnwise.guard.state.status import StateStatus, StateWatch
-from turnwise.guard.state.work import Work
+from turnwise.guard.state.views import Work
+from turnwise.guard.state.waiting import TURN_SECONDS, done, entered
 from turnwise.guard.step import CheckRun, failure
 from turnwise.sessions import MemoryStateStore, StateStore
-
-Value = TypeVar("Value")
 
 _TRIES: Final = 20
 """How often a check is done anew at least since another worker was faster; each time one of them gets on."""
 
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
-
-TURN_SECONDS: Final = 60.0
-"""How long a check waits for another one of its conversation in this process."""
-
-_POLL_SECONDS: Final = 0.002
 
 _ON_ERROR: Final = {
     WhenDown.CLOSED: OnError.BLOCK,
@@ -54,6 +47,18 @@ Begin = Callable[[Work, Detail | None], Begun | PipelineResult]
 
 Amend = Callable[[PipelineResult, Check, Detail], PipelineResult]
 """Adds to a result and its record that the state could not be kept."""
+
+
+class _Task(NamedTuple):
+    """A check that is run and kept; the fields are as for `Keeper.run`, `bound` is None where nothing is kept."""
+
+    begin: Begin
+    amend: Amend
+    conversation: Conversation
+    bound: Bound | None
+    owner: str
+    here: bool
+    but: int
 
 
 class Keeper:
@@ -108,7 +113,7 @@ class Keeper:
         """Count a prompt unless a limit refuses it; returns the refusal, and why not all workers count it."""
         now = self._clock()
         try:
-            return (yield from done(lambda: self.limits.refuse(key, role, now), here=here)), None
+            return (yield from done(partial(self.limits.refuse, key, role, now), here=here)), None
         except (StateError, SessionError) as error:
             refusal = None
             if self._settings.when_down is WhenDown.MEMORY:
@@ -172,41 +177,28 @@ class Keeper:
         - `but` is the turn that is under check already; 0 where `begin` makes or chooses it.
         """
         bound = self.conversations.bound(conversation) if kept and self._settings.conversations else None
-        if bound is None:
-            return (yield from self._tries(begin, amend, conversation, None, owner, trouble, here=here, but=but))
-        if here:
-            entered = bound.lock.acquire(timeout=TURN_SECONDS)
-        else:
-            entered = yield Entry(bound.lock), None
-        if not entered:
-            bound, trouble = None, StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
+        lock = None if bound is None else bound.lock
+        if lock is not None and not (yield from entered(lock, here=here)):
+            bound = lock = None
+            trouble = StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
+        task = _Task(begin, amend, conversation, bound, owner, here, but)
         try:
-            return (yield from self._tries(begin, amend, conversation, bound, owner, trouble, here=here, but=but))
+            return (yield from self._tries(task, trouble))
         finally:
-            if bound is not None:
-                bound.lock.release()
+            if lock is not None:
+                lock.release()
 
-    def _tries(
-        self,
-        begin: Begin,
-        amend: Amend,
-        conversation: Conversation,
-        bound: Bound | None,
-        owner: str,
-        trouble: StateError | None,
-        *,
-        here: bool,
-        but: int,
-    ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
+    def _tries(self, task: _Task, trouble: StateError | None) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
+        """Run a check until nobody was faster, or the store fails."""
         start, tried = monotonic(), 0
         while True:
             tried += 1
             last = tried >= _TRIES and monotonic() - start > _AGAIN_SECONDS
-            if bound is not None and trouble is None:
-                trouble = yield from self._follow(conversation, bound, but, here=here)
+            if task.bound is not None and trouble is None:
+                trouble = yield from self._follow(task, task.bound)
             work = Work(self.store, self._without) if trouble is None else Work(self._without())
-            turns = conversation.get_turn_count()
-            begun = begin(work, None if trouble is None else self._told(trouble))
+            turns = task.conversation.get_turn_count()
+            begun = task.begin(work, None if trouble is None else self._told(trouble))
             if isinstance(begun, PipelineResult):
                 return begun, False
             check, number = begun.check, begun.check.turn.number
@@ -215,90 +207,76 @@ class Keeper:
             except BaseException:
                 # The turn stays as one whose check was cancelled, for all workers.
                 if trouble is None:
-                    self._write_at_last(conversation, bound, number, owner, work)
+                    self._write_at_last(task, number, work)
                 raise
+            if trouble is None and work.trouble is not None:
+                # The store went down within the check: it is told as though it had been down before.
+                trouble = work.trouble
+                result = task.amend(result, check, self._told(trouble))
             if trouble is not None:
                 self._watch.went_without(trouble, self._settings.when_down)
                 if self._settings.when_down is WhenDown.MEMORY:
                     self._fallback.change_all(work.changes)
                 return result, True
-            if work.trouble is not None:
-                # The store went down within the check: it is told as though it had been down before.
-                self._watch.went_without(work.trouble, self._settings.when_down)
-                if self._settings.when_down is WhenDown.MEMORY:
-                    self._fallback.change_all(work.changes)
-                return amend(result, check, self._told(work.trouble)), True
             try:
-                written = yield from self._write(
-                    conversation, bound, number, owner, work, made=number > turns, last=last, here=here
-                )
+                written = yield from self._write(task, number, work, made=number > turns, last=last)
             except (StateError, SessionError) as error:
                 trouble = _as_state_error(error)
                 self._watch.went_without(trouble, self._settings.when_down)
-                return amend(result, check, self._told(trouble)), True
+                return task.amend(result, check, self._told(trouble)), True
             if written:
                 self._watch.kept()
                 return result, True
             self._watch.did_again()
 
-    def _follow(
-        self, conversation: Conversation, bound: Bound, but: int, *, here: bool
-    ) -> Generator[Any, Any, StateError | None]:
+    def _follow(self, task: _Task, bound: Bound) -> Generator[Any, Any, StateError | None]:
+        """Bring the conversation of a check up to date; returns why the store could not."""
+        follow = partial(self.conversations.follow, task.conversation, bound, but=task.but)
         try:
-            yield from done(lambda: self.conversations.follow(conversation, bound, but=but), here=here)
+            yield from done(follow, here=task.here)
         except (StateError, SessionError) as error:
             return _as_state_error(error)
         return None
 
-    def _write(
-        self,
-        conversation: Conversation,
-        bound: Bound | None,
-        number: int,
-        owner: str,
-        work: Work,
-        *,
-        made: bool,
-        last: bool,
-        here: bool,
-    ) -> Generator[Any, Any, bool]:
+    def _write(self, task: _Task, number: int, work: Work, *, made: bool, last: bool) -> Generator[Any, Any, bool]:
         """Write what a check changed; False means that its turn was taken back, as another worker was faster.
 
-        On the last try it is not taken back: it stays with this process, as one of a time without a store.
+        `made`: the check made its turn. On the last try it is not taken back: it stays with this process, as one
+        of a time without a store.
         """
+        chat, bound, here = task.conversation, task.bound, task.here
         if bound is None:
-            if work.changes and owner:
-                yield from done(lambda: self.store.change_all(work.changes), here=here)
+            if work.changes and task.owner:
+                yield from done(partial(self.store.change_all, work.changes), here=here)
             return True
+        follow = partial(self.conversations.follow, chat, bound)
         for _ in range(_TRIES):
             try:
                 yield from done(
-                    lambda: self.conversations.write(conversation, bound, number, owner, work), here=here
+                    partial(self.conversations.write, chat, bound, number, task.owner, work), here=here
                 )
             except OutrunError:
                 if made and last:
                     raise _outrun() from None
                 if made:
-                    with conversation.history.lock:
-                        conversation.history.take_back(number)
-                        conversation.limits.recount()
+                    with chat.history.lock:
+                        chat.history.take_back(number)
+                        chat.limits.recount()
                     return False
             else:
                 return True
             # What others added comes after the prompt that is answered here: the verdict stands as it is.
             try:
-                yield from done(lambda: self.conversations.follow(conversation, bound, but=number), here=here)
+                yield from done(partial(follow, but=number), here=here)
             except ConversationError:
-                yield from done(lambda: self.conversations.follow(conversation, bound), here=here)
+                yield from done(follow, here=here)
                 raise
         raise _outrun()
 
-    def _write_at_last(
-        self, conversation: Conversation, bound: Bound | None, number: int, owner: str, work: Work
-    ) -> None:
+    def _write_at_last(self, task: _Task, number: int, work: Work) -> None:
         try:
-            if bound is not None:
-                self.conversations.write(conversation, bound, number, owner, work)
+            if task.bound is not None:
+                self.conversations.write(task.conversation, task.bound, number, task.owner, work)
         except (StateError, SessionError, ConversationError, OutrunError):
             pass  # nobody waits for the result, and the turn stands in this process as one that was cancelled
 
@@ -316,42 +294,3 @@ def _as_state_error(error: SessionError) -> StateError:
 
 def _outrun() -> StateError:
     return StateError("other workers were faster again and again; send the text again")
-
-
-class Entry:
-    """Waits on an event loop until no other check of a conversation is under way; stands where a step does."""
-
-    def __init__(self, lock: Lock) -> None:
-        self._lock = lock
-
-    async def arun(self, _: object) -> bool:
-        """Wait for the lock; returns whether it was taken in time."""
-        for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
-            if self._lock.acquire(blocking=False):
-                return True
-            await asyncio.sleep(_POLL_SECONDS)
-        return False
-
-
-class _Call:
-    """Calls the store in a thread, so that the event loop does not wait for it; stands where a step does."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
-
-    async def arun(self, _: object) -> tuple[object, Exception | None]:
-        try:
-            return await asyncio.to_thread(self._call), None
-        except Exception as error:  # noqa: BLE001 - it is raised where the call belongs
-            return None, error
-
-
-def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
-    """Call something here, or yield it to be called elsewhere; returns what the call returns."""
-    if here:
-        return call()
-    value, error = yield _Call(call), None
-    if error is not None:
-        raise error
-    result: Value = value
-    return result

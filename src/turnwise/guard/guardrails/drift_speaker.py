@@ -1,0 +1,397 @@
+"""A speaker in a conversation as drift follows it: what was said before, the turn under check, how to go on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from turnwise._support.bounded import read_json
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.turn import CHECKING_KEYS
+from turnwise.deadline import WorkStopped
+from turnwise.detectors import Detector
+from turnwise.detectors.kit.protocol import State
+from turnwise.guard.guardrail import Finding
+from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.scorer import Scorer, SideScores, readable
+from turnwise.observers import ObserverSession
+from turnwise.scoring import Score
+
+KEPT: Final = 4
+"""Turns whose beginning a speaker remembers, so that a response may arrive after later prompts."""
+
+LEFT_OUT_FOR: Final = 8
+"""Turns after a blocked text for which the observer still has it before it; then it is left out for good."""
+
+AS_PASSED, ALONE = 0.8, 0.5
+"""After a block, the shares of its F that a text must have without the blocked ones, or alone, to keep that F.
+
+Set on the dev splits of the pairs and of people's red-team chats; `benchmarks/guard_sides.py` measures them."""
+
+HARM, OWN_HARM = "third_party_harm", 0.2
+"""The principle that is about what is asked and not about how the other side is treated, and F of a text alone
+below which what is before it makes no harm of it there; set likewise."""
+
+_VERSION: Final = 1
+"""Version of what `Speakers.park` writes."""
+
+
+class Trajectory(StrEnum):
+    """Whose texts make a trajectory, and as what they are read."""
+
+    INITIATOR = "initiator"
+    """The initiator's prompts; the replies to them are heard."""
+
+    RESPONDER = "responder"
+    """The responder's texts, read as prompts to the initiator, whose texts are heard as the replies."""
+
+    REPLIES = "replies"
+    """The responder's texts, read as replies: whether they carry harm on."""
+
+    @property
+    def side(self) -> Side:
+        """The side of a turn that has the texts."""
+        return Side.PROMPT if self is Trajectory.INITIATOR else Side.RESPONSE
+
+    @property
+    def read_as(self) -> Side:
+        """The side as which the observer reads the texts."""
+        return Side.RESPONSE if self is Trajectory.REPLIES else Side.PROMPT
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the observer has before a text.
+
+    `tried` has all that the speaker tried to say; `passed` the same without blocked texts, None where nothing was
+    blocked of late.
+    """
+
+    tried: ObserverSession
+    passed: ObserverSession | None = None
+
+    def copy(self) -> Heard:
+        """The same, which goes on by itself."""
+        return Heard(self.tried.copy(), None if self.passed is None else self.passed.copy())
+
+    def hear(self, turn: Turn, *, left_out: bool = False) -> None:
+        """Listen to a turn; one that is left out was blocked and reached nobody."""
+        turn = readable(turn)
+        if left_out and self.passed is None:
+            self.passed = self.tried.copy()
+        self.tried.observe(turn)
+        if self.passed is not None and not left_out:
+            self.passed.observe(turn)
+
+    def drop_blocked(self) -> None:
+        """Leave blocked texts out for good."""
+        if self.passed is not None:
+            self.tried, self.passed = self.passed, None
+
+    def park(self) -> tuple[bytes, bytes | None] | None:
+        """Both as bytes; None where the observer's states can't become bytes."""
+        tried, passed = self.tried.park(), None if self.passed is None else self.passed.park()
+        return None if tried is None or (passed is None) is not (self.passed is None) else (tried, passed)
+
+
+@dataclass(slots=True)
+class Taken:
+    """A turn as it was taken in, and what was before it.
+
+    The texts of `turn` may change; `prompt` and `response` are as they were taken, None where that was elsewhere,
+    so that they are read again. `left_out` says whether the judged text was blocked and reached nobody.
+    """
+
+    turn: Turn
+    before: Heard
+    prompt: str | None
+    response: str | None
+    left_out: bool = False
+
+
+class Speaker:
+    """One speaker in one conversation: what the observer heard, the latest turns, where the detector stands.
+
+    `conversation_id` is as the session memory takes it, `name` whose texts they are. `turns` were taken in, and
+    `detected` is the detector's state after them. `ahead` has the findings of turns that another check took in,
+    until their own check asks for them. Hold `lock` while turns are taken in.
+    """
+
+    __slots__ = (
+        *("_blocked_at", "_heard", "_recent", "_scorer", "ahead", "conversation_id", "detected", "lock", "name"),
+        *("trajectory", "turns"),
+    )
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        conversation_id: str,
+        trajectory: Trajectory = Trajectory.INITIATOR,
+        name: str = "",
+        detected: State | None = None,
+    ) -> None:
+        self.conversation_id = short_id(conversation_id)
+        self.trajectory = trajectory
+        self.name = name
+        self.turns = 0
+        self.detected: State = {} if detected is None else detected
+        self.ahead: dict[int, Finding | Exception] = {}
+        self.lock = threading.Lock()
+        self._scorer = scorer
+        self._heard = Heard(scorer.session(conversation_id))
+        self._blocked_at = 0
+        self._recent: dict[int, Taken] = {}
+
+    @property
+    def blocked_of_late(self) -> bool:
+        """Whether the observer still has blocked texts before it."""
+        return self._heard.passed is not None
+
+    def score(self, turn: Turn, text: str | None = None) -> SideScores:
+        """Take the next turn in and return the scores of the text that is judged of it.
+
+        Prompts come in the order of their turns; the responder's texts may come in another, and one may come again
+        where the first try was blocked. `text` is read in place of the judged text, such as the redacted one. An
+        `ObserverError` means that nothing could be scored: the turn was said all the same, and later ones are read
+        after it.
+        """
+        of_initiator = self.trajectory is Trajectory.INITIATOR
+        prompt, response = turn.prompt, turn.response
+        if text is not None:
+            prompt, response = (text, response) if of_initiator else (prompt, text)
+        read, side = self._as_judged(turn, prompt, response), self.trajectory.read_as
+        if self._scorer.forgets:
+            return self._scorer.score(self._heard.tried.copy(), read, side)
+        if not of_initiator:
+            self._take_back(turn.number)
+        if self.blocked_of_late and turn.number - self._blocked_at > LEFT_OUT_FOR:
+            for known in (self._heard, *(taken.before for taken in self._recent.values())):
+                known.drop_blocked()
+        heard = self._heard
+        self._recent[turn.number] = Taken(turn, heard.copy(), prompt, response)
+        if len(self._recent) > KEPT:
+            del self._recent[next(iter(self._recent))]
+        self._listen(heard, turn.number, prompt)
+        if heard.passed is not None:
+            heard.passed.observe(readable(read))
+        try:
+            return self._scorer.score(heard.tried, read, side)
+        except WorkStopped:
+            self._take_back(turn.number)
+            raise
+
+    def without_blocked(self, turn: Turn, text: str, given: SideScores) -> SideScores:
+        """The scores of the turn just taken in, as they settle where earlier texts were blocked.
+
+        What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text
+        is read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without
+        them or half of it alone; else F is as much lower. Harm to others is in what is asked: there F is at most
+        twice that of the text alone, where that is below 0.2.
+        """
+        taken = self._recent.get(turn.number)
+        if taken is None or taken.before.passed is None:
+            return given
+        of_initiator = self.trajectory is Trajectory.INITIATOR
+        prompt, response = (text, None) if of_initiator else (taken.prompt or "", text)
+        read, side = self._as_judged(turn, prompt, response), self.trajectory.read_as
+        before = Heard(taken.before.passed.copy())
+        self._listen(before, turn.number, prompt)
+        passed = self._scorer.score(before.tried, read, side)
+        single = None
+        settled = dict(given.scores)
+        for name, score in given.scores.items():
+            other = passed.scores.get(name)
+            if other is None or (name != HARM and other.F >= AS_PASSED * score.F):
+                continue
+            if single is None:
+                single = self._scorer.score_after((), read, side)
+            alone, F = single.scores.get(name), other.F / AS_PASSED
+            if alone is not None:
+                own = name == HARM and alone.F < OWN_HARM
+                F = alone.F / ALONE if own else max(F, alone.F / ALONE)
+            if score.F > F:
+                settled[name] = Score(other.T, other.I, F)
+        return replace(given, scores=settled)
+
+    def skip(self, turn: Turn) -> None:
+        """Take in the next turn without asking for scores of it."""
+        if self._scorer.forgets:
+            return
+        left_out = self._left_out(turn)
+        self._listen(self._heard, turn.number, turn.prompt)
+        self._heard.hear(self._as_judged(turn, turn.prompt, turn.response), left_out=left_out)
+        if left_out:
+            self._blocked_at = turn.number
+
+    def follow(self) -> None:
+        """Read the last `KEPT` turns again as they stand now: with replies that came, and as redacted since.
+
+        A reply that was blocked, or is still being checked, reached nobody and is left out. A judged text that was
+        blocked stays among what was tried, where a further try is read after it. Nothing happens where turns stand
+        as they were taken.
+        """
+        of_initiator = self.trajectory is Trajectory.INITIATOR
+        heard: Heard | None = None
+        for taken in self._recent.values():
+            turn = taken.turn
+            prompt, response, left_out = turn.prompt, turn.response, taken.left_out
+            # A prompt that was answered went on; whether the others were blocked is asked until they are.
+            if not left_out and (not of_initiator or response is None):
+                left_out = self._left_out(turn)
+            same = heard is None and taken.prompt == prompt and left_out is taken.left_out
+            if same and taken.response == response:
+                continue
+            if of_initiator and response is not None:
+                if not turn.withheld(Side.RESPONSE):
+                    left_out = False  # it was answered all the same, so it is part of what was said
+                elif same and taken.response is None:
+                    continue
+                else:
+                    response = None
+            if heard is None:
+                heard = taken.before.copy()
+            else:
+                taken.before = heard.copy()
+            if left_out:
+                self._blocked_at = max(self._blocked_at, turn.number)
+            self._listen(heard, turn.number, prompt)
+            heard.hear(self._as_judged(turn, prompt, response), left_out=left_out)
+            taken.prompt, taken.response, taken.left_out = prompt, response, left_out
+        if heard is not None:
+            self._heard = heard
+
+    def park(self) -> tuple[str, bytes]:
+        """Where the speaker stands as a line of JSON, and the observer's states before turns that may change."""
+        with self.lock:
+            first = next(iter(self._recent.values()), None)
+            before = self._heard if first is None else first.before
+            # Without `whole` every turn is read again: the observer's states can't become bytes.
+            states = (b"", None) if self._scorer.forgets else before.park()
+            whole, (session, passed) = states is not None, states or (b"", None)
+            recent, blocked_at = (list(self._recent), self._blocked_at) if whole else ([], 0)
+            sizes = [len(session), None if passed is None else len(passed)]
+            head = [self.trajectory, self.turns, whole, recent, blocked_at, *sizes, self.detected]
+            # Encoded here: a detector may change its state as soon as the lock is let go.
+            return json.dumps(head, separators=(",", ":")), session + (passed or b"")
+
+    def resume(self, conversation: Conversation, place: Sequence[Any], rest: bytes) -> bytes:
+        """Go on where `park` was called, and return the bytes that follow; nothing is scored."""
+        turns, whole, recent, blocked_at, size, size_passed, detected = place
+        if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
+            raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")
+        if any(not 0 < number <= turns for number in recent):
+            raise ValueError(f"turns {recent} of {turns}")
+        end = size + (size_passed or 0)
+        if not 0 <= size <= end <= len(rest):
+            raise ValueError(f"{end} bytes, and {len(rest)} are left")
+        self.turns, self.detected = turns, detected
+        if self._scorer.forgets:
+            return rest[end:]
+        if not whole:
+            for number in range(1, turns + 1):
+                turn = conversation.turn(number)
+                if turn.text(self.trajectory.side) is not None:
+                    self.skip(turn)
+            return rest[end:]
+        name = conversation.conversation_id
+        passed = None if size_passed is None else self._scorer.session(name, rest[size:end])
+        self._heard, self._blocked_at = Heard(self._scorer.session(name, rest[:size]), passed), blocked_at
+        for number in recent:
+            self._recent[number] = Taken(conversation.turn(number), self._heard, None, None)
+        self.follow()
+        return rest[end:]
+
+    def _take_back(self, number: int) -> None:
+        """Forget the first try of a text that comes again; one that is not the latest stays as it was heard."""
+        latest = next(reversed(self._recent), None)
+        taken = self._recent.pop(number, None)
+        if taken is not None and latest == number:
+            self._heard = taken.before
+
+    def _listen(self, heard: Heard, number: int, prompt: str) -> None:
+        """Hear what the initiator said before a text of the responder."""
+        if self.trajectory is Trajectory.RESPONDER and prompt.strip():
+            heard.hear(Turn(2 * number - 1, "", prompt))
+
+    def _as_judged(self, turn: Turn, prompt: str, response: str | None) -> Turn:
+        """A turn with these texts as the observer reads it.
+
+        Of the responder every text is a turn by itself, and so is what it hears; they are counted by text.
+        """
+        if self.trajectory is Trajectory.RESPONDER:
+            return Turn(2 * turn.number, response or "")
+        if prompt == turn.prompt and response == turn.response:
+            return turn
+        return Turn(turn.number, prompt, response)
+
+    def _left_out(self, turn: Turn) -> bool:
+        """Whether the judged text of a turn was blocked and reached nobody."""
+        if self.trajectory is Trajectory.INITIATOR:
+            return turn.response is None and turn.blocked(Side.PROMPT)
+        return turn.blocked(Side.RESPONSE) and turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
+
+
+class Speakers:
+    """The speakers of the conversations that anybody holds.
+
+    Parked states of another observer or detector are told by a fingerprint.
+    """
+
+    def __init__(self, scorer: Scorer, detector: Detector, detector_name: str) -> None:
+        self._scorer = scorer
+        self._detector = detector
+        named = (scorer.spec, scorer.info.version, scorer.context, scorer.principles, detector_name)
+        self._fingerprint = digest_of(repr(named))[:8]
+        self._known = WeakKeyDictionary[Conversation, dict[Trajectory, Speaker]]()
+        self._adding = threading.Lock()
+
+    def of(self, conversation: Conversation, trajectory: Trajectory) -> Speaker:
+        """The speaker of a trajectory, at the beginning where nobody asked before."""
+        known = self._known.get(conversation)
+        speaker = None if known is None else known.get(trajectory)
+        if speaker is not None:
+            return speaker
+        fresh = self._fresh(conversation, trajectory)
+        with self._adding:  # another thread may have added one by now
+            return self._known.setdefault(conversation, {}).setdefault(trajectory, fresh)
+
+    def park(self, conversation: Conversation) -> bytes | None:
+        """Where the speakers of a conversation stand, for `resume`; None for one that is not known."""
+        parked = [speaker.park() for _, speaker in sorted(self._known.get(conversation, {}).items())]
+        if not parked:
+            return None
+        heads = ",".join(head for head, _ in parked)
+        line = f"[{_VERSION},{json.dumps(self._fingerprint)},[{heads}]]\n"
+        return b"".join([line.encode("ascii"), *(body for _, body in parked)])
+
+    def resume(self, conversation: Conversation, parked: bytes) -> None:
+        """Go on with a conversation where it was parked; forget it where observer or detector were others then.
+
+        The conversation has at least the turns that were taken in. Raises ValueError, TypeError or ObserverError
+        where it can't be read.
+        """
+        line, _, rest = parked.partition(b"\n")
+        version, written_for, heads = read_json(line)
+        if version != _VERSION:
+            raise ValueError(f"version {version}")
+        if written_for != self._fingerprint:
+            self._known.pop(conversation, None)
+            return
+        found: dict[Trajectory, Speaker] = {}
+        for head in heads:
+            trajectory, *place = head
+            speaker = self._fresh(conversation, Trajectory(trajectory))
+            rest = speaker.resume(conversation, place, rest)
+            found[speaker.trajectory] = speaker
+        with self._adding:
+            self._known.setdefault(conversation, {}).update(found)
+
+    def _fresh(self, conversation: Conversation, trajectory: Trajectory) -> Speaker:
+        of_initiator = trajectory is Trajectory.INITIATOR
+        name = conversation.initiator if of_initiator else conversation.responder
+        return Speaker(self._scorer, conversation.conversation_id, trajectory, name, self._detector.start())
