@@ -84,11 +84,11 @@ anybody is blocked.
 
 _LIMITS = """## Known limits
 
-- Its base is English and so is nearly all that it learned from. A text in a language that is not named above has no
-  score and is told as not read ([0024](decisions/0024-languages.md)): of requests in such a language none is found.
-  Words of two languages in turn, and ciphers, may get past that.
-- Among turns of people's jailbreaks the number of the turn alone ranks better than it does. It sees the latest 1,536
-  tokens; what was agreed long before is gone, as it is for `local-small`, whose state fades.
+- Its base is English and so is nearly all that it learned from. A text in a language that is not named above has
+  no score and is told as not read ([0024](decisions/0024-languages.md)): of requests in such a language none is
+  found. Words of two languages in turn, and ciphers, may get past that.
+- Among turns of people's jailbreaks the number of the turn alone ranks better than it does. It sees the latest
+  1,536 tokens; what was agreed long before is gone, as it is for `local-small`, whose state fades.
 - It does not know the world: whether a person is public, a game real, a law in force. People who speak of drink,
   violence or shame in good faith are flagged, and so are short prompts that sound like harm (XSTest above).
 - Its readers are one kind of model, which also wrote part of the data. Where they share a blind spot it has that,
