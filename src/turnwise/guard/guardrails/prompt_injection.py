@@ -137,7 +137,7 @@ class PromptInjection(Guardrail):
         return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """The graver of what the words and the scores of the text say."""
+        """The graver of what the words and the scores of the text say; of a name, what the words say."""
         words = self._words
         if words is None:
             return self._by_scores(check, None, None)
@@ -145,7 +145,7 @@ class PromptInjection(Guardrail):
         order = max(map(words.orders.by_words, texts))
         by_words = judge(_probability(order), words.alone, ORDER, "probability")
         found = _graver(_by_phrases(words, texts, order), by_words)
-        return found if found.in_full else self._by_scores(check, order, found)
+        return found if found.in_full or check.is_name else self._by_scores(check, order, found)
 
     def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
         """What the scores say, or the words where that is graver."""
