@@ -533,7 +533,7 @@ def introduction() -> str:
     people = "\n".join(
         f"- {row['name']}: {percent(*row['counts'])}"
         for row in card_data(shipped("local"))["people"]
-        if row["name"].startswith(PEOPLE) and row.get("interval")
+        if row["name"].startswith(PEOPLE) and row.get("interval") and not row["where"].endswith("must hold")
     )
     second = sum(count for name, count in turns.items() if name.endswith(SECOND))
     return f"""# Results
