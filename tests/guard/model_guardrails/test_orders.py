@@ -64,7 +64,7 @@ def test_an_honest_mention_passes(preset: str, kind: str) -> None:
     result = GuardrailPipeline.from_preset(preset).check_input(MENTIONED[kind])
     assert not result.blocked
     # one mention in 15 is warned of (`benchmarks/guard_text.py --cases use --held`), this one among them
-    assert result.details["prompt_injection"]["found"] is (kind == "forbidding")
+    assert result.details["prompt_injection"].found is (kind == "forbidding")
 
 
 @pytest.mark.parametrize(
