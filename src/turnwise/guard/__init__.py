@@ -12,7 +12,7 @@ What is where, in the order in which a check runs:
 - `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored`: how that is read from JSON;
 - `session`, `forgetting`: what an operator asks for; `kit`: tests for your own guardrail;
 - `guardrails` and their `recognisers`; `state` (what survives a restart), `identity` (names, lists of messages),
-  `audit` and `forensics`; `observing` and `scorer_state`: scores for guardrails that ask an observer.
+  `audit` and `forensics`; `scorer`: scores for guardrails that ask an observer.
 """
 
 from turnwise.guard.forgetting import Forgotten
