@@ -227,7 +227,6 @@ class Check:
         more: whether more of the text is still to come.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
-        is_name: whether the text is a name that came with one, of a tool or of who speaks: words, no sentence.
     """
 
     text: str
@@ -242,7 +241,6 @@ class Check:
     more: bool = False
     state: Work | None = None
     deadline: Deadline | None = None
-    is_name: bool = False
 
     @property
     def kind(self) -> TextKind:

@@ -24,6 +24,7 @@ from turnwise.guard.recognisers.phrases import (
     load_phrases,
     shipped_words,
 )
+from turnwise.guard.recognisers.spoken_names import is_name
 from turnwise.guard.scorer import Scorer
 
 PRINCIPLE = "context_integrity"
@@ -145,7 +146,7 @@ class PromptInjection(Guardrail):
         order = max(map(words.orders.by_words, texts))
         by_words = judge(_probability(order), words.alone, ORDER, "probability")
         found = _graver(_by_phrases(words, texts, order), by_words)
-        return found if found.in_full or check.is_name else self._by_scores(check, order, found)
+        return found if found.in_full or is_name(check.text) else self._by_scores(check, order, found)
 
     def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
         """What the scores say, or the words where that is graver."""
