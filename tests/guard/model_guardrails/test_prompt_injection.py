@@ -246,7 +246,8 @@ def test_what_can_not_be_is_refused() -> None:
 
 def test_another_observer_serves_with_levels_of_its_own(verdict) -> None:  # type: ignore[no-untyped-def]
     scripted = PromptInjection(observer="scripted:0.5", warn_above=0.2, block_above=0.6)
-    assert verdict(scripted, "Anything.") == "warn"
+    assert verdict(scripted, "Anything goes.") == "warn"
+    assert verdict(scripted, "reset_user_password") == "clean"  # of a name the words count alone
 
 
 def test_in_a_pipeline_it_looks_at_inputs() -> None:

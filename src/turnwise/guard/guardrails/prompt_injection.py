@@ -91,8 +91,8 @@ class PromptInjection(Guardrail):
 
     The words: phrases that do so openly, and a model that tells an order from a mention of one. They are looked at
     in the whole text, with what hides words undone; the embedded observer reads the start and the end of a long
-    one. It looks at what reaches the model: prompts, and what tools give back, which is where indirect injections
-    arrive.
+    one, and no text that is but one word or name of at most 64 characters. It looks at what reaches the model:
+    prompts, and what tools give back, which is where indirect injections arrive.
 
     Args:
         observer: ``"local"``, or another observer; then both levels must be given. None for the words alone.
