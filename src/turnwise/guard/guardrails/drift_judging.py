@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -60,11 +61,10 @@ class TurnJudge:
 
     def take(self, speaker: Speaker, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
         """Take in a turn that is under check, and judge it."""
-        try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
-            # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
+        # The observer reads the latest turns as they stand: replies have come, later guardrails redacted. Where
+        # that fails they are read as they were taken then, and the turn under check is scored all the same.
+        with suppress(TurnwiseError):
             speaker.follow()
-        except TurnwiseError:
-            pass  # they are read as they were taken then, and the turn under check is scored all the same
         try:
             first = speaker.score(turn, text)
         finally:
