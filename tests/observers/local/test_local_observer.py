@@ -81,8 +81,12 @@ def test_any_text_gives_scores_in_range(observer: LocalObserver, texts: list[str
             assert isinstance(answer, Observation)
 
 
+LONG = st.builds(lambda text, times: text * times, st.text("ab .", min_size=3, max_size=9), st.integers(50, 150))
+"""Texts of which not all stays."""
+
+
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.text("ab .", min_size=1, max_size=200), min_size=2, max_size=12), st.data())
+@given(st.lists(st.text("ab .", min_size=1, max_size=200) | LONG, min_size=2, max_size=12), st.data())
 def test_it_makes_no_difference_when_scores_are_asked_for_or_whether_a_cache_was_lost(
     weights_folder: Path, observer: LocalObserver, texts: list[str], data: st.DataObject
 ) -> None:
@@ -155,6 +159,20 @@ def test_the_strongest_part_of_a_long_text_counts(weights_folder: Path) -> None:
         assert len(reader.read(place, text, Side.PROMPT, lasts=False).logits) == count
     one, other = (reader.read(place, first + long, Side.PROMPT, lasts=False).logits for first in ("x", "y"))
     assert not np.array_equal(one[-1], other[-1])  # the first part stands before the last
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_what_stays_of_a_long_text_is_read_again_only_behind_its_beginning(
+    weights_folder: Path, side: Side
+) -> None:
+    reader, long = reader_of(weights_folder), "ab, " * 256
+    place = reader.after(reader.start(), "before", Side.PROMPT)
+    reader.read(place, long, side, lasts=True)
+    after = reader.after(place, long, side)
+    same = len(place) + reader.speech.shared(side)
+    assert reader.caches.find([after.until(same)]) is not None
+    assert reader.caches.find([after.until(same + 1)]) is None
+    assert same < len(after) < same + len(long)
 
 
 @pytest.mark.parametrize("side", list(Side))

@@ -58,8 +58,9 @@ class LanguageReader:
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
         """What the network makes of a text; of the window only what its cache lacks is read again.
 
-        A text of which not all stays is read whole here, and in the form that stays of it with the text that
-        follows. `lasts` tells whether anything may be read after it, so that the cache is worth keeping.
+        A text of which not all stays is read whole here; of the form that stays of it, what is behind the common
+        beginning is read with the text that follows. `lasts` tells whether anything may be read after it, so that
+        the cache is worth keeping.
         """
         text = self.speech.encode(said)
         after = place.after(self.speech.remembered(text, side), self._reach)
@@ -70,9 +71,9 @@ class LanguageReader:
         if known is None:
             known = _Recent(*self._outputs(text, after, side))
         if lasts and known.cache is not None:
-            ends = [end for end in after.ends if end <= known.cache.length]
-            if ends:
-                self.caches.keep(known.cache, [(after.until(end), end) for end in ends])
+            length = known.cache.length
+            ends = [*(end for end in after.ends if end < length), length]
+            self.caches.keep(known.cache, [(after.until(end), end) for end in ends])
             known = known._replace(cache=None)
         with self._lock:
             self._recent[key] = known
@@ -84,7 +85,7 @@ class LanguageReader:
     def _outputs(self, text: Text, after: Window, side: Side) -> tuple[NDArray[np.float32], Cache]:
         """Read a text at the end of a window; return a row of outputs for each part, and the window's cache."""
         start = after.ends[-2] if len(after.ends) > 1 else 0
-        found = self.caches.find(after.until(end) for end in reversed(after.ends[:-1]))
+        found = self.caches.find(map(after.until, self._read_before(after)))
         before = beginning(*found) if found else None
         behind = before.length if before else 0
         whole = self.speech.whole(text, side)
@@ -92,8 +93,18 @@ class LanguageReader:
         spans = spans_of(self.speech.parts(len(ids), side), start - behind)
         logits, cache = self._network.run(after.tokens(behind)[: start - behind] + ids, spans, before)
         if whole is not None:
-            cache = beginning(cache, start)  # of what was read whole another form stays
+            cache = beginning(cache, start + self.speech.shared(side))  # further on another form stays
         return logits[:, SIDES.index(side)], cache
+
+    def _read_before(self, after: Window) -> list[int]:
+        """Where a cache of a window may end, the longest first: behind a text before its last, or within the
+        latest of these, where that was read whole and stays in another form."""
+        ends = after.ends[:-1]
+        if not ends:
+            return []
+        start = ends[-2] if len(ends) > 1 else 0
+        within = sorted({start + self.speech.shared(side) for side in SIDES}, reverse=True)
+        return [ends[-1], *(place for place in within if place < ends[-1]), *reversed(ends[:-1])]
 
     def after(self, place: Window, said: str, side: Side) -> Window:
         """The window behind a text."""

@@ -110,6 +110,10 @@ class Speech:
         """The ids of all that is read of a text, with the marks of its speaker; None where all of it stays."""
         return self._marked(text.ids, side) if len(text.ids) > self._stays[side] else None
 
+    def shared(self, side: Side) -> int:
+        """How many ids at the beginning of a text of which not all stays are the same in what does."""
+        return self.head(side) + self._kept(self._stays[side])[0]
+
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
         """Where the parts of a text begin and end among its `length` ids with their marks: one of a short text.
 
