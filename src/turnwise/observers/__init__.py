@@ -9,6 +9,7 @@ from turnwise.observers.protocol import (
     ContextMode,
     CostEstimator,
     Estimate,
+    HasStages,
     KeepsReplies,
     NotRead,
     Observation,
@@ -18,6 +19,7 @@ from turnwise.observers.protocol import (
     ObservesMany,
     Request,
     SharesAllowance,
+    Stage,
     Workers,
 )
 from turnwise.observers.registry import (
@@ -44,6 +46,7 @@ __all__ = [
     "ContextMode",
     "CostEstimator",
     "Estimate",
+    "HasStages",
     "KeepsReplies",
     "NotRead",
     "Observation",
@@ -57,6 +60,7 @@ __all__ = [
     "Request",
     "Setting",
     "SharesAllowance",
+    "Stage",
     "Workers",
     "build_cost_estimator",
     "build_live_observer",

@@ -68,6 +68,21 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """What one of several observers made of a text that another decided on; see `SecondLookObserver`.
+
+    Args:
+        name: ``screen`` or ``judge``; the scores of a stage are stored in a run of their own, ``RUN.screen``.
+        given: its score, its failure, or that it does not read the text.
+        why: why it was asked; empty for the one that reads every text.
+    """
+
+    name: str
+    given: Observation | ObservationFailure | NotRead
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """One score that an observer gives.
 
@@ -79,6 +94,7 @@ class Observation:
         latency_s: seconds from request to score.
         cost_usd: what it cost, in US dollars.
         calls: the calls to a language model that it rests on; the score is the mean of theirs.
+        stages: what each observer gave where several looked.
     """
 
     principle: str
@@ -89,6 +105,7 @@ class Observation:
     latency_s: float | None = None
     cost_usd: float | None = None
     calls: tuple[Call, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +121,7 @@ class ObservationFailure:
         latency_s: seconds from request to failure.
         cost_usd: what it cost all the same, in US dollars.
         calls: the calls to a language model that were made for it.
+        stages: what each observer gave where several looked.
     """
 
     principle: str
@@ -114,6 +132,7 @@ class ObservationFailure:
     latency_s: float | None = None
     cost_usd: float | None = None
     calls: tuple[Call, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +228,15 @@ class CanPark(Protocol):
 
     def restore(self, data: bytes) -> Any:
         """The state that ``to_bytes`` wrote; `ObserverError` for other bytes, or those of another version."""
+
+
+@runtime_checkable
+class HasStages(Protocol):
+    """An observer that decides on the scores of others, which a run keeps beside its own."""
+
+    @property
+    def stages(self) -> Mapping[str, Observer]:
+        """The observers by the name of their stage."""
 
 
 @runtime_checkable

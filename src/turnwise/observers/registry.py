@@ -67,6 +67,7 @@ OBSERVERS.add_lazy("llm", "turnwise.observers.llm:LlmObserver")
 OBSERVERS.add_lazy("local", "turnwise.observers.local:LocalObserver")
 OBSERVERS.add_lazy("local-small", "turnwise.observers.local:LocalSmallObserver")
 OBSERVERS.add_lazy("replay", "turnwise.observers.replay:ReplayObserver")
+OBSERVERS.add_lazy("second_look", "turnwise.observers.second_look:SecondLookObserver")
 OBSERVERS.add_lazy("scripted", "turnwise.observers.scripted:ScriptedObserver")
 
 

@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Ordered
+from typing import Any
 
 from turnwise._support.revision import code_version
 from turnwise.clock import Clock, utc_now
@@ -16,6 +17,7 @@ from turnwise.observers import (
     BoundsRequests,
     CanStop,
     Context,
+    HasStages,
     KeepsReplies,
     Observer,
     Workers,
@@ -100,6 +102,10 @@ def evaluate(
     spec = observer if isinstance(observer, str) else _spec_of(observer, store, run)
     told = describe_run(run, spec, scorer.info, scorer.parameters, seen)
     started = store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
+    stages = {
+        name: store.start_run(Run(**one, code_version=code_version(), created_at=clock()))
+        for name, one in _described_stages(run, scorer, seen).items()
+    }
     versions = {principle.name: principle.revision for principle in judged}
     _refuse_other_versions(run, store.principle_versions(run), versions)
     if isinstance(scorer, KeepsReplies):
@@ -119,9 +125,20 @@ def evaluate(
         pause=_PAUSE if independent else 0.0,
         total=total,
         tell=progress,
+        stages=stages,
     )
     carry_out(work, engine, sink)
     return sink.summary(time.perf_counter() - began)
+
+
+def _described_stages(run: str, observer: Observer, context: Context) -> dict[str, dict[str, Any]]:
+    """What the store is to say of the runs of the observers on whose scores one decides."""
+    if not isinstance(observer, HasStages):
+        return {}
+    return {
+        name: describe_run(f"{run}.{name}", getattr(one, "spec", one.info.name), one.info, one.parameters, context)
+        for name, one in observer.stages.items()
+    }
 
 
 def _engine_here(observer: Observer, jobs: int) -> Engine:

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Ordered
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from turnwise._support.batches import batched
 from turnwise._support.revision import code_version
 from turnwise.clock import Clock
 from turnwise.findings import Counts
-from turnwise.observers import NotRead, Observation
+from turnwise.observers import NotRead, Observation, ObservationFailure
 from turnwise.runs.plan import Plan, Task, tasks_of
 from turnwise.runs.run import Progress, Tell
 from turnwise.runs.task_work import Scored
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Unread
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance, Unread
 from turnwise.store import Run, Store
 
 _MOST = 2_000
@@ -79,6 +80,7 @@ class StoreSink:
         batch: sequences that a worker takes at once; None where each score is work of its own.
         pause: least time from the beginning of one write to that of the next, in seconds.
         total: sequences that there are, for `tell`.
+        stages: runs of the observers that the run's own decides on, by the name of their stage.
         tell: is told of sequences once they are stored.
     """
 
@@ -94,11 +96,13 @@ class StoreSink:
         pause: float = 0.0,
         total: int = 0,
         tell: Tell | None = None,
+        stages: Mapping[str, Run] | None = None,
     ) -> None:
         self._store = store
         self._run = run.name
         self._plan = plan
-        self._provenances = {name: run.provenance(version, code_version()) for name, version in versions.items()}
+        self._provenances = _provenances(run, versions)
+        self._stages = {name: (run.name, _provenances(run, versions)) for name, run in (stages or {}).items()}
         self._clock = clock
         self._batch = batch
         self._tell = tell
@@ -131,8 +135,9 @@ class StoreSink:
         """Queue scores; raises if an earlier write failed."""
         scored = [one for batch in results for one in batch]
         outcomes = [outcome for one in scored for outcome in self._outcomes(one)]
-        self._count.add(outcomes, sum(one.wanted for one in scored))
-        self._outbox.put(outcomes, sum(map(self._ends, scored)))
+        of_stages = [outcome for one in scored for outcome in self._outcomes_of_stages(one)]
+        self._count.add(outcomes, sum(one.wanted for one in scored), of_stages)
+        self._outbox.put([*outcomes, *of_stages], sum(map(self._ends, scored)))
 
     def close(self, *, complete: bool) -> None:
         """Return once everything is durable, whether or not it is `complete`; raises if a write failed."""
@@ -143,19 +148,31 @@ class StoreSink:
         return self._count.summary(self._run, seconds)
 
     def _outcomes(self, scored: Scored) -> Iterator[Outcome]:
-        """Put key, provenance and time on what an observer gave."""
+        """What the run's observer gave."""
         now = self._clock()
-        for turn, given in ((observed.turn, one) for observed in scored.turns for one in observed.given):
-            key = EvaluationKey(self._run, scored.sequence_id, turn, given.side, given.principle)
-            origin = self._provenances[given.principle]
-            if isinstance(given, NotRead):
-                yield Unread(key, given.language, origin, now)
-                continue
-            rests = given.raw_reply, given.latency_s, given.cost_usd, given.calls
-            if isinstance(given, Observation):
-                yield Evaluation(key, given.score, origin, now, given.reasoning, *rests)
-            else:
-                yield Failure(key, given.reason, given.message, origin, now, *rests)
+        for observed in scored.turns:
+            for given in observed.given:
+                yield _outcome(self._run, scored.sequence_id, observed.turn, given, self._provenances, now)
+
+    def _outcomes_of_stages(self, scored: Scored) -> Iterator[Outcome]:
+        """What the observers gave on which the run's own decided; what an earlier try has stored is left out."""
+        now = self._clock()
+        given = [
+            (observed.turn, stage)
+            for observed in scored.turns
+            for one in observed.given
+            if not isinstance(one, NotRead)
+            for stage in one.stages
+        ]
+        known: set[EvaluationKey] = set()
+        for run, _ in self._stages.values() if given else ():
+            known |= self._store.recorded(run, [scored.sequence_id])
+            known |= {one.key for one in self._store.unread(run, ids=[scored.sequence_id])}
+        for turn, stage in given:
+            run, origins = self._stages[stage.name]
+            outcome = _outcome(run, scored.sequence_id, turn, stage.given, origins, now, stage.why)
+            if outcome.key not in known:
+                yield outcome
 
     def _ends(self, scored: Scored) -> bool:
         """Note that scores of a sequence are done, and tell whether those were the last of it."""
@@ -170,6 +187,32 @@ class StoreSink:
             here, seconds = self._done - self._before, time.perf_counter() - self._began
             counts = Counts(conversations=here, scores=self._count.evaluations, failures=self._count.failures)
             self._tell(Progress(self._done, self._total, self._before, here, seconds, counts))
+
+
+def _provenances(run: Run, versions: Mapping[str, str]) -> dict[str, Provenance]:
+    return {name: run.provenance(version, code_version()) for name, version in versions.items()}
+
+
+def _outcome(
+    run: str,
+    sequence_id: str,
+    turn: int,
+    given: Observation | ObservationFailure | NotRead,
+    origins: Mapping[str, Provenance],
+    now: datetime,
+    why: str = "",
+) -> Outcome:
+    """Put key, provenance and time on what an observer gave; `why` tells why a stage was asked."""
+    key = EvaluationKey(run, sequence_id, turn, given.side, given.principle)
+    origin = origins[given.principle]
+    if isinstance(given, NotRead):
+        return Unread(key, given.language, origin, now)
+    calls = () if given.stages else given.calls  # they are with the stage that made them
+    rests = None if given.stages else given.raw_reply, given.latency_s, given.cost_usd, calls
+    if isinstance(given, Observation):
+        told = ". ".join(filter(None, (f"Asked: {why}" if why else "", given.reasoning)))
+        return Evaluation(key, given.score, origin, now, told or None, *rests)
+    return Failure(key, given.reason, given.message, origin, now, *rests)
 
 
 @dataclass(slots=True)
@@ -190,12 +233,11 @@ class _Count:
     reasons: FailureReasons = field(default_factory=FailureReasons)
     unread: Counter[str] = field(default_factory=Counter)
 
-    def add(self, outcomes: Ordered[Outcome], wanted: int) -> None:
-        """Count what came of so many scores that were wanted; the rest are gaps."""
+    def add(self, outcomes: Ordered[Outcome], wanted: int, of_stages: Ordered[Outcome] = ()) -> None:
+        """Count what came of so many scores that were wanted; the rest are gaps. Of stages only calls count."""
         self.gaps += wanted - len(outcomes)
-        for outcome in outcomes:
+        for outcome in (*outcomes, *of_stages):
             if isinstance(outcome, Unread):
-                self.unread[outcome.language] += 1
                 continue
             self.calls += len(outcome.calls)
             self.cached += sum(call.cached for call in outcome.calls)
@@ -205,6 +247,10 @@ class _Count:
             self.structured.update(
                 call.reply.structured for call in outcome.calls if call.reply and call.reply.structured
             )
+        for outcome in outcomes:
+            if isinstance(outcome, Unread):
+                self.unread[outcome.language] += 1
+                continue
             if isinstance(outcome, Failure):
                 self.failures += 1
                 self.reasons.add(outcome.reason, outcome.message)

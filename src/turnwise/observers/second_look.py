@@ -1,0 +1,504 @@
+"""``second_look``: a screen reads every turn, and a judge those that the screen points at.
+
+The judge sees the conversation so far, as it would alone. Its score decides where it was asked, the screen's
+elsewhere; both are kept. Who is asked is a function of the screen's scores, so it is the same live, in a study,
+and in a run that was stopped and goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Literal, TypeVar
+
+from turnwise.conversation import Side, Turn
+from turnwise.errors import BudgetError, ObserverError, PatternError, UsageError
+from turnwise.observers.protocol import (
+    BoundsRequests,
+    CanStop,
+    Context,
+    ContextMode,
+    CostEstimator,
+    Estimate,
+    KeepsReplies,
+    NotRead,
+    Observation,
+    ObservationFailure,
+    Observer,
+    ObserverInfo,
+    Request,
+    SharesAllowance,
+    Stage,
+    Workers,
+)
+from turnwise.observers.registry import build_cost_estimator, build_observer, observer_settings
+from turnwise.observers.session import ObserverSession
+from turnwise.patterns import Evaluator, parse
+from turnwise.principles import Principle, builtin_principles
+from turnwise.scoring import Reply, ReplyJournal, Score, TurnScores
+
+SCREEN, JUDGE = "screen", "judge"
+
+ASK_ABOVE: Mapping[str, float] = {"local": 0.06}
+"""F of a screen from which it asks where nothing else is said: `local` then asks about 10 % of the turns of
+ordinary English conversations; docs/model-card.md says what it catches so."""
+
+SUSPICION = 0.5
+"""Highest F of a screen so far from which every later turn is asked about: a clear sign, by the guideline."""
+
+SAMPLED = "sampled"
+"""Why a turn was judged that the screen did not point at."""
+
+_BETWEEN = "+"
+_NEEDS = "a screen and a judge, such as second_look:local+llm:openai/gpt-4.1-mini"
+
+_Given = Observation | ObservationFailure | NotRead
+_Answer = TypeVar("_Answer", Observation, ObservationFailure, _Given, _Given | None)
+
+
+def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
+    """The pattern that asks about turns whose F reaches a threshold, and about all once one was a clear sign.
+
+    Args:
+        threshold: F of the screen, in [0, 1].
+        side: the half of the turn that it looks at.
+
+    Raises:
+        UsageError: the threshold is outside of [0, 1].
+
+    >>> ask_above(0.2)
+    'F >= 0.2 or peak(F) >= 0.5'
+    """
+    if not 0 <= threshold <= 1:
+        raise UsageError(f"a turn is asked about from an F in [0, 1], not from {threshold}")
+    series = "F" if side is Side.PROMPT else "response.F"
+    return f"{series} >= {threshold:g} or peak({series}) >= {max(threshold, SUSPICION):g}"
+
+
+@dataclass(slots=True)
+class _State:
+    """What a conversation has come to: with both observers, with the rule, and how many turns were asked about."""
+
+    name: str
+    screen: ObserverSession
+    judge: ObserverSession
+    rule: dict[str, Any]
+    asked: int = 0
+
+    def __deepcopy__(self, memo: object) -> _State:
+        """What is copied goes on by itself; the observers stay the same."""
+        return _State(self.name, self.screen.copy(), self.judge.copy(), copy.deepcopy(self.rule), self.asked)
+
+
+class SecondLookObserver:
+    """Scores with a screen, and with a judge where the screen's trajectory asks for it.
+
+    Args:
+        argument: ``SCREEN+JUDGE``, the specifications of two observers, or the two observers.
+        ask: pattern over the screen's trajectory; the judge is asked about a turn at which it holds. None for
+            `ask_above` at the screen's own asking threshold.
+        sides: halves of a turn that the pattern reads.
+        unread: what happens to a text that the screen does not read: the judge is asked, or it stays unread.
+        unanswered: what counts where the judge was to be asked and gave no score: the screen's, or a failure.
+        per_conversation: turns of a conversation that the judge is asked about at most; None for no limit.
+        sample: share, in [0, 1], of what the screen does not point at that is judged all the same, so that what
+            it misses can be estimated. The screen's score decides there.
+        sample_of: whether turns or whole conversations are drawn.
+        seed: of the draw; a turn is drawn by its conversation's id and its number.
+        budget_usd: what the judge may spend, in US dollars; None for no limit.
+        requests_per_minute: how often the judge may be asked; None for what it sets itself.
+        screen_settings: settings of the screen, where it is named.
+        judge_settings: settings of the judge, where it is named.
+
+    Raises:
+        ObserverError: no two observers, or one that can't be built.
+        UsageError: a screen without an asking threshold of its own where no pattern is given, or a value out of
+            range.
+        PatternError: the pattern can't be read.
+    """
+
+    def __init__(
+        self,
+        argument: str | tuple[Observer, Observer] | None = None,
+        *,
+        ask: str | None = None,
+        sides: tuple[str, ...] = ("prompt",),
+        unread: Literal["ask", "leave"] = "ask",
+        unanswered: Literal["screen", "fail"] = "screen",
+        per_conversation: int | None = None,
+        sample: float = 0.0,
+        sample_of: Literal["turns", "conversations"] = "turns",
+        seed: int = 0,
+        budget_usd: float | None = None,
+        requests_per_minute: float | None = None,
+        screen_settings: Mapping[str, Any] | None = None,
+        judge_settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not 0 <= sample <= 1:
+            raise UsageError(f"sample is a share in [0, 1], not {sample}")
+        if per_conversation is not None and per_conversation < 0:
+            raise UsageError(f"per_conversation is a number of turns, not {per_conversation}")
+        if isinstance(argument, tuple):
+            self._screen, self._judge = argument
+        else:
+            names = _named(argument)
+            paid = {"budget_usd": budget_usd, "requests_per_minute": requests_per_minute}
+            given = {name: value for name, value in paid.items() if value is not None}
+            self._screen = build_observer(names[0], **screen_settings or {})
+            self._judge = build_observer(names[1], **given | dict(judge_settings or {}))
+        self._specs = tuple(str(getattr(one, "spec", one.info.name)) for one in (self._screen, self._judge))
+        if isinstance(argument, str):
+            self._specs = _named(argument)
+        self._sides = tuple(Side(side) for side in sides)
+        self._ask = ask or _default_rule(self._screen.info.name, self._sides)
+        known = self._screen.info.principles
+        self._rule = Evaluator(parse(self._ask, principles=known))
+        if self._rule.other_runs:
+            raise PatternError(
+                f"the judge is asked by the screen's own scores, not by those of runs: {self._ask!r}"
+            )
+        self._principles = [one for one in builtin_principles() if known is None or one.name in known]
+        self._unread, self._unanswered, self._most = unread, unanswered, per_conversation
+        self._sample, self._sample_of, self._seed = sample, sample_of, seed
+        common = set(self._screen.info.contexts) & set(self._judge.info.contexts)
+        self._contexts = tuple(
+            mode for mode in ContextMode if mode in common and mode is not ContextMode.TRANSCRIPT
+        )
+
+    @classmethod
+    def describe(cls) -> ObserverInfo:
+        """What is known before screen and judge are named."""
+        return ObserverInfo(
+            name="second_look",
+            version="1",
+            contexts=tuple(mode for mode in ContextMode if mode is not ContextMode.TRANSCRIPT),
+            summary="a screen reads every turn, a judge those that the screen points at",
+            needs=_NEEDS,
+            workers=Workers.THREADS,
+            deterministic=False,
+            costs=True,
+        )
+
+    @classmethod
+    def cost_estimator(cls, argument: str | None = None, **settings: Any) -> CostEstimator:
+        """Tells what the judge would cost of the turns that the screen points at, which it screens for that."""
+        judge = build_cost_estimator(_named(argument)[1], **dict(settings.get("judge_settings") or {}))
+        settings["judge_settings"] = {}
+        screening = cls(
+            (build_observer(_named(argument)[0], **dict(settings.pop("screen_settings", None) or {})), _Silent()),
+            **settings,
+        )
+        return _Estimator(screening, judge)
+
+    @property
+    def info(self) -> ObserverInfo:
+        """What is known of it: it supports what both support, and is worth what both are."""
+        screen, judge = self._screen.info, self._judge.info
+        return replace(
+            self.describe(),
+            version=f"1+{screen.version}+{judge.version}",
+            contexts=self._contexts,
+            deterministic=screen.deterministic and judge.deterministic,
+            operating_points=judge.operating_points,
+            principles=screen.principles,
+            costs=judge.costs,
+            training_sources=tuple(sorted({*screen.training_sources, *judge.training_sources})),
+        )
+
+    @property
+    def spec(self) -> str:
+        """Its specification, such as ``"second_look:local+llm:openai/gpt-4.1-mini"``."""
+        return f"second_look:{_BETWEEN.join(self._specs)}"
+
+    @property
+    def stages(self) -> Mapping[str, Observer]:
+        """Screen and judge, by the name of their stage."""
+        return {SCREEN: self._screen, JUDGE: self._judge}
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """The rule, and the settings of both."""
+        each = {
+            stage: {"observer": spec, "version": one.info.version, "parameters": dict(one.parameters)}
+            for (stage, one), spec in zip(self.stages.items(), self._specs, strict=True)
+        }
+        return {
+            **each,
+            "ask": self._ask,
+            "sides": [str(side) for side in self._sides],
+            "unread": self._unread,
+            "unanswered": self._unanswered,
+            "per_conversation": self._most,
+            "sample": self._sample,
+            "sample_of": self._sample_of,
+            "seed": self._seed,
+        }
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that the judge spent since it was built."""
+        return float(getattr(self._judge, "spent_usd", 0.0))
+
+    def with_journal(self, journal: ReplyJournal) -> SecondLookObserver:
+        """The same observer, whose judge looks for replies in a journal first."""
+        judge = self._judge
+        return self._with(judge.with_journal(journal) if isinstance(judge, KeepsReplies) else judge)
+
+    def with_allowance(self, allowance: Any) -> SecondLookObserver:
+        """The same observer, whose judge keeps within what several processes may spend together."""
+        judge = self._judge
+        return self._with(judge.with_allowance(allowance) if isinstance(judge, SharesAllowance) else judge)
+
+    def bound_requests(self, most: int) -> None:
+        """Have the judge send at most `most` requests at a time."""
+        if isinstance(self._judge, BoundsRequests):
+            self._judge.bound_requests(most)
+
+    def stop(self, reason: str) -> None:
+        """Ask the judge nothing any more."""
+        if isinstance(self._judge, CanStop):
+            self._judge.stop(reason)
+
+    def start(self, conversation_id: str, context: Context) -> _State:
+        """Begin a conversation; `ObserverError` in a context that one of the two does not support."""
+        if context.mode not in self._contexts:
+            known = ", ".join(map(str, self._contexts)) or "none"
+            raise ObserverError(f"screen and judge can't both score in context {context}; they share: {known}")
+        screen = ObserverSession(self._screen, context, conversation_id)
+        judge = ObserverSession(self._judge, context, conversation_id)
+        return _State(conversation_id, screen, judge, self._rule.start())
+
+    def observe(self, state: _State, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
+        """Screen the turn, ask the judge where the rule says so, and give the scores that are wanted of it.
+
+        `ObserverError` means that one of them can't go on; a budget that is used up leaves the judge unasked.
+        """
+        screened = self._screened(state, turn, wanted)
+        seen = {(one.principle, one.side): one for one in screened if _is_wanted(one, wanted)}
+        why = self._why(state, turn, screened)
+        sampled = not why and self._is_sampled(state.name, turn.number)
+        if not (why or sampled) or not wanted:
+            state.judge.observe(turn)
+            return [_with_stages(one, (Stage(SCREEN, one),)) for one in seen.values()]
+        judged = self._judged(state, turn, wanted, limited=bool(why))
+        decided = []
+        for request in wanted:
+            key = request.principle.name, request.side
+            screen, judge = seen.get(key), judged.get(key)
+            stages = tuple(
+                Stage(name, one, why or SAMPLED if name == JUDGE else "")
+                for name, one in ((SCREEN, screen), (JUDGE, judge))
+                if one is not None
+            )
+            chosen = _paid(screen, judge) if sampled else self._decided(request, screen, judge, why)
+            if chosen is not None:
+                decided.append(_with_stages(chosen, stages))
+        return decided
+
+    def _screened(self, state: _State, turn: Turn, wanted: Collection[Request]) -> tuple[_Given, ...]:
+        """What the screen makes of a turn: of what is wanted, and of what the rule reads."""
+        asked = dict.fromkeys(wanted)
+        asked |= dict.fromkeys(
+            Request(principle, side)
+            for side in self._sides
+            for principle in self._principles
+            if turn.text(side) is not None
+            and not any((one.principle.name, one.side) == (principle.name, side) for one in wanted)
+        )
+        return state.screen.observe(turn, list(asked)).given
+
+    def _why(self, state: _State, turn: Turn, screened: Sequence[_Given]) -> str:
+        """Why the judge is to be asked about a turn; empty where it is not."""
+        scores: dict[Side, dict[str, Score]] = {Side.PROMPT: {}, Side.RESPONSE: {}}
+        for one in screened:
+            if isinstance(one, Observation):
+                scores[one.side][one.principle] = one.score
+        lengths = len(turn.prompt), len(turn.response or "")
+        told = TurnScores(turn.number, scores[Side.PROMPT], lengths[0], scores[Side.RESPONSE], lengths[1])
+        if self._rule.update(state.rule, told).holds:
+            highest = max((score.F for side in scores.values() for score in side.values()), default=0.0)
+            return f"{self._specs[0]} F {highest:.2f}, asked where {self._ask}"
+        for one in screened:
+            if isinstance(one, NotRead) and self._unread == "ask":
+                return f"{self._specs[0]} does not read {one.language}"
+            if isinstance(one, ObservationFailure):
+                return f"{self._specs[0]} failed: {one.reason}"
+        return ""
+
+    def _is_sampled(self, conversation: str, turn: int) -> bool:
+        """Whether chance has the judge look at a turn."""
+        name = conversation if self._sample_of == "conversations" else f"{conversation}\n{turn}"
+        return drawn(name, self._sample, self._seed)
+
+    def _judged(
+        self, state: _State, turn: Turn, wanted: Collection[Request], *, limited: bool
+    ) -> dict[tuple[str, Side], _Given]:
+        """What the judge makes of a turn; failures where it may not be asked any more."""
+        if limited and self._most is not None and state.asked >= self._most:
+            state.judge.observe(turn)
+            return _failures(wanted, "budget", f"the {self._most} second looks of the conversation are used up")
+        state.asked += limited
+        try:
+            given = state.judge.observe(turn, wanted).given
+        except BudgetError as error:
+            return _failures(wanted, "budget", str(error))
+        return {(one.principle, one.side): one for one in given}
+
+    def _decided(
+        self, request: Request, screen: _Given | None, judge: _Given | None, why: str
+    ) -> Observation | ObservationFailure | NotRead:
+        """The score that counts where the judge was to be asked."""
+        if isinstance(judge, Observation):
+            return judge
+        if isinstance(judge, ObservationFailure):
+            reason, message = judge.reason, judge.message
+        elif judge is not None:
+            reason, message = "not_read", f"the judge does not read {judge.language}"
+        else:
+            reason, message = "no_answer", "the judge gave no score"
+        message = f"no second look: {message} ({why})"
+        if isinstance(screen, NotRead) and not isinstance(judge, ObservationFailure):
+            return screen
+        if isinstance(screen, Observation) and self._unanswered == "screen":
+            decided: Observation | ObservationFailure = replace(screen, reasoning=message)
+        else:
+            decided = ObservationFailure(request.principle.name, request.side, reason, message)
+        return _paid(decided, judge)
+
+    def _with(self, judge: Observer) -> SecondLookObserver:
+        other = copy.copy(self)
+        other._judge = judge
+        return other
+
+
+def drawn(name: str, share: float, seed: int) -> bool:
+    """Whether chance draws what has a name: the same for the same name, share and seed, at a larger share too."""
+    digest = hashlib.blake2b(f"{seed}\n{name}".encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share * 2**64
+
+
+def _named(argument: str | tuple[Observer, Observer] | None) -> tuple[str, str]:
+    screen, between, judge = argument.partition(_BETWEEN) if isinstance(argument, str) else ("", "", "")
+    if not (screen and between and judge):
+        raise ObserverError(f"the observer second_look needs {_NEEDS}")
+    return screen, judge
+
+
+def _default_rule(screen: str, sides: Sequence[Side]) -> str:
+    if screen not in ASK_ABOVE:
+        raise UsageError(
+            f"screen {screen!r} has no asking threshold of its own: say where the judge is asked, such as "
+            f"ask={ask_above(0.2)!r}"
+        )
+    return " or ".join(ask_above(ASK_ABOVE[screen], side) for side in sides)
+
+
+def _is_wanted(one: _Given, wanted: Collection[Request]) -> bool:
+    return any((request.principle.name, request.side) == (one.principle, one.side) for request in wanted)
+
+
+def _paid(one: _Answer, judge: _Given | None) -> _Answer:
+    """An answer with what the judge cost."""
+    if one is None or isinstance(one, NotRead) or judge is None or isinstance(judge, NotRead):
+        return one
+    return replace(one, cost_usd=judge.cost_usd, latency_s=judge.latency_s)
+
+
+def _with_stages(one: _Given, stages: tuple[Stage, ...]) -> _Given:
+    return one if isinstance(one, NotRead) else replace(one, stages=stages)
+
+
+def _failures(wanted: Collection[Request], reason: str, message: str) -> dict[tuple[str, Side], _Given]:
+    return {
+        (one.principle.name, one.side): ObservationFailure(one.principle.name, one.side, reason, message)
+        for one in wanted
+    }
+
+
+class _Silent:
+    """Stands for the judge where only is asked what it would be asked."""
+
+    info = ObserverInfo("silent", "1", tuple(ContextMode), "says nothing")
+    parameters: Mapping[str, object] = {}
+
+    def start(self, conversation_id: str, context: Context) -> None:
+        """Nothing is kept."""
+
+    def observe(self, state: None, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
+        """Nothing is said."""
+        return []
+
+
+class _Estimator:
+    """What the judge costs where the screen asks for it; nothing elsewhere."""
+
+    def __init__(self, observer: SecondLookObserver, judge: CostEstimator) -> None:
+        self._observer, self._judge = observer, judge
+        self._latest: tuple[Sequence[Turn], Context, frozenset[int]] | None = None
+
+    @property
+    def price_as_of(self) -> date | None:
+        """The day of the judge's prices."""
+        return self._judge.price_as_of
+
+    @property
+    def reuses_replies(self) -> bool:
+        """Whether the judge's kept reply answers the same request again."""
+        return self._judge.reuses_replies
+
+    def requests(
+        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> Sequence[tuple[str, int]]:
+        """The judge's requests; none of a turn that it is not asked about."""
+        asked = turn in self._asked(turns, context)
+        return self._judge.requests(principle, turns, turn, side, context) if asked else []
+
+    def is_readable(self, reply: Reply) -> bool:
+        """Whether the judge's kept reply gives a score."""
+        return self._judge.is_readable(reply)
+
+    def estimate(
+        self,
+        principle: Principle,
+        turns: Sequence[Turn],
+        turn: int,
+        side: Side,
+        context: Context,
+        requests: int | None = None,
+    ) -> Estimate:
+        """What the judge's requests may cost; nothing of a turn that it is not asked about."""
+        if turn in self._asked(turns, context):
+            return self._judge.estimate(principle, turns, turn, side, context, requests)
+        return Estimate(0, 0, 0.0, 0.0)
+
+    def _asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
+        """The turns of a conversation that the judge is asked about; the latest conversation is remembered."""
+        if self._latest is None or self._latest[:2] != (turns, context):
+            state = self._observer.start("", context)
+            found = frozenset(
+                one.number
+                for one in turns
+                if self._observer._why(state, one, self._observer._screened(state, one, ()))
+            )
+            self._latest = turns, context, found
+        return self._latest[2]
+
+
+def settings_of(judge: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as the observer takes them: its own by themselves, and the rest for the judge.
+
+    Args:
+        judge: specification of the judge.
+        given: settings by name, of both.
+
+    Raises:
+        UnknownNameError: neither has such a setting.
+    """
+    own = observer_settings("second_look")
+    rest = {name: value for name, value in given.items() if name not in own}
+    return {name: value for name, value in given.items() if name in own} | (
+        {"judge_settings": rest} if rest else {}
+    )
