@@ -192,6 +192,7 @@ def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
         )
 
 
+@options.grouped
 def check(
     file: Annotated[
         str,
@@ -199,6 +200,7 @@ def check(
             help="JSON file with an OpenAI messages list, or - for standard input.", show_default=False
         ),
     ],
+    *,
     observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
     context: options.Context = "history",
     principle: options.Principles = None,
@@ -206,7 +208,7 @@ def check(
     patterns: options.PatternsFile = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
-    observer_setting: options.ObserverSetting = None,
+    settings: options.Settings,
     json: options.Json = False,
 ) -> None:
     """Score one conversation and print the verdicts of the detectors. Nothing is stored.
@@ -215,12 +217,14 @@ def check(
     """
     from turnwise.cli.files import read_conversation
     from turnwise.front_door import check as check_conversation
-    from turnwise.observers import build_observer, read_settings
+    from turnwise.observers import build_observer
     from turnwise.runs import DEFAULT_DETECTORS
 
+    spec = settings.spec(observer)
+    settings.check([spec])
     report = check_conversation(
         read_conversation(file),
-        build_observer(observer, **read_settings(observer, observer_setting or ())),
+        build_observer(spec, **settings.of(spec, None)),
         dict.fromkeys(detector or DEFAULT_DETECTORS),
         context=context,
         principles=options.read_principles(principle),

@@ -85,7 +85,8 @@ def evaluate(
         ids = selection.ids(opened)
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
-        specs = list(dict.fromkeys(observer or [named.observer if named else DEFAULT_OBSERVER]))
+        asked = observer or [named.observer if named and not settings.second_look else DEFAULT_OBSERVER]
+        specs = list(dict.fromkeys(map(settings.spec, asked)))
         settings.check(specs)
         for spec in specs:
             whole = run if len(specs) == 1 else f"{run}-{spec}" if run else None

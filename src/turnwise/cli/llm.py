@@ -35,7 +35,7 @@ def cost(
     json: options.Json = False,
 ) -> None:
     """Estimate the cost of a run's missing evaluations with a language model. Sends nothing, needs no key."""
-    from turnwise.observers import Context, build_cost_estimator
+    from turnwise.observers import DEFAULT_OBSERVER, Context, build_cost_estimator
     from turnwise.runs import Plan
     from turnwise.runs.forecast import forecast_evaluation
     from turnwise.store import Store
@@ -43,7 +43,9 @@ def cost(
     with Store(store) as opened:
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
-        spec = observer or (named.observer if named else "")
+        spec = settings.spec(
+            observer or (named.observer if named else DEFAULT_OBSERVER if settings.second_look else "")
+        )
         if not spec:
             raise UsageError("name the model with --observer, such as --observer llm:openai/gpt-4.1-mini")
         seen = context or (named.context if named else "history")

@@ -199,6 +199,9 @@ class FileFormat:
 _SETTING_OF = {"budget": "budget_usd", "no_cache": "cache"}
 """Settings that are called otherwise than their option."""
 
+_NO_SETTINGS = {"observer_setting", "second_look", "ask_above", "ask_when"}
+"""Fields of `Settings` that are no settings by themselves."""
+
 ObserverSetting: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -217,6 +220,30 @@ class Settings:
     """Settings of observers: any by ``--observer-setting``, and those that have an option of their own."""
 
     observer_setting: ObserverSetting = None
+    second_look: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge that is asked about turns that the observer points at, such as llm:openai/gpt-4.1-mini.",
+            metavar="OBSERVER",
+        ),
+    ] = None
+    ask_above: Annotated[
+        float | None,
+        typer.Option(help="With --second-look: F of the observer from which the judge is asked.", min=0, max=1),
+    ] = None
+    ask_when: Annotated[
+        str | None, typer.Option(help="With --second-look: pattern at whose turns the judge is asked.")
+    ] = None
+
+    def spec(self, observer: str) -> str:
+        """The observer that is meant: as named, or with a second look of another one."""
+        if self.second_look is None:
+            if not observer.startswith("second_look:") and (self.ask_above, self.ask_when) != (None, None):
+                raise UsageError("--ask-above and --ask-when go with --second-look, which names the judge")
+            return observer
+        if self.ask_above is not None and self.ask_when is not None:
+            raise UsageError("--ask-above and --ask-when say the same thing twice: give one of them")
+        return f"second_look:{observer}+{self.second_look}"
 
     def check(self, specs: Sequence[str]) -> None:
         """Check that each setting is one of at least one of these observers."""
@@ -240,16 +267,24 @@ class Settings:
         from turnwise.observers import observer_settings, read_settings
 
         known = observer_settings(spec)
-        before = run.parameters if run is not None and run.observer == spec else {}
+        before = dict(run.parameters) if run is not None and run.observer == spec else {}
+        judge = before.get("judge")
+        before |= judge["parameters"] if isinstance(judge, dict) else {}
         values = {name: before[name] for name in known if name in before}
         return values | read_settings(spec, (text for name, (_, text) in self._given().items() if name in known))
 
     def _given(self) -> dict[str, tuple[str, str]]:
         """By setting the option that gave it, and its text as name=value."""
+        from turnwise.observers.second_look import ask_above
+
         given = {}
+        if self.ask_above is not None:
+            given["ask"] = "--ask-above", f"ask={ask_above(self.ask_above)}"
+        if self.ask_when is not None:
+            given["ask"] = "--ask-when", f"ask={self.ask_when}"
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name == "observer_setting" or value is None or value is False:
+            if field.name in _NO_SETTINGS or value is None or value is False:
                 continue
             name = _SETTING_OF.get(field.name, field.name)
             option = f"--{field.name.replace('_', '-')}"

@@ -112,6 +112,7 @@ def scan(
 
     if label_sample is not None and no_texts:
         raise UsageError("--label-sample needs the texts that --no-texts leaves out")
+    observer = settings.spec(observer)
     settings.check([observer])
     waits = describe_observer(observer).costs
     engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")

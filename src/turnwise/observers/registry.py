@@ -31,7 +31,8 @@ class ObserverFactory(Protocol):
 
     More methods are optional. ``live`` builds the observer for texts that somebody waits for, and
     ``cost_estimator`` gives a `CostEstimator`; both take what the factory takes. ``card_data`` takes the argument
-    and gives what ``render_card`` makes a model card of.
+    and gives what ``render_card`` makes a model card of. ``inner_settings`` takes the argument and gives the
+    settings of an observer within, which the factory takes as one mapping.
     """
 
     def __call__(self, argument: str | None = None) -> Observer:
@@ -172,7 +173,7 @@ def observer_settings(name: str) -> dict[str, Setting]:
     >>> {name: setting.default for name, setting in observer_settings("scripted").items()}
     {'version': '1'}
     """
-    return _settings(_factory(name)[1])
+    return _known_settings(name)
 
 
 def read_settings(spec: str, texts: Iterable[str]) -> dict[str, Any]:
@@ -189,8 +190,8 @@ def read_settings(spec: str, texts: Iterable[str]) -> dict[str, Any]:
     >>> read_settings("scripted:0.1", ["version=2"])
     {'version': '2'}
     """
-    name, factory = _factory(spec)
-    known = _settings(factory)
+    name = spec.partition(":")[0]
+    known = _known_settings(spec)
     values = {}
     for text in texts:
         setting, equals, value = (part.strip() for part in text.partition("="))
@@ -220,18 +221,19 @@ def _made(spec: str, name: str, make: Callable[..., Made], settings: Mapping[str
     """Call a factory, or a method that takes the same, with the argument of a specification and settings."""
     _, colon, argument = spec.partition(":")
     try:
-        return make(argument if colon else None, **_grouped(name, make, settings))
+        return make(argument if colon else None, **_grouped(spec, settings))
     except TurnwiseError:
         raise
     except Exception as error:  # an observer may be foreign code
         raise ObserverError(f"observer {spec!r} can't be built: {type(error).__name__}: {error}") from error
 
 
-def _grouped(name: str, make: Callable[..., Any], settings: Mapping[str, object]) -> dict[str, Any]:
-    """Settings as a factory takes them: by themselves, or in the dataclass that holds them."""
+def _grouped(spec: str, settings: Mapping[str, object]) -> dict[str, Any]:
+    """Settings as a factory takes them: by themselves, or in the dataclass or mapping that holds them."""
     if not settings:
         return {}
-    known, parameters = _settings(make), inspect.signature(make).parameters
+    name, make = _factory(spec)
+    known, parameters = _known_settings(spec), inspect.signature(make).parameters
     arguments: dict[str, Any] = {}
     within: dict[str, dict[str, object]] = {}
     for key, value in settings.items():
@@ -243,10 +245,18 @@ def _grouped(name: str, make: Callable[..., Any], settings: Mapping[str, object]
     hints = hints_of(make)
     for parameter, values in within.items():
         default: Any = parameters[parameter].default
-        plain = _dataclass_of(hints[parameter])
+        plain = _dataclass_of(hints[parameter]) or dict
         given = isinstance(default, plain)
         arguments[parameter] = dataclasses.replace(default, **values) if given else plain(**values)
     return arguments
+
+
+def _known_settings(spec: str) -> dict[str, Setting]:
+    """The settings of an observer, and those of the observer that it puts others' settings into."""
+    name, factory = _factory(spec)
+    inner = getattr(factory, "inner_settings", None)
+    argument = spec[len(name) + 1 :]
+    return {**(inner(argument) if inner is not None and argument else {}), **_settings(factory)}
 
 
 def _known(name: str, setting: str, known: Mapping[str, Setting]) -> Setting:

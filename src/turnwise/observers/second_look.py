@@ -34,7 +34,13 @@ from turnwise.observers.protocol import (
     Stage,
     Workers,
 )
-from turnwise.observers.registry import build_cost_estimator, build_observer, observer_settings
+from turnwise.observers.registry import (
+    Setting,
+    build_cost_estimator,
+    build_live_observer,
+    build_observer,
+    observer_settings,
+)
 from turnwise.observers.session import ObserverSession
 from turnwise.patterns import Evaluator, parse
 from turnwise.principles import Principle, builtin_principles
@@ -108,10 +114,7 @@ class SecondLookObserver:
             it misses can be estimated. The screen's score decides there.
         sample_of: whether turns or whole conversations are drawn.
         seed: of the draw; a turn is drawn by its conversation's id and its number.
-        budget_usd: what the judge may spend, in US dollars; None for no limit.
-        requests_per_minute: how often the judge may be asked; None for what it sets itself.
-        screen_settings: settings of the screen, where it is named.
-        judge_settings: settings of the judge, where it is named.
+        judge_settings: settings of the judge, where it is named; a setting that is not one of these goes there.
 
     Raises:
         ObserverError: no two observers, or one that can't be built.
@@ -132,9 +135,6 @@ class SecondLookObserver:
         sample: float = 0.0,
         sample_of: Literal["turns", "conversations"] = "turns",
         seed: int = 0,
-        budget_usd: float | None = None,
-        requests_per_minute: float | None = None,
-        screen_settings: Mapping[str, Any] | None = None,
         judge_settings: Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= sample <= 1:
@@ -143,15 +143,11 @@ class SecondLookObserver:
             raise UsageError(f"per_conversation is a number of turns, not {per_conversation}")
         if isinstance(argument, tuple):
             self._screen, self._judge = argument
+            self._specs = tuple(str(getattr(one, "spec", one.info.name)) for one in argument)
         else:
-            names = _named(argument)
-            paid = {"budget_usd": budget_usd, "requests_per_minute": requests_per_minute}
-            given = {name: value for name, value in paid.items() if value is not None}
-            self._screen = build_observer(names[0], **screen_settings or {})
-            self._judge = build_observer(names[1], **given | dict(judge_settings or {}))
-        self._specs = tuple(str(getattr(one, "spec", one.info.name)) for one in (self._screen, self._judge))
-        if isinstance(argument, str):
             self._specs = _named(argument)
+            self._screen = build_observer(self._specs[0])
+            self._judge = build_observer(self._specs[1], **judge_settings or {})
         self._sides = tuple(Side(side) for side in sides)
         self._ask = ask or _default_rule(self._screen.info.name, self._sides)
         known = self._screen.info.principles
@@ -183,15 +179,28 @@ class SecondLookObserver:
         )
 
     @classmethod
-    def cost_estimator(cls, argument: str | None = None, **settings: Any) -> CostEstimator:
+    def inner_settings(cls, argument: str) -> dict[str, Setting]:
+        """The judge's settings, which may be given beside its own."""
+        known = observer_settings(_named(argument)[1])
+        return {name: replace(setting, parameter="judge_settings") for name, setting in known.items()}
+
+    @classmethod
+    def live(
+        cls, argument: str | None = None, judge_settings: Mapping[str, Any] | None = None, **settings: Any
+    ) -> SecondLookObserver:
+        """The observer for texts that somebody waits for."""
+        screen, judge = _named(argument)
+        pair = build_live_observer(screen), build_live_observer(judge, **judge_settings or {})
+        return cls(pair, **settings)
+
+    @classmethod
+    def cost_estimator(
+        cls, argument: str | None = None, judge_settings: Mapping[str, Any] | None = None, **settings: Any
+    ) -> CostEstimator:
         """Tells what the judge would cost of the turns that the screen points at, which it screens for that."""
-        judge = build_cost_estimator(_named(argument)[1], **dict(settings.get("judge_settings") or {}))
-        settings["judge_settings"] = {}
-        screening = cls(
-            (build_observer(_named(argument)[0], **dict(settings.pop("screen_settings", None) or {})), _Silent()),
-            **settings,
-        )
-        return _Estimator(screening, judge)
+        screen, judge = _named(argument)
+        screening = cls((build_observer(screen), _Silent()), **settings)
+        return _Estimator(screening, build_cost_estimator(judge, **judge_settings or {}))
 
     @property
     def info(self) -> ObserverInfo:
@@ -380,8 +389,8 @@ def drawn(name: str, share: float, seed: int) -> bool:
     return int.from_bytes(digest, "big") < share * 2**64
 
 
-def _named(argument: str | tuple[Observer, Observer] | None) -> tuple[str, str]:
-    screen, between, judge = argument.partition(_BETWEEN) if isinstance(argument, str) else ("", "", "")
+def _named(argument: str | None) -> tuple[str, str]:
+    screen, between, judge = (argument or "").partition(_BETWEEN)
     if not (screen and between and judge):
         raise ObserverError(f"the observer second_look needs {_NEEDS}")
     return screen, judge
@@ -485,20 +494,3 @@ class _Estimator:
             )
             self._latest = turns, context, found
         return self._latest[2]
-
-
-def settings_of(judge: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as the observer takes them: its own by themselves, and the rest for the judge.
-
-    Args:
-        judge: specification of the judge.
-        given: settings by name, of both.
-
-    Raises:
-        UnknownNameError: neither has such a setting.
-    """
-    own = observer_settings("second_look")
-    rest = {name: value for name, value in given.items() if name not in own}
-    return {name: value for name, value in given.items() if name in own} | (
-        {"judge_settings": rest} if rest else {}
-    )
