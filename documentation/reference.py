@@ -171,7 +171,7 @@ def schema_page() -> str:
         "",
         "The tables of the record, in SQLite and in PostgreSQL. [SQL](../sql.md) has examples of questions to",
         "them and the narrower tables that `turnwise query --sql` asks; [the",
-        "record](../explanation/inside.md#the-record) says how they are written. `T`, `I` and `F` need quotes in",
+        "record](../architecture.md#the-record) says how they are written. `T`, `I` and `F` need quotes in",
         "PostgreSQL. Times are text in ISO 8601 in SQLite and `timestamptz` in PostgreSQL. Reading with other",
         "programs is welcome; writing is not, since a value that can't be makes a store damaged.",
         "",
