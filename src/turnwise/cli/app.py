@@ -24,6 +24,7 @@ from turnwise.cli.import_export import export, import_
 from turnwise.cli.judgements import agreement, export_judgements, label, list_judgements, turn
 from turnwise.cli.list_ import list_
 from turnwise.cli.llm import cache, cost, prompt
+from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
@@ -92,6 +93,7 @@ app.command()(query)
 app.command()(explore)
 app.command()(check)
 app.command("list")(list_)
+_add_group("observers", "Observers: what one is worth as a judge.", {"test": test_observer})
 _add_group(
     "llm",
     "A language model as observer: what it costs, what it is asked, and its stored replies.",
