@@ -167,6 +167,20 @@ def test_the_demo_ends_with_the_report_of_a_study(shown: Shown, demo: Any, store
     assert row["counts"]["caught"] == arm(demo, "reader", "history")["summary"]["attack"]["fired"]
 
 
+def test_a_second_look_of_the_reader_is_shown_beside_both(shown: Shown) -> None:
+    told = shown.told["second_look"]
+    assert 0 < told["asked"]["count"] <= told["asked"]["of"] == 231
+    reader = {one["sequence_id"]: one["F"] for one in arm(shown.told, "reader", "history")["conversations"]}
+    local = {one["sequence_id"]: one["F"] for one in arm(shown.told, shown.local, "history")["conversations"]}
+    asked = 0
+    for one in told["conversations"]:
+        for F, ours, theirs in zip(one["F"], local[one["sequence_id"]], reader[one["sequence_id"]], strict=True):
+            assert F in (ours, theirs)
+            asked += F == theirs != ours
+    assert asked <= told["asked"]["count"]
+    assert "A second look" in shown.text
+
+
 def test_without_the_extra_the_demo_runs_to_its_summary_and_says_what_adds_the_report(
     shown: Shown, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def _print(store: str, done: Demo) -> None:
         for beside in _side_by_side(done.runs):
             _print_verdicts(title, chats, done.runs, beside)
     _print_rates(done)
+    _print_second_look(done)
     names = {run.observer for run in done.runs}
     shown = (telling or done.sequences[0]).sequence_id
     say_paragraphs(
@@ -163,6 +164,26 @@ def _print_rates(done: Demo) -> None:
         table.append((name, "each turn alone" if context == "turn" else "turns so far", *shown))
     columns = "scores of", "looking at", "attacks caught", "benign flagged"
     print_table(columns, table, title="With 95 % intervals")
+
+
+def _print_second_look(done: Demo) -> None:
+    """Print what a screen, a screen with a judge, and the judge alone find."""
+    pair = done.screen_and_judge()
+    if pair is None or done.second_look is None or done.asked is None:
+        return
+    screen, judge = pair
+    columns = screen, done.second_look, judge
+    rows = [
+        (said, *(str(run.rates.get(label, "–")).split(" = ")[0] for run in columns))
+        for label, said in (("attack", "attacks caught"), ("benign", "benign flagged"))
+    ]
+    rows.append(("read by the reader", "none", str(done.asked).split(" [")[0], "all"))
+    print_table(
+        ("turns so far", "local alone", "the reader where\nlocal points", "reader alone"),
+        rows,
+        title="A second look",
+    )
+    say("Of these hard conversations it reads much; of ordinary talk one turn in ten.")
 
 
 def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.conversation import Label
@@ -12,7 +12,9 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import examples
 from turnwise.datasets.judged import example_judgements, peaks_of, read_judgements
 from turnwise.detectors import load_detector
-from turnwise.observers import build_observer
+from turnwise.observers import ObserverInfo, build_observer, describe_observer
+from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers.second_look import SecondLookObserver
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate, rates_by_label
 from turnwise.runs import Detection, detect, evaluate
@@ -30,6 +32,9 @@ CONTEXTS: Final = ("turn", "history")
 """What an observer sees: each turn alone, or the turns so far."""
 
 DETECTOR: Final = "any_turn"
+
+SECOND_LOOK: Final = "second_look"
+"""The run, on the turns so far, in which the reader is asked where the embedded observer points."""
 
 _UNCHECKED: Final = ("fired", "turn", "score", "threshold", "threshold_source", "reason")
 """What is null where nothing was scored."""
@@ -64,6 +69,9 @@ class Demo:
     sequences: tuple[Chat, ...]
     runs: tuple[DemoRun, ...]
     seconds: float
+    second_look: DemoRun | None = None
+    asked: Rate | None = None
+    """Turns that the reader was asked about there."""
 
     def telling(self) -> Chat | None:
         """The attack that only its history gives away, most clearly by the first observer; None for none."""
@@ -87,7 +95,16 @@ class Demo:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an ``arm`` is an observer in a context mode."""
-        return {"arms": list(map(_plain, self.runs)), "seconds": self.seconds}
+        told: dict[str, Any] = {"arms": list(map(_plain, self.runs)), "seconds": self.seconds}
+        if self.second_look and self.asked:
+            asked = {"count": self.asked.count, "of": self.asked.of}
+            told["second_look"] = {**_plain(self.second_look), "asked": asked}
+        return told
+
+    def screen_and_judge(self) -> tuple[DemoRun, DemoRun] | None:
+        """The runs on the turns so far of embedded observer and reader; None where one of them is not there."""
+        by_name = {run.observer.partition(":")[0]: run for run in self.runs if run.context == "history"}
+        return (by_name[LOCAL], by_name[READER]) if {LOCAL, READER} <= by_name.keys() else None
 
 
 def run_demo(store: Store, observers: Mapping[str, Mapping[str, Observer]]) -> Demo:
@@ -104,7 +121,39 @@ def run_demo(store: Store, observers: Mapping[str, Mapping[str, Observer]]) -> D
             run = f"{name}-{context}"
             evaluate(store, run, scorer, principles=builtin_principles(), context=context, ids=ids)
     runs = tuple(_judged(store, name, context, ids) for name in observers for context in CONTEXTS)
-    return Demo(sequences, runs, time.perf_counter() - began)
+    second_look = asked = None
+    embedded = next((name for name in observers if name.partition(":")[0] == LOCAL), None)
+    if embedded is not None and READER in observers:
+        screen = _Recorded(store, f"{embedded}-history", embedded)
+        both = SecondLookObserver((screen, observers[READER]["history"]))
+        evaluate(store, SECOND_LOOK, both, principles=builtin_principles(), context="history", ids=ids)
+        second_look = _judged(store, SECOND_LOOK, "history", ids, run=SECOND_LOOK)
+        turns = [
+            len({one.key.turn for one in found.evaluations})
+            for _, found in store.trajectories(f"{SECOND_LOOK}.judge")
+        ]
+        asked = Rate(sum(turns), sum(sequence.conversation.get_turn_count() for sequence in sequences))
+    return Demo(sequences, runs, time.perf_counter() - began, second_look, asked)
+
+
+class _Recorded(ScriptedObserver):
+    """The embedded observer, whose scores a run of the store holds already."""
+
+    def __init__(self, store: Store, run: str, spec: str) -> None:
+        self._run, self.spec = store.run(run), spec
+        scores = {
+            (e.key.sequence_id, e.key.turn, e.key.principle): e.score
+            for _, trajectory in store.trajectories(run)
+            for e in trajectory.evaluations
+        }
+        super().__init__(lambda name, turn, asked: scores.get((name, turn.number, asked.principle.name)))
+        self.parameters = self._run.parameters
+
+    @property
+    def info(self) -> ObserverInfo:
+        """That of the observer that made the scores."""
+        known = describe_observer(LOCAL)
+        return replace(known, version=self._run.observer_version, operating_points={})
 
 
 def demo_observer(name: str) -> dict[str, Observer]:
@@ -114,8 +163,8 @@ def demo_observer(name: str) -> dict[str, Observer]:
     return dict.fromkeys(CONTEXTS, build_observer(name))
 
 
-def _judged(store: Store, name: str, context: str, ids: Sequence[str]) -> DemoRun:
-    run = f"{name}-{context}"
+def _judged(store: Store, name: str, context: str, ids: Sequence[str], run: str | None = None) -> DemoRun:
+    run = run or f"{name}-{context}"
     return DemoRun(
         observer=name,
         context=context,
