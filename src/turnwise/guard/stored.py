@@ -157,6 +157,7 @@ class _Drift(_Stored):
     active: StrictBool = False
     scores: dict[str, _Triple] = {}
     trajectory: StrictStr = INITIATOR
+    second_look: dict[StrictStr, Any] | None = None
 
 
 class _Refusal(_Stored):
@@ -256,6 +257,7 @@ def drift_data(value: object, where: str) -> DriftData:
         trajectory=read.trajectory,
         principles=tuple(read.scores),
         components=array("d", (part for one in read.scores.values() for part in (one.T, one.I, one.F))),
+        second_look=read.second_look,
     )
 
 

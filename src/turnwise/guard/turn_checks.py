@@ -36,7 +36,8 @@ class DriftData(Mapping[str, Any]):
 
     A turn is blocked from `threshold` on, None where that is not known or endless, and warned of from `warn` on,
     None for never. `trajectory` says whose texts were judged, and as what: ``initiator``, ``responder`` or
-    ``replies``. `components` are T, I and F of each principle, one after the other.
+    ``replies``. `components` are T, I and F of each principle, one after the other. `second_look` says what one
+    came to, where the judge was to be asked.
     """
 
     detector: str
@@ -49,6 +50,7 @@ class DriftData(Mapping[str, Any]):
     speaker: str = ""
     principles: tuple[str, ...] = ()
     components: array[float] = field(default_factory=lambda: array("d"))
+    second_look: Mapping[str, Any] | None = None
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
@@ -59,6 +61,7 @@ class DriftData(Mapping[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
+        looked = {} if self.second_look is None else {"second_look": dict(self.second_look)}
         return {
             "detector": self.detector,
             "score": self.score,
@@ -69,6 +72,7 @@ class DriftData(Mapping[str, Any]):
             "trajectory": str(self.trajectory),
             "speaker": self.speaker,
             "scores": self.scores,
+            **looked,
         }
 
     def __getitem__(self, key: str) -> Any:

@@ -14,6 +14,7 @@ from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On
 from turnwise.guard.guardrails.drift_judging import TurnJudge
+from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered
 from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
 from turnwise.guard.scorer import Scorer
@@ -70,6 +71,15 @@ class Drift(Guardrail):
             both where two people talk, or bots and agents among themselves, and else the initiator.
         unread: what becomes of a text in a language that the observer does not read: ``allow``, ``block`` or
             ``warn``. It has no score and changes neither trajectory nor trust; later texts are read after it.
+        second_look: a judge, such as ``llm:openai/gpt-4.1-mini``, that is asked about texts that the observer
+            points at; its scores count there. null for none. See docs/second-look.md.
+        ask: pattern over the observer's scores at whose texts the judge is asked; null for the observer's own
+            asking threshold.
+        second_look_wait: seconds that the judge's answer may take.
+        unanswered: what becomes of a text that the judge was to be asked about and gave no score of in time:
+            the observer's score counts (``screen``), the guardrail fails (``hold``; `on_error` says what then), or
+            the text is blocked (``block``).
+        second_looks: texts of a speaker in a conversation that the judge is asked about; null for no limit.
 
     Raises:
         GuardError: a value that does not fit.
@@ -95,6 +105,11 @@ class Drift(Guardrail):
     breaker: Literal["block", "warn", "ignore"] = "warn"
     judge: Judge = "auto"
     unread: IfUnread = "allow"
+    second_look: str | None = None
+    ask: str | None = None
+    second_look_wait: float = 10.0
+    unanswered: Unanswered = "screen"
+    second_looks: int | None = None
     _judges_prompts: bool = field(init=False, repr=False, compare=False)
     _judge: TurnJudge = field(init=False, repr=False, compare=False)
 
@@ -105,7 +120,11 @@ class Drift(Guardrail):
         detector, spec = self._blocking_from(named.detector), format_spec(named.plain)
         warn, memory = self._warns_from(detector.threshold), self._memory(scorer, detector)
         speakers = Speakers(scorer, detector, spec)
-        judge = TurnJudge(scorer, speakers, detector, spec, warn, memory, self.unread)
+        second_look = None
+        if self.second_look is not None:
+            settings = self.ask, self.second_look_wait, self.unanswered, self.second_looks
+            second_look = SecondLook.of(scorer, self.second_look, *settings)
+        judge = TurnJudge(scorer, speakers, detector, spec, warn, memory, self.unread, second_look)
         object.__setattr__(self, "_judge", judge)
         object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
         if not self._judges_prompts:
@@ -150,8 +169,9 @@ class Drift(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether the observer asks a language model."""
-        return self._judge.scorer.waits
+        """Whether the observer, or the judge of a second look, asks a language model."""
+        second_look = self._judge.second_look
+        return self._judge.scorer.waits or (second_look is not None and second_look.judge.waits)
 
     @property
     def remembers(self) -> bool:

@@ -14,6 +14,7 @@ from turnwise.detectors import Detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import TurnwiseError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Finding, IfUnread, not_read
+from turnwise.guard.guardrails.drift_second_look import Look, SecondLook
 from turnwise.guard.guardrails.drift_sessions import DriftSessions
 from turnwise.guard.guardrails.drift_speaker import Speaker, Speakers, Trajectory
 from turnwise.guard.scorer import Scorer, SideScores
@@ -57,6 +58,7 @@ class TurnJudge:
     warn: float | None
     memory: DriftSessions | None
     unread: IfUnread
+    second_look: SecondLook | None = None
     name: str = "drift"
 
     def take(self, speaker: Speaker, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
@@ -71,6 +73,12 @@ class TurnJudge:
             speaker.turns = max(speaker.turns, turn.number)  # it was said, even if it can't be scored
         given = self._settled(speaker, turn, text, first)
         told = TurnScores(turn.number, given.scores, len(text))
+        look = None
+        if self.second_look is not None:
+            judged, look = self._looked_again(self.second_look, speaker, check, text, told, given)
+            if judged is not given:
+                first = given = judged
+                told = TurnScores(turn.number, given.scores, len(text))
         signal = self._detected(speaker, told)
         stance = None
         if self.memory is not None:
@@ -80,7 +88,27 @@ class TurnJudge:
             finding = _carried_over(finding, first, given)
         if given.unread is not None:
             finding = not_read(given.unread, self.unread, finding)
+        if look is not None:
+            finding = _with_look(finding, look)
         return given.settle(finding) if given.failures else finding
+
+    def _looked_again(
+        self,
+        second_look: SecondLook,
+        speaker: Speaker,
+        check: Check,
+        text: str,
+        told: TurnScores,
+        given: SideScores,
+    ) -> tuple[SideScores, Look | None]:
+        """The scores that count once the judge was asked, where the screen points at the text."""
+        if not speaker.asking:
+            speaker.asking = second_look.start()
+        turn = check.turn
+        before = map(check.conversation.turn, range(max(1, turn.number - _CATCH_UP), turn.number))
+        earlier = [heard for one in before for heard in speaker.as_heard(one)]
+        heard, side = speaker.under_check(turn, text), speaker.trajectory.read_as
+        return second_look.look(speaker.asking, told, given, [*earlier, *heard[:-1]], heard[-1], side)
 
     def answered(self, check: Check, session_id: str, text: str) -> Finding:
         """Tell a session of the reply to its latest turn."""
@@ -111,6 +139,9 @@ class TurnJudge:
                     del speaker.ahead[min(speaker.ahead)]
                 continue
             told = self._recalled(speaker, turn, recent=before >= number - _SCORED)
+            if self.second_look is not None:
+                speaker.asking = speaker.asking or self.second_look.start()
+                self.second_look.listen(speaker.asking, told)
             self._detected(speaker, told)
             if memory is not None:
                 memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp)
@@ -203,6 +234,18 @@ def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> F
     reason = f"{name} F {score.F:.3f} rests on a blocked text before it, {left:.3f} without"
     told = f"{reason}; {finding.reason}" if finding.found else reason
     return replace(finding, found=True, reason=told, action=finding.action or Action.WARN)
+
+
+def _with_look(finding: Finding, look: Look) -> Finding:
+    """The finding with what a second look came to; a text is blocked where that is asked for without one."""
+    blocked = look.path == "block"
+    reason = f"{finding.reason}; {look}" if finding.found or blocked else finding.reason
+    data = finding.data
+    if isinstance(data, DriftData):
+        data = replace(data, second_look=look.to_dict())
+    if blocked and not finding.in_full:
+        return replace(finding, found=True, reason=reason.removeprefix("; "), action=None, data=data)
+    return replace(finding, reason=reason, data=data)
 
 
 def _kept(turn: Turn, trajectory: Trajectory) -> Mapping[str, Score] | None:

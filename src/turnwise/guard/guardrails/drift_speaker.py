@@ -119,12 +119,13 @@ class Speaker:
 
     `conversation_id` is as the session memory takes it, `name` whose texts they are. `turns` were taken in, and
     `detected` is the detector's state after them. `ahead` has the findings of turns that another check took in,
-    until their own check asks for them. Hold `lock` while turns are taken in.
+    until their own check asks for them. `asking` is what a second look keeps of it. Hold `lock` while turns are
+    taken in.
     """
 
     __slots__ = (
-        *("_blocked_at", "_heard", "_recent", "_scorer", "ahead", "conversation_id", "detected", "lock", "name"),
-        *("trajectory", "turns"),
+        *("_blocked_at", "_heard", "_recent", "_scorer", "ahead", "asking", "conversation_id", "detected", "lock"),
+        *("name", "trajectory", "turns"),
     )
 
     def __init__(
@@ -140,6 +141,7 @@ class Speaker:
         self.name = name
         self.turns = 0
         self.detected: State = {} if detected is None else detected
+        self.asking: dict[str, Any] = {}
         self.ahead: dict[int, Finding | Exception] = {}
         self.lock = threading.Lock()
         self._scorer = scorer
@@ -265,6 +267,24 @@ class Speaker:
         if heard is not None:
             self._heard = heard
 
+    def as_heard(self, turn: Turn) -> list[Turn]:
+        """An earlier turn as whoever has read nothing yet hears it: without a reply that reached nobody."""
+        response = None if turn.response is None or turn.withheld(Side.RESPONSE) else turn.response
+        if self.trajectory is Trajectory.RESPONDER and response is None:
+            return [Turn(2 * turn.number - 1, "", turn.prompt)] if turn.prompt.strip() else []
+        return self.under_check(
+            turn, turn.prompt if self.trajectory is Trajectory.INITIATOR else response or "", response
+        )
+
+    def under_check(self, turn: Turn, text: str, response: str | None = None) -> list[Turn]:
+        """A turn with its judged text, and before it what the initiator said where that is a turn of its own."""
+        if self.trajectory is Trajectory.INITIATOR:
+            return [readable(Turn(turn.number, text, response))]
+        if self.trajectory is Trajectory.REPLIES:
+            return [readable(Turn(turn.number, turn.prompt, text or None))]
+        said = [Turn(2 * turn.number - 1, "", turn.prompt)] if turn.prompt.strip() else []
+        return [readable(one) for one in (*said, Turn(2 * turn.number, text))]
+
     def park(self) -> tuple[str, bytes]:
         """Where the speaker stands as a line of JSON, and the observer's states before turns that may change."""
         with self.lock:
@@ -275,13 +295,22 @@ class Speaker:
             whole, (session, passed) = states is not None, states or (b"", None)
             recent, blocked_at = (list(self._recent), self._blocked_at) if whole else ([], 0)
             sizes = [len(session), None if passed is None else len(passed)]
-            head = [self.trajectory, self.turns, whole, recent, blocked_at, *sizes, self.detected]
+            head = [
+                self.trajectory,
+                self.turns,
+                whole,
+                recent,
+                blocked_at,
+                *sizes,
+                self.detected,
+                *([self.asking] if self.asking else []),
+            ]
             # Encoded here: a detector may change its state as soon as the lock is let go.
             return json.dumps(head, separators=(",", ":")), session + (passed or b"")
 
     def resume(self, conversation: Conversation, place: Sequence[Any], rest: bytes) -> bytes:
         """Go on where `park` was called, and return the bytes that follow; nothing is scored."""
-        turns, whole, recent, blocked_at, size, size_passed, detected = place
+        turns, whole, recent, blocked_at, size, size_passed, detected, *asking = place
         if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
             raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")
         if any(not 0 < number <= turns for number in recent):
@@ -290,6 +319,7 @@ class Speaker:
         if not 0 <= size <= end <= len(rest):
             raise ValueError(f"{end} bytes, and {len(rest)} are left")
         self.turns, self.detected = turns, detected
+        self.asking = asking[0] if asking else {}
         if self._scorer.forgets:
             return rest[end:]
         if not whole:
