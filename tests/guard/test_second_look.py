@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from turnwise.conversation import Conversation, Turn
-from turnwise.errors import GuardError, ObserverError
+from turnwise.errors import GuardError, ObserverError, UsageError
 from turnwise.guard import GuardrailPipeline
+from turnwise.guard.config import Config, with_observer
 from turnwise.guard.guardrails.drift import Drift
 from turnwise.guard.kit import check_guardrail
 from turnwise.observers import OBSERVERS, Context, Request
@@ -151,6 +152,18 @@ def test_settings_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(GuardError, match=told):
             pipeline(**wrong)
+
+
+def test_an_observer_in_two_stages_is_set_as_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = with_observer(
+        Config.read({"name": "t", "guardrails": ["length", "drift"]}), "second_look:screen+judge"
+    )
+    assert [dict(entry.settings) for entry in config.entries] == [
+        {},
+        {"observer": "screen", "second_look": "judge"},
+    ]
+    with pytest.raises(UsageError, match="add drift"):
+        with_observer(Config.read({"name": "t", "guardrails": ["length"]}), "screen")
 
 
 def test_it_keeps_the_contract_of_guardrails() -> None:

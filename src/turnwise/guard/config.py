@@ -340,17 +340,23 @@ def preset_text(name: str) -> str:
 
 
 def with_observer(config: Config, observer: str) -> Config:
-    """The configuration with another observer, for each guardrail that has one; a `UsageError` where none has."""
+    """The configuration with another observer, for each guardrail that has one; a `UsageError` where none has.
 
-    def takes(kind: object) -> bool:
-        return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters
+    Of one in two stages each has the screen, and those that can ask for a second look the judge.
+    """
+    from turnwise.observers.second_look import screen_and_judge
 
-    if not any(takes(entry.kind) for entry in config.entries):
+    screen, judge = screen_and_judge(observer)
+    given = {"observer": screen, **({"second_look": judge} if judge else {})}
+    entries: list[Entry] = []
+    found = False
+    for entry in config.entries:
+        known = inspect.signature(GUARDRAILS.get(entry.kind)).parameters if isinstance(entry.kind, str) else {}
+        settings = {name: value for name, value in given.items() if name in known}
+        found = found or bool(settings)
+        entries.append(replace(entry, settings={**entry.settings, **settings}))
+    if not found:
         raise UsageError("--observer: no guardrail of this configuration has an observer; add drift")
-    entries = (
-        replace(entry, settings={**entry.settings, "observer": observer}) if takes(entry.kind) else entry
-        for entry in config.entries
-    )
     return replace(config, entries=tuple(entries))
 
 

@@ -383,6 +383,16 @@ class SecondLookObserver:
         return other
 
 
+def screen_and_judge(spec: str) -> tuple[str, str | None]:
+    """The specifications of screen and judge; of any other observer its own, and None.
+
+    >>> screen_and_judge("second_look:local+llm:openai/gpt-4.1-mini"), screen_and_judge("local")
+    (('local', 'llm:openai/gpt-4.1-mini'), ('local', None))
+    """
+    name, _, argument = spec.partition(":")
+    return _named(argument) if name == "second_look" else (spec, None)
+
+
 def drawn(name: str, share: float, seed: int) -> bool:
     """Whether chance draws what has a name: the same for the same name, share and seed, at a larger share too."""
     digest = hashlib.blake2b(f"{seed}\n{name}".encode("utf-8", "replace"), digest_size=8).digest()
