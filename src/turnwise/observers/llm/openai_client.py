@@ -11,11 +11,11 @@ from typing import Any
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
 from turnwise.linear_regex import LinearRegex
-from turnwise.observers.llm.bounded_http import HEADERS, MOST_BYTES, bounded_client
 from turnwise.observers.llm.calls import retry_after
 from turnwise.observers.llm.chat import ChatError, ChatReply, ChatRequest, FaultKind
 from turnwise.observers.llm.endpoint import Endpoint
 from turnwise.observers.llm.secret import Secret
+from turnwise.observers.llm.transport import HEADERS, MOST_BYTES, BoundedTransport
 
 _NO_KEY = "none"
 """What the SDK is given where a server needs no key; it insists on one."""
@@ -46,13 +46,14 @@ class OpenAIClient:
         http = import_module(base.__module__.partition(".")[0])
         self._openai, self._http = openai, http
         self._endpoint, self._key, self._clock = endpoint, key, clock
-        client = bounded_client(endpoint.settings.timeout, openai.DefaultHttpxClient, http)
+        transport = BoundedTransport(endpoint.base_url, endpoint.settings.timeout, http)
         self._client = openai.OpenAI(
             api_key=key.reveal() or _NO_KEY,
             base_url=endpoint.base_url,
             max_retries=0,
-            timeout=client.timeout,
-            http_client=client,
+            timeout=endpoint.settings.timeout,
+            # A key goes where it was sent, and nowhere else.
+            http_client=http.Client(transport=transport, follow_redirects=False),
             default_headers=HEADERS,
         )
         # Nobody has to close an observer; its connections end with it.
@@ -86,7 +87,7 @@ class OpenAIClient:
         except openai.APIConnectionError as error:
             return self._connection_fault(error.__cause__)
         except (openai.OpenAIError, self._http.HTTPError) as error:
-            return ChatError(FaultKind.CONNECTION, self._key.hide(f"{type(error).__name__}: {error}"))
+            return ChatError(FaultKind.CONNECTION, _short(self._key.hide(f"{type(error).__name__}: {error}")))
 
     def _read(self, content: bytes, status: int) -> ChatReply | ChatError:
         if len(content) > MOST_BYTES:
@@ -120,7 +121,7 @@ class OpenAIClient:
         )
 
     def _connection_fault(self, cause: BaseException | None) -> ChatError:
-        why = self._key.hide(str(cause or "no reason given"))
+        why = _short(self._key.hide(str(cause or "no reason given")))
         if isinstance(cause, self._http.ConnectError):
             return ChatError(FaultKind.UNREACHABLE, f"nothing answers at {self._endpoint.base_url} ({why})")
         if isinstance(cause, self._http.DecodingError):
