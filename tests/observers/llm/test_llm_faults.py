@@ -205,7 +205,7 @@ class TestAProxyOfTheEnvironment:
     def test_that_is_not_there_is_told(self, make, score, monkeypatch):
         monkeypatch.setenv("ALL_PROXY", "nowhere.invalid:3128")
         monkeypatch.setenv("NO_PROXY", "example.com")
-        with pytest.raises(ObserverError, match="nothing answers at http://model.example/v1"):
+        with pytest.raises(ObserverError, match=r"nothing answers at http://model\.example/v1"):
             score(make(base_url="http://model.example/v1"))
 
 
@@ -361,7 +361,7 @@ class TestPace:
             given = list(pool.map(lambda number: ask(observer, number), range(1, 101)))
         assert all(isinstance(one, Observation) for one in given)
         assert server.most_under_way <= 16
-        limit = observer._calls.limiter.limit
+        limit = observer._calls.limits.limit
         assert 1 <= limit <= 12
         # Once it is known how many the server bears, few are refused.
         assert server.given["429"] < 100
@@ -380,11 +380,11 @@ class TestPace:
         observer, _ = scripted(script, max_retries=0)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: ask(observer, number), range(1, 9)))
-            limiter = observer._calls.limiter
-            assert limiter.limit == 4
+            limits = observer._calls.limits
+            assert limits.limit == 4
             complain.clear()
             list(pool.map(lambda number: ask(observer, number), range(1, 9)))
-            assert 5 < limiter.limit < 7
+            assert 5 < limits.limit < 7
 
 
 def test_one_in_five_calls_fails_at_random_in_every_way_and_nothing_is_lost(server, make):

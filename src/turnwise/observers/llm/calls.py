@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
-from turnwise.observers.llm.allowance import Allowance, SharedBudget, SharedLimiter
+from turnwise.observers.llm.allowance import Allowance, SharedLimits
 from turnwise.observers.llm.chat import (
     MAYBE_PAID,
     PASSING,
@@ -26,7 +26,7 @@ from turnwise.observers.llm.chat import (
     Message,
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate
-from turnwise.observers.llm.limits import Budget, Halt, Limiter
+from turnwise.observers.llm.limits import Halt, RequestLimits
 from turnwise.observers.llm.replies import read_reply
 from turnwise.observers.llm.structure import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
@@ -62,8 +62,7 @@ class Calls:
     wait: Callable[[float], None] | None = None
     jitter: Random = field(default_factory=Random)
     halt: Halt = field(default_factory=Halt)
-    budget: Budget | SharedBudget = field(init=False)
-    limiter: Limiter | SharedLimiter = field(init=False)
+    limits: RequestLimits | SharedLimits = field(init=False)
     structure: Structure = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asking: dict[tuple[str, int], _Turnstile] = field(default_factory=dict)
@@ -71,15 +70,14 @@ class Calls:
     _reached: bool = False
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.endpoint.settings.budget_usd, self.halt)
-        self.limiter = Limiter(self.halt, self.endpoint.settings.requests_per_minute)
+        settings = self.endpoint.settings
+        self.limits = RequestLimits(self.halt, settings.budget_usd, settings.requests_per_minute)
         self.structure = Structure(self.endpoint.structured)
 
     def sharing(self, allowance: Allowance) -> Calls:
         """The same within what several processes may spend and send together."""
         other = Calls(self.endpoint, self.client, self.clock, self.monotonic, self.wait, self.jitter)
-        other.budget = SharedBudget(allowance, other.halt)
-        other.limiter = SharedLimiter(allowance, other.halt)
+        other.limits = SharedLimits(other.halt, allowance)
         return other
 
     def ask(
@@ -137,28 +135,24 @@ class Calls:
     ) -> Reply:
         """Send a request once; its reply is kept before anybody reads it."""
         request = self.endpoint.request(asking.messages, structured)
-        self.budget.hold(most)
-        spent = 0.0
+        ticket = self.limits.take(most)
         try:
-            with self.limiter.place() as sent:
-                self.halt.check()
-                began = self.monotonic()
-                try:
-                    answer = self.client.complete(request)
-                except ChatError as fault:
-                    if fault.kind is FaultKind.THROTTLED:
-                        self.limiter.complained(sent)
-                    spent = most if fault.kind in MAYBE_PAID else 0.0
-                    raise
-                latency = self.monotonic() - began
-                self.limiter.replied()
-            self.structure.replied(structured, refused=refused)
-            reply = self._reply(asking, structured, answer, latency)
-            spent = most if reply.cost_usd is None else reply.cost_usd
-            if journal is not None:
-                journal.record(reply)
+            self.halt.wait(ticket.delay)
+            began = self.monotonic()
+            try:
+                answer = self.client.complete(request)
+            except ChatError as fault:
+                ticket.throttled = fault.kind is FaultKind.THROTTLED
+                ticket.spent_usd = most if fault.kind in MAYBE_PAID else 0.0
+                raise
+            reply = self._reply(asking, structured, answer, self.monotonic() - began)
+            ticket.replied = True
+            ticket.spent_usd = most if reply.cost_usd is None else reply.cost_usd
         finally:
-            self.budget.settle(most, spent)
+            self.limits.settle(ticket)  # before the reply is kept: others may send meanwhile
+        self.structure.replied(structured, refused=refused)
+        if journal is not None:
+            journal.record(reply)
         return reply
 
     def _reply(self, asking: Asking, structured: str, answer: ChatReply, latency: float) -> Reply:

@@ -124,7 +124,7 @@ class LlmObserver:
     @property
     def spent_usd(self) -> float:
         """US dollars spent since it was built, including those that replies lost on the way may have cost."""
-        return self._calls.budget.spent
+        return self._calls.limits.spent_usd
 
     def __repr__(self) -> str:
         return f"LlmObserver({self.spec!r})"
@@ -146,7 +146,7 @@ class LlmObserver:
 
     def bound_requests(self, most: int) -> None:
         """Have at most `most` requests under way."""
-        self._calls.limiter.bound(most)
+        self._calls.limits.bound(most)
 
     def stop(self, reason: str) -> None:
         """Send no further request, and wake whoever waits to send one; they get an `ObserverError`."""

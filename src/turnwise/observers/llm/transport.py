@@ -127,8 +127,8 @@ class _Exchange(threading.local):
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             raise self._http.DecodingError(
-                f"the provider's answer is larger than {_MOST_RECEIVED >> 20} MB with its headers, and no more of it "
-                "was read"
+                f"the provider's answer is larger than {_MOST_RECEIVED >> 20} MB with its headers, and no more of "
+                "it was read"
             )
         return data
 
