@@ -8,13 +8,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from turnwise._support.secret import Secret
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.calls import retry_after
 from turnwise.observers.llm.chat import ChatError, ChatReply, ChatRequest, FaultKind
 from turnwise.observers.llm.endpoint import Endpoint
-from turnwise.observers.llm.secret import Secret
 from turnwise.observers.llm.transport import HEADERS, MOST_BYTES, BoundedTransport
 
 _NO_KEY = "none"
