@@ -20,12 +20,12 @@ from turnwise.observers.llm import (
     FaultKind,
     LlmObserver,
     LlmSettings,
-    MemoryJournal,
     ScriptedClient,
 )
-from turnwise.observers.llm.calls import delay, retry_after
-from turnwise.observers.llm.openai_client import status_fault
+from turnwise.observers.llm.calls import delay
+from turnwise.observers.llm.faults import retry_after, status_fault
 from turnwise.principles import load_principle
+from turnwise.scoring import MemoryJournal
 from turnwise.store import Store
 
 PRINCIPLE = load_principle("reciprocity")

@@ -15,7 +15,8 @@ import pytest
 from chat_server import FATAL_FAULTS, FAULTS
 
 from turnwise.errors import ObserverError, TurnwiseError, UsageError
-from turnwise.observers.llm import LlmObserver, LlmSettings, MemoryJournal
+from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.scoring import MemoryJournal
 from turnwise.store import Store
 
 

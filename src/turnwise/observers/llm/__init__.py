@@ -13,7 +13,6 @@ from turnwise.observers.llm.endpoint import Endpoint, estimate, resolve
 from turnwise.observers.llm.observer import LastingLlmObserver, LlmObserver, LlmState
 from turnwise.observers.llm.prompt import fresh_nonce, prompt_version, render
 from turnwise.observers.llm.providers import Price, PriceTable, Provider, prices, providers
-from turnwise.observers.llm.replies import MemoryJournal
 from turnwise.observers.llm.settings import INLINE, LlmSettings
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "LlmObserver",
     "LlmSettings",
     "LlmState",
-    "MemoryJournal",
     "Message",
     "Price",
     "PriceTable",

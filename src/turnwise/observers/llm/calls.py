@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import Random
 from typing import NamedTuple
 
@@ -256,9 +253,6 @@ LONGEST = 60.0
 PATIENCE = 900.0
 """Seconds that a provider may ask to wait; after a longer demand the call is given up."""
 
-_DIGITS = 12
-"""Digits of a number of seconds that is taken as one, before the point and after it."""
-
 
 def delay(retry: int, asked: float | None, jitter: float) -> float:
     """Seconds before a retry, counted from 1: exponential, spread at random, never less than was asked for.
@@ -272,34 +266,3 @@ def delay(retry: int, asked: float | None, jitter: float) -> float:
     own = step * (0.5 + jitter / 2)
     # Those who were told the same moment should not all come back in it.
     return own if asked is None else max(own, asked + jitter * min(asked, 1.0) / 4)
-
-
-def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) -> float | None:
-    """Seconds that ``Retry-After`` asks for (RFC 9110, section 10.2.3), None where it can't be read.
-
-    ``retry-after-ms``, which some providers send as well, is the more exact one.
-
-    >>> retry_after("2", None, datetime(2025, 1, 1, tzinfo=UTC))
-    2.0
-    >>> retry_after("Wed, 01 Jan 2025 00:00:30 GMT", None, datetime(2025, 1, 1, tzinfo=UTC))
-    30.0
-    """
-    for text, unit in ((milliseconds, 1000.0), (seconds, 1.0)):
-        number = (text or "").strip()
-        if _is_number(number):
-            return float(number) / unit
-    if seconds is None:
-        return None
-    try:
-        at = parsedate_to_datetime(seconds)
-    except (ValueError, OverflowError):  # a year or an offset beyond what a date can hold
-        return None
-    wait = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
-    return max(0.0, wait) if math.isfinite(wait) else None
-
-
-def _is_number(text: str) -> bool:
-    """At most twelve digits, with or without as many decimals."""
-    whole, point, decimals = text.partition(".")
-    parts = (whole, decimals) if point else (whole,)
-    return all(part.isdecimal() and len(part) <= _DIGITS for part in parts)
