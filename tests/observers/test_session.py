@@ -54,6 +54,24 @@ def test_what_an_observer_raises_fails_later_turns_too_unless_it_goes_on() -> No
     assert reasons(live, 4) == ["score", "error", "score", "score"]
 
 
+def test_what_an_observer_raises_is_told_in_a_short_line_without_its_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "planted-token")
+
+    class Leaks(ScriptedObserver):
+        def start(self, conversation_id: str, context: Context) -> Any:
+            raise ValueError(f"401 for planted-token\nBearer abcdefgh {'z' * 10_000}")
+
+    session = ObserverSession(Leaks("0.1"), HISTORY, "c")
+    (failure,) = session.observe(Turn(1, "text"), WANTED).given
+    assert isinstance(failure, ObservationFailure)
+    assert failure.message.startswith(
+        "observer 'scripted' failed before turn 1: ValueError: 401 for [key] Bearer [key] zzz"
+    )
+    assert len(failure.message) < 400
+
+
 def test_a_plug_in_that_raises_is_named_wherever_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

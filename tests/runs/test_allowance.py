@@ -39,11 +39,10 @@ def test_workers_of_a_paid_observer_share_budget_and_pace(
     assert work.limits == Limits(1.0, 60)
     with shared_allowance(work) as shared:
         allowance = shared.allowance
-        assert allowance.call("try_hold", 0.7).value is True
-        assert allowance.call("try_hold", 0.7).value is None
-        first, second = (allowance.call("try_place").value for _ in range(2))
-        assert first[1] == 0
-        assert 0 < second[1] <= 1
+        first, second = (allowance.call("take", 0.4).ticket for _ in range(2))
+        assert first.delay == 0
+        assert 0 < second.delay <= 1
+        assert allowance.call("take", 0.4) == (None, None)
 
 
 def test_engines_have_names_and_ray_alone_an_address() -> None:

@@ -54,7 +54,7 @@ FATAL_FAULTS = ("401", "402", "403", "404", "quota", "no_model", "no_setting", "
 OTHER_FAULTS = (
     *("400", "400:list", "413", "502:html", "gateway_502", "no_choices", "redirect"),
     *("no_usage", "parts", "thinks", "gzip"),
-    *("slow_head", "huge", "bomb", "not_gzip", "other_encoding", "nested"),
+    *("slow_head", "endless_head", "huge", "bomb", "not_gzip", "other_encoding", "nested"),
 )
 """The rest: a request that is refused for itself, and replies that are only unusual."""
 
@@ -338,6 +338,9 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(chat.slow)
             chat.note("slow_head:whole")
             self.wfile.write(content)
+        elif fault == "endless_head":
+            while True:  # until the client goes away
+                self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: %b\r\n\r\n" % (b"z" * 9000))
         elif fault == "slow_body":
             self._head(200, len(content))
             step = max(1, len(content) // 20)

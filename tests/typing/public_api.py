@@ -120,7 +120,6 @@ from turnwise.observers.llm import (
     LlmObserver,
     LlmSettings,
     LlmState,
-    MemoryJournal,
     Message,
     Price,
     PriceTable,
@@ -169,7 +168,7 @@ from turnwise.runs import (
     plan_scan,
     tasks_of,
 )
-from turnwise.scoring import TurnScores
+from turnwise.scoring import MemoryJournal, TurnScores
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 from turnwise.sessions import (
     DEFAULT_PRESET,

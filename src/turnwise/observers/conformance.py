@@ -26,6 +26,7 @@ from turnwise.observers.protocol import (
 )
 from turnwise.plugins import factory_of
 from turnwise.principles import Principle, builtin_principles
+from turnwise.scoring import MemoryJournal
 
 THREADS = 8
 """Conversations that are scored at the same time."""
@@ -228,8 +229,6 @@ def _check_unsupported(observer: Observer) -> None:
 
 def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
     """Replies are kept when they come, and found again instead of being paid for twice."""
-    from turnwise.observers.llm.replies import MemoryJournal
-
     observer = factory()
     if not isinstance(observer, KeepsReplies):
         raise AssertionError("journal: one observer of the factory keeps replies and another does not")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from turnwise._support.secret import told
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
@@ -112,11 +113,10 @@ def observe_conversations(
             raise
         except Exception as error:  # noqa: BLE001 - foreign code; one by one it is told which conversation fails
             _log.warning(
-                "observer %r failed on %d conversations at once (%s: %s); they are scored one by one",
+                "observer %r failed on %d conversations at once (%s); they are scored one by one",
                 observer.info.name,
                 len(conversations),
-                type(error).__name__,
-                error,
+                told(error),
             )
 
     def one(place: int) -> list[ObservedTurn]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
+from turnwise._support.secret import told
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.observers.protocol import ContextMode, CostEstimator, Observer, ObserverInfo
 from turnwise.plugins import Registry, check_made, hints_of
@@ -148,7 +149,7 @@ def describe_observer(name: str) -> ObserverInfo:
     try:
         info = factory.describe()
     except Exception as error:  # an observer may be foreign code
-        raise PluginError(f"observer {name!r} can't be described: {type(error).__name__}: {error}") from error
+        raise PluginError(f"observer {name!r} can't be described: {told(error)}") from error
     return _checked_info(name, info)
 
 
@@ -212,7 +213,7 @@ def _built(spec: str, name: str, make: Callable[..., Any], settings: Mapping[str
     try:
         info = observer.info
     except Exception as error:  # an observer may be foreign code
-        raise PluginError(f"observer {name!r} has no info: {type(error).__name__}: {error}") from error
+        raise PluginError(f"observer {name!r} has no info: {told(error)}") from error
     _checked_info(name, info)
     return observer
 
@@ -225,7 +226,7 @@ def _made(spec: str, name: str, make: Callable[..., Made], settings: Mapping[str
     except TurnwiseError:
         raise
     except Exception as error:  # an observer may be foreign code
-        raise ObserverError(f"observer {spec!r} can't be built: {type(error).__name__}: {error}") from error
+        raise ObserverError(f"observer {spec!r} can't be built: {told(error)}") from error
 
 
 def _grouped(spec: str, settings: Mapping[str, object]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from turnwise._support.secret import told
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.protocol import (
@@ -83,7 +84,7 @@ class ObserverSession:
         except ObserverError:
             raise
         except Exception as error:  # noqa: BLE001 - an observer is foreign code: what it raises is a failure
-            self._broken = f"before turn 1: {type(error).__name__}: {error}"
+            self._broken = f"before turn 1: {told(error)}"
             self._goes_on = False
 
     def observe(self, turn: Turn, wanted: Collection[Request] = ()) -> ObservedTurn:
@@ -99,7 +100,7 @@ class ObserverSession:
             except ObserverError:
                 raise
             except Exception as error:  # noqa: BLE001 - as when it starts
-                self._broken = f"at turn {turn.number}: {type(error).__name__}: {error}"
+                self._broken = f"at turn {turn.number}: {told(error)}"
             else:
                 return ObservedTurn(turn.number, given, self._gaps(turn, wanted, given))
         message = f"{self._named()} failed {self._broken}"

@@ -128,8 +128,8 @@ class _Books:
 
         return str(ray.get_runtime_context().get_actor_name())
 
-    def call(self, worker: str, name: Any, *arguments: float) -> Any:
-        return self._ledger.call(worker, name, *arguments)
+    def call(self, worker: str, name: Any, argument: Any) -> Any:
+        return self._ledger.call(worker, name, argument)
 
     def gone(self, worker: str) -> None:
         """Take back what a worker had before it was replaced."""
@@ -147,7 +147,7 @@ class RayAllowance:
     def __reduce__(self) -> tuple[Any, ...]:
         return RayAllowance, (self.name,)
 
-    def call(self, name: str, *arguments: float) -> Any:
+    def call(self, name: str, argument: Any) -> Any:
         """Have the ledger do something for this actor; see `turnwise.observers.llm.allowance.Allowance.call`."""
         import ray
 
@@ -157,7 +157,7 @@ class RayAllowance:
                 if self._books is None:
                     self._books = ray.get_actor(self.name)
                     ray.get(self._books.gone.remote(worker))  # of the actor that this one replaces
-            return ray.get(self._books.call.remote(worker, name, *arguments))
+            return ray.get(self._books.call.remote(worker, name, argument))
         except (ray.exceptions.RayError, ValueError) as error:
             raise ObserverError(
                 "the actor that keeps the common budget is gone; the same command continues"

@@ -19,8 +19,7 @@ from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.guardrails.llm import Llm
 from turnwise.guard.scorer import shared_observer
 from turnwise.observers import Context, Request
-from turnwise.observers.llm.lasting import LastingLlmObserver
-from turnwise.observers.llm.settings import INLINE
+from turnwise.observers.llm import INLINE, LastingLlmObserver
 from turnwise.principles import load_principle
 
 

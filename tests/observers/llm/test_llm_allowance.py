@@ -18,8 +18,8 @@ from turnwise.errors import BudgetError, ObserverError, UsageError
 from turnwise.observers import Context, Request, SharesAllowance, observe_conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings
 from turnwise.observers.llm import allowance as allowances
-from turnwise.observers.llm.allowance import Ledger, SharedBudget, SharedLimiter, serve
-from turnwise.observers.llm.limits import Halt, Limiter
+from turnwise.observers.llm.allowance import Ledger, SharedLimits, serve
+from turnwise.observers.llm.limits import Halt, RequestLimits, Ticket
 from turnwise.principles import load_principle
 
 WANTED = [Request(load_principle("reciprocity"), Side.PROMPT)]
@@ -36,63 +36,78 @@ class Clock:
         return self.now
 
 
+def settle(ledger: Ledger, worker: str, ticket: Ticket | None, spent: float = 0.0, **ended: bool) -> None:
+    assert ticket is not None
+    ticket.spent_usd = spent
+    for name, value in ended.items():
+        setattr(ticket, name, value)
+    ledger.call(worker, "settle", ticket)
+
+
 class TestLedger:
     def test_workers_hold_money_together_and_are_told_to_ask_again(self) -> None:
         ledger = Ledger(budget_usd=1.0)
-        assert ledger.call("a", "try_hold", 0.6).value is True
-        assert ledger.call("b", "try_hold", 0.6).value is None
-        ledger.call("a", "settle", 0.6, 0.1)
-        assert ledger.call("b", "try_hold", 0.6).value is True
-        assert ledger.spent == pytest.approx(0.1)
+        ticket = ledger.call("a", "take", 0.6).ticket
+        assert ledger.call("b", "take", 0.6) == (None, None)
+        settle(ledger, "a", ticket, 0.1)
+        assert ledger.call("b", "take", 0.6).ticket is not None
+        assert ledger.spent_usd == pytest.approx(0.1)
 
     def test_a_budget_that_is_used_up_ends_it_for_all_and_what_was_under_way_is_counted(self) -> None:
         ledger = Ledger(budget_usd=1.0)
-        ledger.call("a", "try_hold", 0.9)
-        ledger.call("a", "settle", 0.9, 0.9)
-        ledger.call("b", "try_hold", 0.05)
-        ledger.call("b", "settle", 0.05, 0.05)
-        told = ledger.call("a", "try_hold", 0.2)
-        assert told.budget
-        assert "the budget of $1.00 is used up" in str(told.stopped)
-        assert ledger.call("b", "try_place").stopped == told.stopped
+        first = ledger.call("a", "take", 0.5).ticket
+        second = ledger.call("b", "take", 0.5).ticket
+        settle(ledger, "a", first, 0.9)
+        assert ledger.call("a", "take", 0.2) == (None, None)
+        settle(ledger, "b", second, 0.05)
+        stopped = ledger.call("a", "take", 0.2).stopped
+        assert isinstance(stopped, BudgetError)
+        assert "the budget of $1.00 is used up: $0.9500 are spent" in str(stopped)
+        again = ledger.call("b", "take", 0.0).stopped
+        assert (type(again), str(again)) == (BudgetError, str(stopped))
+
+    def test_what_is_under_way_when_it_ends_is_counted(self) -> None:
+        ledger = Ledger(budget_usd=1.0)
+        ticket = ledger.call("a", "take", 0.5).ticket
+        ledger._halt.now(ObserverError("the end"))
+        settle(ledger, "a", ticket, 0.4)
+        assert str(ledger.call("a", "take", 0.1).stopped) == "the end"
+        assert ledger.spent_usd == pytest.approx(0.4)
 
     def test_a_worker_that_is_gone_leaves_its_places_and_has_spent_what_it_held(self) -> None:
         ledger = Ledger(budget_usd=1.0)
         ledger.call("a", "bound", 1)
-        ledger.call("a", "try_hold", 0.4)
-        assert ledger.call("a", "try_place").value is not None
-        assert ledger.call("b", "try_place").value is None
+        assert ledger.call("a", "take", 0.4).ticket is not None
+        assert ledger.call("b", "take", 0.4) == (None, None)
         ledger.gone("a")
-        assert ledger.spent == pytest.approx(0.4)
-        assert ledger.call("b", "try_place").value is not None
+        assert ledger.spent_usd == pytest.approx(0.4)
+        assert ledger.call("b", "take", 0.4).ticket is not None
 
-    def test_a_complaint_to_one_worker_slows_all(self) -> None:
+    def test_a_throttled_request_of_one_worker_slows_all(self) -> None:
         ledger = Ledger()
-        taken = [ledger.call(name, "try_place").value for name in "abcd"]
-        ledger.call("a", "complained", taken[0][0])
-        ledger.call("b", "leave")
-        assert ledger.call("b", "try_place").value is None
-        ledger.call("c", "leave")
-        ledger.call("d", "leave")
-        assert ledger.call("b", "try_place").value is not None
+        tickets = {name: ledger.call(name, "take", 0.0).ticket for name in "abcd"}
+        settle(ledger, "a", tickets["a"], throttled=True)
+        settle(ledger, "b", tickets["b"], throttled=True)  # sent before the halving
+        assert ledger.call("b", "take", 0.0) == (None, None)
+        settle(ledger, "c", tickets["c"])
+        assert ledger.call("b", "take", 0.0).ticket is not None
 
     def test_requests_of_all_workers_are_sent_at_even_distances(self) -> None:
         clock = Clock()
         ledger = Ledger(per_minute=60, monotonic=clock)
-        assert [ledger.call(name, "try_place").value[1] for name in "abc"] == [0, 1, 2]
+        tickets = [ledger.call(name, "take", 0.0).ticket for name in "abc"]
+        assert [ticket.delay for ticket in tickets if ticket] == [0, 1, 2]
         clock.now = 10
-        assert ledger.call("a", "try_place").value[1] == 0
+        assert ledger.call("a", "take", 0.0).ticket == Ticket(0.0)
 
 
 def test_the_pace_holds_for_one_process_too() -> None:
-    clock = Clock()
-    limiter = Limiter(Halt(), 120, clock)
+    limits = RequestLimits(Halt(), None, 120, Clock())
     delays = []
     for _ in range(3):
-        taken = limiter.try_place()
-        assert taken is not None
-        delays.append(taken[1])
-        limiter.leave()
+        ticket = limits.take(0.0)
+        delays.append(ticket.delay)
+        limits.settle(ticket)
     assert delays == [0, 0.5, 1]
     with pytest.raises(UsageError, match="requests_per_minute must be a number"):
         LlmSettings(requests_per_minute=0)
@@ -103,22 +118,24 @@ class TestSocket:
         ledger = Ledger(budget_usd=1.0)
         with serve(ledger) as allowance:
             other = pickle.loads(pickle.dumps(allowance))
-            assert other.call("try_hold", 0.9).value is True
-            assert allowance.call("try_hold", 0.9).value is None
+            ticket = other.call("take", 0.9).ticket
+            assert ticket == Ticket(0.9)
+            assert allowance.call("take", 0.9) == (None, None)
             assert allowance.key.hex() not in repr(allowance)
             with pytest.raises(AuthenticationError):
                 Client(allowance.address, authkey=b"a guess")
-            assert other.call("settle", 0.9, 0.0).value is True
+            ticket.spent_usd = 0.2
+            other.call("settle", ticket)
+            assert ledger.spent_usd == pytest.approx(0.2)
 
     def test_who_goes_away_leaves_what_it_had(self) -> None:
         ledger = Ledger(budget_usd=1.0)
         with serve(ledger) as allowance:
             other = pickle.loads(pickle.dumps(allowance))
-            other.call("try_hold", 0.9)
+            other.call("take", 0.9)
             other._connection.close()
-            halt = Halt()
             with pytest.raises(BudgetError, match=r"\$0\.9000 are spent"):
-                SharedBudget(allowance, halt).hold(0.5)
+                SharedLimits(Halt(), allowance).take(0.5)
 
     def test_who_is_let_in_while_the_end_comes_does_not_keep_it_waiting(
         self, monkeypatch: pytest.MonkeyPatch
@@ -151,24 +168,25 @@ class TestSocket:
         with serve(Ledger()) as allowance:
             pass
         with pytest.raises(ObserverError, match="keeps the common budget is gone"):
-            allowance.call("try_place")
+            allowance.call("take", 0.0)
 
     def test_threads_of_several_workers_get_their_places(self) -> None:
         ledger, inside, most, lock = Ledger(), 0, 0, threading.Lock()
         ledger.call("driver", "bound", 2)
 
-        def request(limiter: SharedLimiter) -> None:
+        def request(limits: SharedLimits) -> None:
             nonlocal inside, most
-            with limiter.place():
-                with lock:
-                    inside += 1
-                    most = max(most, inside)
-                with lock:
-                    inside -= 1
+            ticket = limits.take(0.0)
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            with lock:
+                inside -= 1
+            limits.settle(ticket)
 
         with serve(ledger) as allowance, ThreadPoolExecutor(6) as pool:
-            limiters = [SharedLimiter(pickle.loads(pickle.dumps(allowance)), Halt()) for _ in range(3)]
-            for future in [pool.submit(request, limiter) for limiter in limiters * 4]:
+            workers = [SharedLimits(Halt(), pickle.loads(pickle.dumps(allowance))) for _ in range(3)]
+            for future in [pool.submit(request, limits) for limits in workers * 4]:
                 future.result()
         assert most <= 2
 
@@ -193,5 +211,5 @@ def test_observers_with_one_allowance_spend_at_most_the_budget_and_what_was_unde
             ends = [pool.submit(scan, number) for number in range(3)]
             errors = [future.exception(60) for future in ends]
     assert any(isinstance(error, BudgetError) for error in errors)
-    assert one < ledger.spent <= one * 60
-    assert ledger.spent == pytest.approx(sum(worker.spent_usd for worker in workers))
+    assert one < ledger.spent_usd <= one * 60
+    assert ledger.spent_usd == pytest.approx(sum(worker.spent_usd for worker in workers))

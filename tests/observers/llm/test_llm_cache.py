@@ -12,9 +12,9 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.observers import Context, KeepsReplies, Observation, ObservationFailure, Request
-from turnwise.observers.llm import LlmObserver, LlmSettings, MemoryJournal, ScriptedClient, resolve
+from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient, resolve
 from turnwise.principles import load_principle
-from turnwise.scoring import Score
+from turnwise.scoring import MemoryJournal, Score
 
 PRINCIPLE = load_principle("reciprocity")
 

@@ -17,7 +17,6 @@ from turnwise.observers.llm import (
     FaultKind,
     LlmObserver,
     LlmSettings,
-    MemoryJournal,
     Price,
     ScriptedClient,
     estimate,
@@ -25,6 +24,7 @@ from turnwise.observers.llm import (
     resolve,
 )
 from turnwise.principles import load_principle
+from turnwise.scoring import MemoryJournal
 
 PRINCIPLE = load_principle("reciprocity")
 GOOD = '{"reasoning": "x", "T": 1, "I": 0, "F": 0}'

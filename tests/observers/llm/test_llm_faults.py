@@ -20,12 +20,12 @@ from turnwise.observers.llm import (
     FaultKind,
     LlmObserver,
     LlmSettings,
-    MemoryJournal,
     ScriptedClient,
 )
-from turnwise.observers.llm.calls import delay, retry_after
-from turnwise.observers.llm.openai_client import status_fault
+from turnwise.observers.llm.calls import delay
+from turnwise.observers.llm.faults import retry_after, status_fault
 from turnwise.principles import load_principle
+from turnwise.scoring import MemoryJournal
 from turnwise.store import Store
 
 PRINCIPLE = load_principle("reciprocity")
@@ -118,6 +118,14 @@ class TestFaultsThatPass:
         assert given.reason == "truncated"
         assert given.message == "the provider's answer is larger than 4 MB, and no more of it was read"
 
+    def test_heads_without_end_are_not_read_on(self, server, make, score):
+        server.plan("endless_head")
+        given = score(make(max_retries=0))
+        assert given.reason == "truncated"
+        assert given.message == (
+            "the provider's answer is larger than 8 MB with its headers, and no more of it was read"
+        )
+
     def test_waits_grow_and_are_spread(self, server, make, score, waits):
         server.plan(*["500"] * 9)
         score(make(max_retries=8))
@@ -179,6 +187,26 @@ class TestRetryAfter:
     def test_the_longest_wait_of_ones_own_is_a_minute(self):
         assert delay(500, None, 1.0) == 60
         assert delay(1, 0.0, 0.0) == 0.25
+
+
+class TestAProxyOfTheEnvironment:
+    def test_is_used_with_its_password(self, server, make, score, monkeypatch):
+        monkeypatch.setenv("HTTP_PROXY", server.url.replace("://", "://me:secret@"))
+        assert isinstance(score(make(base_url="http://model.invalid/v1")), Observation)
+        assert server.headers[0]["host"] == "model.invalid"
+        assert server.headers[0]["proxy-authorization"] == "Basic bWU6c2VjcmV0"
+
+    @pytest.mark.parametrize("around", ["127.0.0.1", "localhost, 127.0.0.0/8", "*"])
+    def test_is_gone_around_where_that_is_said(self, server, make, score, monkeypatch, around):
+        monkeypatch.setenv("HTTP_PROXY", "http://nowhere.invalid:3128")
+        monkeypatch.setenv("NO_PROXY", around)
+        assert isinstance(score(make()), Observation)
+
+    def test_that_is_not_there_is_told(self, make, score, monkeypatch):
+        monkeypatch.setenv("ALL_PROXY", "nowhere.invalid:3128")
+        monkeypatch.setenv("NO_PROXY", "example.com")
+        with pytest.raises(ObserverError, match=r"nothing answers at http://model\.example/v1"):
+            score(make(base_url="http://model.example/v1"))
 
 
 class TestFaultsThatStopTheRun:
@@ -333,7 +361,7 @@ class TestPace:
             given = list(pool.map(lambda number: ask(observer, number), range(1, 101)))
         assert all(isinstance(one, Observation) for one in given)
         assert server.most_under_way <= 16
-        limit = observer._calls.limiter.limit
+        limit = observer._calls.limits.limit
         assert 1 <= limit <= 12
         # Once it is known how many the server bears, few are refused.
         assert server.given["429"] < 100
@@ -352,11 +380,11 @@ class TestPace:
         observer, _ = scripted(script, max_retries=0)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: ask(observer, number), range(1, 9)))
-            limiter = observer._calls.limiter
-            assert limiter.limit == 4
+            limits = observer._calls.limits
+            assert limits.limit == 4
             complain.clear()
             list(pool.map(lambda number: ask(observer, number), range(1, 9)))
-            assert 5 < limiter.limit < 7
+            assert 5 < limits.limit < 7
 
 
 def test_one_in_five_calls_fails_at_random_in_every_way_and_nothing_is_lost(server, make):

@@ -13,8 +13,9 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.observers import Context, Observation, Request
-from turnwise.observers.llm import LlmObserver, LlmSettings, MemoryJournal
+from turnwise.observers.llm import LlmObserver, LlmSettings
 from turnwise.principles import builtin_principles
+from turnwise.scoring import MemoryJournal
 
 URL = os.environ.get("TURNWISE_LIVE_BASE_URL")
 MODEL = os.environ.get("TURNWISE_LIVE_MODEL", "gpt-4.1-mini")

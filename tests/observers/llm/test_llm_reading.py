@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from turnwise.conversation import Side, Turn
 from turnwise.observers import Context, Observation, Request
-from turnwise.observers.llm import ChatReply, ChatRequest, LlmObserver, MemoryJournal, Message, ScriptedClient
+from turnwise.observers.llm import ChatReply, ChatRequest, LlmObserver, Message, ScriptedClient
 from turnwise.principles import load_principle
-from turnwise.scoring import Score
+from turnwise.scoring import MemoryJournal, Score
 
 GOOD = '{"reasoning": "asked plainly", "T": 0.7, "I": 0.2, "F": 0.1}'
 

@@ -9,8 +9,8 @@ from chat_server import REPLY_FAULTS
 
 from turnwise.conversation import Side
 from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.llm import MemoryJournal
 from turnwise.principles import builtin_principles, load_principle
+from turnwise.scoring import MemoryJournal
 
 
 def test_fr_002_each_turn_is_scored_against_each_principle_on_its_own(server, make, turns):

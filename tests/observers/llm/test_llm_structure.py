@@ -8,8 +8,8 @@ from chat_server import REFUSALS
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Observation, ObservationFailure
-from turnwise.observers.llm import MemoryJournal
-from turnwise.observers.llm.openai_client import status_fault
+from turnwise.observers.llm.faults import status_fault
+from turnwise.scoring import MemoryJournal
 
 SCHEMA = ("json_schema",)
 BOTH = ("json_schema", "json_object")

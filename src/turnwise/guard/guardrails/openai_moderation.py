@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar
 
+from turnwise._support.secret import Secret
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail, On
-from turnwise.observers.llm.secret import Secret
 from turnwise.observers.llm.settings import check_url
 
 KEY_VARIABLE = "OPENAI_API_KEY"

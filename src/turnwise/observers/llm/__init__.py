@@ -10,23 +10,23 @@ from turnwise.observers.llm.chat import (
     ScriptedClient,
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate, resolve
-from turnwise.observers.llm.observer import LlmObserver, LlmState
+from turnwise.observers.llm.observer import LastingLlmObserver, LlmObserver, LlmState
 from turnwise.observers.llm.prompt import fresh_nonce, prompt_version, render
 from turnwise.observers.llm.providers import Price, PriceTable, Provider, prices, providers
-from turnwise.observers.llm.replies import MemoryJournal
-from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.llm.settings import INLINE, LlmSettings
 
 __all__ = [
+    "INLINE",
     "ChatClient",
     "ChatError",
     "ChatReply",
     "ChatRequest",
     "Endpoint",
     "FaultKind",
+    "LastingLlmObserver",
     "LlmObserver",
     "LlmSettings",
     "LlmState",
-    "MemoryJournal",
     "Message",
     "Price",
     "PriceTable",

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import Random
 from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
-from turnwise.observers.llm.allowance import Allowance, SharedBudget, SharedLimiter
+from turnwise.observers.llm.allowance import Allowance, SharedLimits
 from turnwise.observers.llm.chat import (
     MAYBE_PAID,
     PASSING,
@@ -26,7 +23,7 @@ from turnwise.observers.llm.chat import (
     Message,
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate
-from turnwise.observers.llm.limits import Budget, Halt, Limiter
+from turnwise.observers.llm.limits import Halt, RequestLimits
 from turnwise.observers.llm.replies import read_reply
 from turnwise.observers.llm.structure import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
@@ -62,8 +59,7 @@ class Calls:
     wait: Callable[[float], None] | None = None
     jitter: Random = field(default_factory=Random)
     halt: Halt = field(default_factory=Halt)
-    budget: Budget | SharedBudget = field(init=False)
-    limiter: Limiter | SharedLimiter = field(init=False)
+    limits: RequestLimits | SharedLimits = field(init=False)
     structure: Structure = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asking: dict[tuple[str, int], _Turnstile] = field(default_factory=dict)
@@ -71,15 +67,14 @@ class Calls:
     _reached: bool = False
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.endpoint.settings.budget_usd, self.halt)
-        self.limiter = Limiter(self.halt, self.endpoint.settings.requests_per_minute)
+        settings = self.endpoint.settings
+        self.limits = RequestLimits(self.halt, settings.budget_usd, settings.requests_per_minute)
         self.structure = Structure(self.endpoint.structured)
 
     def sharing(self, allowance: Allowance) -> Calls:
         """The same within what several processes may spend and send together."""
         other = Calls(self.endpoint, self.client, self.clock, self.monotonic, self.wait, self.jitter)
-        other.budget = SharedBudget(allowance, other.halt)
-        other.limiter = SharedLimiter(allowance, other.halt)
+        other.limits = SharedLimits(other.halt, allowance)
         return other
 
     def ask(
@@ -137,28 +132,24 @@ class Calls:
     ) -> Reply:
         """Send a request once; its reply is kept before anybody reads it."""
         request = self.endpoint.request(asking.messages, structured)
-        self.budget.hold(most)
-        spent = 0.0
+        ticket = self.limits.take(most)
         try:
-            with self.limiter.place() as sent:
-                self.halt.check()
-                began = self.monotonic()
-                try:
-                    answer = self.client.complete(request)
-                except ChatError as fault:
-                    if fault.kind is FaultKind.THROTTLED:
-                        self.limiter.complained(sent)
-                    spent = most if fault.kind in MAYBE_PAID else 0.0
-                    raise
-                latency = self.monotonic() - began
-                self.limiter.replied()
-            self.structure.replied(structured, refused=refused)
-            reply = self._reply(asking, structured, answer, latency)
-            spent = most if reply.cost_usd is None else reply.cost_usd
-            if journal is not None:
-                journal.record(reply)
+            self.halt.wait(ticket.delay)
+            began = self.monotonic()
+            try:
+                answer = self.client.complete(request)
+            except ChatError as fault:
+                ticket.throttled = fault.kind is FaultKind.THROTTLED
+                ticket.spent_usd = most if fault.kind in MAYBE_PAID else 0.0
+                raise
+            reply = self._reply(asking, structured, answer, self.monotonic() - began)
+            ticket.replied = True
+            ticket.spent_usd = most if reply.cost_usd is None else reply.cost_usd
         finally:
-            self.budget.settle(most, spent)
+            self.limits.settle(ticket)  # before the reply is kept: others may send meanwhile
+        self.structure.replied(structured, refused=refused)
+        if journal is not None:
+            journal.record(reply)
         return reply
 
     def _reply(self, asking: Asking, structured: str, answer: ChatReply, latency: float) -> Reply:
@@ -262,9 +253,6 @@ LONGEST = 60.0
 PATIENCE = 900.0
 """Seconds that a provider may ask to wait; after a longer demand the call is given up."""
 
-_DIGITS = 12
-"""Digits of a number of seconds that is taken as one, before the point and after it."""
-
 
 def delay(retry: int, asked: float | None, jitter: float) -> float:
     """Seconds before a retry, counted from 1: exponential, spread at random, never less than was asked for.
@@ -278,34 +266,3 @@ def delay(retry: int, asked: float | None, jitter: float) -> float:
     own = step * (0.5 + jitter / 2)
     # Those who were told the same moment should not all come back in it.
     return own if asked is None else max(own, asked + jitter * min(asked, 1.0) / 4)
-
-
-def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) -> float | None:
-    """Seconds that ``Retry-After`` asks for (RFC 9110, section 10.2.3), None where it can't be read.
-
-    ``retry-after-ms``, which some providers send as well, is the more exact one.
-
-    >>> retry_after("2", None, datetime(2025, 1, 1, tzinfo=UTC))
-    2.0
-    >>> retry_after("Wed, 01 Jan 2025 00:00:30 GMT", None, datetime(2025, 1, 1, tzinfo=UTC))
-    30.0
-    """
-    for text, unit in ((milliseconds, 1000.0), (seconds, 1.0)):
-        number = (text or "").strip()
-        if _is_number(number):
-            return float(number) / unit
-    if seconds is None:
-        return None
-    try:
-        at = parsedate_to_datetime(seconds)
-    except (ValueError, OverflowError):  # a year or an offset beyond what a date can hold
-        return None
-    wait = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
-    return max(0.0, wait) if math.isfinite(wait) else None
-
-
-def _is_number(text: str) -> bool:
-    """At most twelve digits, with or without as many decimals."""
-    whole, point, decimals = text.partition(".")
-    parts = (whole, decimals) if point else (whole,)
-    return all(part.isdecimal() and len(part) <= _DIGITS for part in parts)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from turnwise._support.secret import Secret
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.llm.chat import ChatRequest, Message
 from turnwise.observers.llm.prompt import load_frame, prompt_version, render
 from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
 from turnwise.observers.llm.replies import read_reply
-from turnwise.observers.llm.secret import Secret
 from turnwise.observers.llm.settings import LlmSettings
 from turnwise.observers.protocol import Context, Estimate
 from turnwise.principles import Principle

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import mean
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side, Turn
-from turnwise.errors import ObserverError
+from turnwise.errors import BudgetError, ObserverError
 from turnwise.observers.llm.allowance import Allowance
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
@@ -82,8 +83,6 @@ class LlmObserver:
     @classmethod
     def live(cls, argument: str | None, settings: LlmSettings = INLINE) -> Observer:
         """An observer for texts that somebody waits for; see `LastingLlmObserver`."""
-        from turnwise.observers.llm.lasting import LastingLlmObserver
-
         return LastingLlmObserver(argument, settings)
 
     @classmethod
@@ -124,7 +123,7 @@ class LlmObserver:
     @property
     def spent_usd(self) -> float:
         """US dollars spent since it was built, including those that replies lost on the way may have cost."""
-        return self._calls.budget.spent
+        return self._calls.limits.spent_usd
 
     def __repr__(self) -> str:
         return f"LlmObserver({self.spec!r})"
@@ -146,7 +145,7 @@ class LlmObserver:
 
     def bound_requests(self, most: int) -> None:
         """Have at most `most` requests under way."""
-        self._calls.limiter.bound(most)
+        self._calls.limits.bound(most)
 
     def stop(self, reason: str) -> None:
         """Send no further request, and wake whoever waits to send one; they get an `ObserverError`."""
@@ -183,6 +182,75 @@ class LlmObserver:
             if call.score is None:  # the other repeats would be paid for in vain
                 return _failure(request, calls)
         return _observation(request, calls)
+
+
+class LastingLlmObserver:
+    """Asks a language model as `LlmObserver` does, and asks again after what would end a run.
+
+    A run ends when the key is refused or nobody answers at the address, and then sends nothing any more. In a
+    guard the check that met this fails, and the next one tries anew. Only a budget that is used up stays so. What
+    is spent after such an end by requests that were under way is not counted.
+    """
+
+    def __init__(
+        self,
+        argument: str | None,
+        settings: LlmSettings | None = None,
+        *,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._argument = argument
+        self._settings = settings or INLINE
+        self._environ = environ
+        self._spent = 0.0
+        self._lock = threading.Lock()
+        self._observer = LlmObserver(argument, self._settings, environ=environ)
+
+    @property
+    def info(self) -> ObserverInfo:
+        """What is known of the observer, whatever the model."""
+        return self._observer.info
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """What a score may depend on beside principle and turns."""
+        return self._observer.parameters
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars spent since it was built."""
+        with self._lock:
+            return self._spent + self._observer.spent_usd
+
+    def __repr__(self) -> str:
+        return f"LastingLlmObserver({self._observer.spec!r})"
+
+    def start(self, conversation_id: str, context: Context) -> LlmState:
+        """Begin a conversation."""
+        return self._observer.start(conversation_id, context)
+
+    def observe(
+        self, state: LlmState, turn: Turn, wanted: Collection[Request]
+    ) -> list[Observation | ObservationFailure]:
+        """Ask for the scores that are wanted; after an `ObserverError` the next call tries anew."""
+        observer = self._observer
+        try:
+            return observer.observe(state, turn, wanted)
+        except ObserverError as error:
+            self._replace(observer, error)
+            raise
+
+    def _replace(self, ended: LlmObserver, error: ObserverError) -> None:
+        if isinstance(error, BudgetError):
+            return
+        budget = self._settings.budget_usd
+        with self._lock:
+            if self._observer is not ended:  # another thread met the same
+                return
+            self._spent += ended.spent_usd
+            left = None if budget is None else max(0.0, budget - self._spent)
+            settings = replace(self._settings, budget_usd=left)
+            self._observer = LlmObserver(self._argument, settings, environ=self._environ)
 
 
 def _said(state: LlmState, turn: Turn, side: Side) -> bool:

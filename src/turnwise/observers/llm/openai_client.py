@@ -8,14 +8,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from turnwise._support.secret import Secret
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
-from turnwise.linear_regex import LinearRegex
-from turnwise.observers.llm.bounded_http import HEADERS, MOST_BYTES, bounded_client
-from turnwise.observers.llm.calls import retry_after
 from turnwise.observers.llm.chat import ChatError, ChatReply, ChatRequest, FaultKind
 from turnwise.observers.llm.endpoint import Endpoint
-from turnwise.observers.llm.secret import Secret
+from turnwise.observers.llm.faults import retry_after, short, status_fault
+from turnwise.observers.llm.transport import HEADERS, MOST_BYTES, BoundedTransport
 
 _NO_KEY = "none"
 """What the SDK is given where a server needs no key; it insists on one."""
@@ -46,13 +45,14 @@ class OpenAIClient:
         http = import_module(base.__module__.partition(".")[0])
         self._openai, self._http = openai, http
         self._endpoint, self._key, self._clock = endpoint, key, clock
-        client = bounded_client(endpoint.settings.timeout, openai.DefaultHttpxClient, http)
+        transport = BoundedTransport(endpoint.base_url, endpoint.settings.timeout, http)
         self._client = openai.OpenAI(
             api_key=key.reveal() or _NO_KEY,
             base_url=endpoint.base_url,
             max_retries=0,
-            timeout=client.timeout,
-            http_client=client,
+            timeout=endpoint.settings.timeout,
+            # A key goes where it was sent, and nowhere else.
+            http_client=http.Client(transport=transport, follow_redirects=False),
             default_headers=HEADERS,
         )
         # Nobody has to close an observer; its connections end with it.
@@ -86,7 +86,7 @@ class OpenAIClient:
         except openai.APIConnectionError as error:
             return self._connection_fault(error.__cause__)
         except (openai.OpenAIError, self._http.HTTPError) as error:
-            return ChatError(FaultKind.CONNECTION, self._key.hide(f"{type(error).__name__}: {error}"))
+            return ChatError(FaultKind.CONNECTION, short(self._key.hide(f"{type(error).__name__}: {error}")))
 
     def _read(self, content: bytes, status: int) -> ChatReply | ChatError:
         if len(content) > MOST_BYTES:
@@ -120,7 +120,7 @@ class OpenAIClient:
         )
 
     def _connection_fault(self, cause: BaseException | None) -> ChatError:
-        why = self._key.hide(str(cause or "no reason given"))
+        why = short(self._key.hide(str(cause or "no reason given")))
         if isinstance(cause, self._http.ConnectError):
             return ChatError(FaultKind.UNREACHABLE, f"nothing answers at {self._endpoint.base_url} ({why})")
         if isinstance(cause, self._http.DecodingError):
@@ -175,108 +175,3 @@ def _count(value: object) -> int | None:
     """A number of tokens, or None where it can't be one."""
     number = isinstance(value, int) and not isinstance(value, bool)
     return value if number and 0 <= value <= _MOST_TOKENS else None  # type: ignore[operator, return-value]  # a number
-
-
-_SHOWN = 300
-"""Characters of a provider's own words that a message quotes at most."""
-
-_FIELDS = 5
-"""Errors in fields of a request that are looked at."""
-
-_STRUCTURE_REFUSED = frozenset({400, 404, 415, 422, 500, 501})
-"""Statuses of an answer that may refuse a structure; the others have another cause, whatever the words."""
-
-_PASSING = {408: FaultKind.TIMEOUT, 409: FaultKind.SERVER, 425: FaultKind.SERVER, 429: FaultKind.THROTTLED}
-_NO_CREDIT = LinearRegex("insufficient_quota|billing_hard_limit_reached|insufficient_credits|credit balance")
-_NO_MODEL = LinearRegex(
-    r"model_not_found|invalid_model|unknown_model"
-    r"|model\b.{0,80}\b(not found|not exist|unknown|not a valid|not valid)"
-)
-_NO_FIELD = LinearRegex(
-    r"unsupported_parameter|unsupported_value|unknown_parameter|response_format|max_(completion_)?tokens.{0,60}not"
-)
-_NO_STRUCTURE = LinearRegex(
-    r"response_format|json_schema|json_object|structured[ _-]?outputs?|guided_json|grammar"
-)
-_KEY_REFUSED = LinearRegex("invalid_api_key|incorrect api key|api[ _-]key (is )?(not valid|invalid|missing)")
-
-
-def status_fault(
-    status: int,
-    body: object,
-    retry_after: float | None,
-    *,
-    spec: str,
-    base_url: str,
-    key_variable: str,
-    hide: Callable[[str], str] = str,
-) -> ChatError:
-    """The fault that an HTTP status stands for; `body` is parsed where it is JSON.
-
-    `hide` takes the key out of the provider's words; all other arguments by name are for messages.
-
-    >>> status_fault(429, None, 2.0, spec="llm:x/y", base_url="https://x", key_variable="").kind
-    <FaultKind.THROTTLED: 'throttled'>
-    """
-    words, codes = _error_of(body, hide)
-    clue = f"{codes} {words}".lower()
-    said = f" ({status}: {words})" if words else f" ({status})"
-    key = f"the key in {key_variable}" if key_variable else "a request without key"
-    mends = (
-        (status == 402 or _NO_CREDIT.search(clue), f"the account has no credit left{said}: top it up"),
-        (status in _PASSING or status >= 500, ""),
-        (status == 401 or _KEY_REFUSED.search(clue), f"{base_url} refuses {key}{said}: check it"),
-        (status == 403, f"{base_url} forbids this to {key}{said}: check what it may use, and from where"),
-        (
-            status == 404 or _NO_MODEL.search(clue),
-            f"{base_url} does not know the model{said}: check its name and the base URL",
-        ),
-        (status < 400, f"{base_url} is not a chat-completions API{said}: check the base URL"),
-        (
-            _NO_FIELD.search(clue),
-            f"the model does not take a setting{said}: try --temperature none or --structured none",
-        ),
-    )
-    mend = next((mend for holds, mend in mends if holds), "")
-    kind, told = FaultKind.REJECTED, f"the provider rejects this request{said}"
-    if mend:
-        kind, told = FaultKind.FATAL, f"{spec}: {mend}"
-    elif status in _PASSING:
-        kind, told = _PASSING[status], f"the provider is busy{said}"
-    elif status >= 500:
-        kind, told = FaultKind.SERVER, f"the provider failed{said}"
-    asked = status in _STRUCTURE_REFUSED and _NO_STRUCTURE.search(clue) is not None
-    passing = kind is not FaultKind.FATAL and kind is not FaultKind.REJECTED
-    return ChatError(kind, told, retry_after if passing else None, status=status, names_structure=asked)
-
-
-def _error_of(body: object, hide: Callable[[str], str]) -> tuple[str, str]:
-    """A provider's words and its codes for the error, without the key and only then shortened."""
-    error: Any = body.get("error", body) if isinstance(body, dict) else body
-    if isinstance(error, dict) and "detail" in error:
-        error = _detail(error["detail"])
-    if isinstance(error, list) and error:
-        error = error[0].get("error", error[0]) if isinstance(error[0], dict) else error[0]
-    if not isinstance(error, dict):
-        return _short(hide(error)) if isinstance(error, str) else "", ""
-    words = error.get("message")
-    told = (error.get(name) for name in ("code", "type", "param", "status"))
-    codes = _short(hide(" ".join(str(code) for code in told if code and isinstance(code, str | int | float))))
-    return _short(hide(words)) if isinstance(words, str) else codes, codes
-
-
-def _detail(detail: object) -> object:
-    """The errors that FastAPI finds in a request, each with its field and without its value."""
-    if not isinstance(detail, list):
-        return detail
-    found = [one for one in detail[:_FIELDS] if isinstance(one, dict)]
-    fields = [one["loc"] if isinstance(one.get("loc"), list) else [] for one in found]
-    places = [".".join(str(step) for step in field if isinstance(step, str | int)) for field in fields]
-    return "; ".join(f"{place}: {one.get('msg')}" for place, one in zip(places, found, strict=True))
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    if line[:1] == "<":  # a page of a proxy, not the words of an API
-        return "an HTML page"
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

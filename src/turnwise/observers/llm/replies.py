@@ -1,9 +1,8 @@
-"""Reads three numbers and a reason from a reply, or why there are none; and keeps replies in memory."""
+"""Reads three numbers and a reason from a reply, or why there are none."""
 
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any, NamedTuple
 
 from turnwise.linear_regex import LinearRegex
@@ -119,26 +118,3 @@ def _degree(name: str, value: object) -> float:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
-
-
-class MemoryJournal:
-    """A `turnwise.scoring.ReplyJournal` that lasts as long as the program.
-
-    >>> MemoryJournal().find("a key", 1) is None
-    True
-    """
-
-    def __init__(self) -> None:
-        self.replies: list[Reply] = []
-        self._newest: dict[tuple[str, int], Reply] = {}
-        self._lock = threading.Lock()
-
-    def find(self, request_key: str, repeat: int) -> Reply | None:
-        """The newest reply to this asking of a request, or None."""
-        return self._newest.get((request_key, repeat))
-
-    def record(self, reply: Reply) -> None:
-        """Keep a reply."""
-        with self._lock:
-            self.replies.append(reply)
-            self._newest[reply.request_key, reply.repeat] = reply

@@ -1,9 +1,12 @@
-"""A key that shows itself nowhere but where it is used."""
+"""A key that shows itself nowhere but where it is used, and errors of foreign code told without any."""
 
 from __future__ import annotations
 
 import base64
+import os
+from collections.abc import Mapping
 
+from turnwise._support.visible import visible
 from turnwise.errors import ObserverError
 from turnwise.linear_regex import SPACE, LinearRegex, Match
 
@@ -22,6 +25,54 @@ _ESCAPE = LinearRegex(
 )
 
 _BEARER = LinearRegex(rf"(?i)\b((?:bearer|basic)(?:[{SPACE}]+|%20))[^{SPACE}\"',;<>}}\]]{{6,}}")
+
+_NAMED = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"})
+"""Words in the names of environment variables that hold secrets."""
+
+_LEAST = 8
+"""Characters that a secret of the environment has at least; what is shorter is a number or a switch."""
+
+_USER = LinearRegex(rf"://[^{SPACE}/@]+@")
+"""User and password in a URL."""
+
+_CREDENTIALS = (
+    LinearRegex(
+        rf"(?i)((?:api[-_ ]?key|token|secret|passw(?:or)?d|signature)[\"']?[{SPACE}]*[=:][{SPACE}]*[\"']?)"
+        rf"[^{SPACE}\"'&,;]*[0-9][^{SPACE}\"'&,;]*"
+    ),
+    LinearRegex(r"\b(sk-|pk-|hf_|gh[opsu]_|github_pat_|xox[abp]-|glpat-|AKIA|AIza)[A-Za-z0-9_-]{12,}"),
+)
+
+_TOLD = 300
+"""Characters of an error of foreign code that are told at most."""
+
+_LOOKED_AT = 100_000
+"""Characters of such an error that are looked at."""
+
+
+def told(error: BaseException, environ: Mapping[str, str] = os.environ) -> str:
+    """An error of foreign code as it may be stored: its type and one short line, without anything like a secret.
+
+    Secrets are the values of environment variables that are named like one, and what has the form of one.
+
+    >>> told(ValueError("no answer\\nfrom https://me:pass@host?api_key=12345678"))
+    'ValueError: no answer from https://[key]@host?api_key=[key]'
+    """
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - foreign code too
+        text = ""
+    if len(text) > _LOOKED_AT:  # a secret that is cut in two would not be found
+        text = text[:_LOOKED_AT].rpartition(" ")[0]
+    for name, value in environ.items():
+        if len(value) >= _LEAST and value in text and not _NAMED.isdisjoint(name.upper().split("_")):
+            text = text.replace(value, HIDDEN)
+    text = _USER.sub(lambda _: f"://{HIDDEN}@", text)
+    for credential in (_BEARER, *_CREDENTIALS):
+        text = credential.sub(lambda found: f"{found[1]}{HIDDEN}", text)
+    line = visible(" ".join(text.split()))
+    line = line if len(line) <= _TOLD else f"{line[:_TOLD]}…"
+    return f"{type(error).__name__}: {line}"
 
 
 class Secret:
