@@ -1,4 +1,4 @@
-"""``turnwise check`` and ``detect``: what detectors say of one conversation, and of those of a run."""
+"""``turnwise detect``: what detectors say of the conversations of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.cli.show import print_trajectory
 from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ NOT_READ = "not read: the run's observer does not read the language"
 """Likewise where that is since its texts were not read."""
 
 VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
-"""Headings of `_verdict_cells`."""
+"""Headings of `verdict_cells`."""
 
 
 @options.grouped
@@ -124,7 +123,7 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
                     item.head.sequence_id,
                     _label_cell(item),
                     item.detector,
-                    *_verdict_cells(item.verdict, item.unread),
+                    *verdict_cells(item.verdict, item.unread),
                 )
                 for item in listed
             ],
@@ -141,7 +140,7 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
         summary.append((spec, threshold, *of_labels))
     columns = "detector", "threshold", "of attacks", "of benign", "of unlabelled"
     print_table(columns, summary, title="Fired, with 95 % intervals")
-    _note_sources(item.verdict for item in found)
+    note_threshold_sources(item.verdict for item in found)
     heads = {item.head.sequence_id: item for item in found}.values()
     unchecked = sum(item.verdict is None and not item.unread for item in heads)
     unread = sum(item.verdict is None and item.unread > 0 for item in heads)
@@ -163,7 +162,7 @@ def _label_cell(item: Detection) -> str:
     return f"{item.label or 'disputed'}, imported as {imported}"
 
 
-def _verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
+def verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
     if verdict is None:
         return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
     turn = "" if verdict.turn is None else str(verdict.turn)
@@ -175,7 +174,7 @@ def _threshold_cell(verdict: Verdict) -> str:
     return f"{verdict.threshold:.3f} {verdict.threshold_source}"
 
 
-def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
+def note_threshold_sources(verdicts: Iterable[Verdict | None]) -> None:
     """Say so where some detectors have calibrated thresholds and others their defaults."""
     from turnwise.detectors import ThresholdSource
 
@@ -190,60 +189,3 @@ def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
             "the default, calibrated to nothing. What they flag can't be compared; turnwise study calibrate sets "
             "a threshold"
         )
-
-
-def check(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="JSON file with an OpenAI messages list, or - for standard input.", show_default=False
-        ),
-    ],
-    observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
-    context: options.Context = "history",
-    principle: options.Principles = None,
-    detector: options.Detectors = None,
-    patterns: options.PatternsFile = None,
-    sides: options.Sides = "prompt",
-    fail_on_findings: options.FailOnFindings = False,
-    observer_setting: options.ObserverSetting = None,
-    json: options.Json = False,
-) -> None:
-    """Score one conversation and print the verdicts of the detectors. Nothing is stored.
-
-    Exits with 1 where evaluations failed; texts that the observer does not read are told, and are no failures.
-    """
-    from turnwise.cli.files import read_conversation
-    from turnwise.front_door import check as check_conversation
-    from turnwise.observers import build_observer, read_settings
-    from turnwise.runs import DEFAULT_DETECTORS
-
-    report = check_conversation(
-        read_conversation(file),
-        build_observer(observer, **read_settings(observer, observer_setting or ())),
-        dict.fromkeys(detector or DEFAULT_DETECTORS),
-        context=context,
-        principles=options.read_principles(principle),
-        sides=options.read_sides(sides),
-        patterns=patterns,
-    )
-    if json:
-        print_json(report.to_dict())
-    else:
-        print_trajectory(report.turns, report.conversation)
-        print_table(
-            ("detector", *VERDICT_COLUMNS),
-            [(verdict.detector, *_verdict_cells(verdict)) for verdict in report.verdicts],
-            numeric=("turn", "score"),
-        )
-        _note_sources(report.verdicts)
-    for missing in (*report.failures, *report.unread):
-        note(str(missing))
-    if not report.scored:
-        note("no score: no turn could be evaluated, so there is no verdict")
-        raise typer.Exit(0 if report.unread and not report.failures else 1)
-    if fail_on_findings and report.fired:
-        raise typer.Exit(3)
-    if report.failures:
-        note(f"{len(report.failures)} evaluations failed; the same command tries them again")
-        raise typer.Exit(1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from turnwise.findings import Counts
-from turnwise.runs.engines import Engine, Work
+from turnwise.runs.work import Engine, Work
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -18,7 +18,7 @@ def as_json(value: Any) -> Any:  # noqa: PLR0911  # one form for each kind of va
 
     What can't be computed is null. ``conditions_on_threshold`` says whether an interval takes thresholds as given.
 
-    >>> from turnwise.study.stats.verdicts import Confusion
+    >>> from turnwise.study.stats.judged_conversations import Confusion
     >>> as_json({0.05: (Confusion(1, 2, 3, 4), float("nan"))})
     {'0.05': [{'caught': 1, 'missed': 2, 'false_alarms': 3, 'cleared': 4}, None]}
     """

@@ -23,10 +23,10 @@ from turnwise.study.report.columns import (
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
 from turnwise.study.report.table import Table
 from turnwise.study.stats.auc import Auc
+from turnwise.study.stats.judged_conversations import Confusion
 from turnwise.study.stats.metrics import DetectorResult, FalseAlarms, RecallAt
 from turnwise.study.stats.paired import McNemar, Missing
 from turnwise.study.stats.survival import FirstFlag
-from turnwise.study.stats.verdicts import Confusion
 
 
 def _auc_cell(auc: Auc) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from turnwise._support.spreadsheets import write_parquet
 from turnwise.study.compare import Fold, Study
 from turnwise.study.compare.settings import PARTS
-from turnwise.study.stats.verdicts import judge_all
+from turnwise.study.stats.judged_conversations import judge_all
 
 COLUMNS = {
     "arm": "VARCHAR",
