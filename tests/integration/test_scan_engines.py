@@ -14,7 +14,7 @@ from chat_server import ChatServer, scores_by_text
 from turnwise.errors import ObserverError
 from turnwise.runs import InlineEngine, ProcessEngine, plan_scan
 from turnwise.runs.ray_engine import RayEngine
-from turnwise.runs.work import Engine
+from turnwise.runs.run import Engine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 

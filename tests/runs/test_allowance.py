@@ -10,7 +10,7 @@ import pytest
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.runs import InlineEngine, ProcessEngine, make_engine, plan_scan
 from turnwise.runs.engines import shared_allowance
-from turnwise.runs.work import Limits
+from turnwise.runs.run import Limits
 
 
 @pytest.fixture

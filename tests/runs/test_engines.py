@@ -16,8 +16,8 @@ from turnwise.principles import Principle
 from turnwise.runs import evaluate
 from turnwise.runs.engines import InlineEngine, ProcessEngine, ThreadEngine
 from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs.run import Engine
 from turnwise.runs.task_work import Scored, TaskWork
-from turnwise.runs.work import Engine
 from turnwise.store import Store
 
 HISTORY = Context.parse("history")

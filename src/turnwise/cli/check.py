@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.detect import VERDICT_COLUMNS, note_threshold_sources, verdict_cells
 from turnwise.cli.output import note, print_json, print_table
-from turnwise.cli.show import print_trajectory
+from turnwise.cli.show import VERDICT_COLUMNS, note_threshold_sources, print_trajectory, verdict_cells
 
 
 def check(

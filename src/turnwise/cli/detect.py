@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.show import (
+    NOT_CHECKED,
+    NOT_READ,
+    VERDICT_COLUMNS,
+    note_threshold_sources,
+    threshold_cell,
+    verdict_cells,
+)
 from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 
 if TYPE_CHECKING:
-    from turnwise.detectors import Verdict
     from turnwise.runs import Detection
 
 
@@ -33,15 +40,6 @@ COLUMNS = {
     "reason": "VARCHAR",
 }
 """Columns of ``--export`` and ``--json``, with their types in DuckDB's words."""
-
-NOT_CHECKED = "not checked: the run has no scores that this detector needs"
-"""What stands in place of a verdict where nothing was scored."""
-
-NOT_READ = "not read: the run's observer does not read the language"
-"""Likewise where that is since its texts were not read."""
-
-VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
-"""Headings of `verdict_cells`."""
 
 
 @options.grouped
@@ -135,7 +133,7 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
     for spec in specs:
         checked = [(str(one.label), one.verdict) for one in found if one.detector == spec and one.verdict]
         rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
-        threshold = _threshold_cell(checked[0][1]) if checked else ""
+        threshold = threshold_cell(checked[0][1]) if checked else ""
         of_labels = (str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled"))
         summary.append((spec, threshold, *of_labels))
     columns = "detector", "threshold", "of attacks", "of benign", "of unlabelled"
@@ -160,32 +158,3 @@ def _label_cell(item: Detection) -> str:
     if item.label is imported:
         return str(imported)
     return f"{item.label or 'disputed'}, imported as {imported}"
-
-
-def verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
-    if verdict is None:
-        return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
-    turn = "" if verdict.turn is None else str(verdict.turn)
-    score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
-    return "fired" if verdict.fired else "", turn, score, _threshold_cell(verdict), verdict.reason
-
-
-def _threshold_cell(verdict: Verdict) -> str:
-    return f"{verdict.threshold:.3f} {verdict.threshold_source}"
-
-
-def note_threshold_sources(verdicts: Iterable[Verdict | None]) -> None:
-    """Say so where some detectors have calibrated thresholds and others their defaults."""
-    from turnwise.detectors import ThresholdSource
-
-    source_of = {one.detector: one.threshold_source for one in verdicts if one}
-    point, default = (
-        ", ".join(name for name, source in source_of.items() if source is wanted)
-        for wanted in (ThresholdSource.OPERATING_POINT, ThresholdSource.DEFAULT)
-    )
-    if point and default:
-        note(
-            f"{point}: at the observer's operating point, calibrated to a rate of false positives; {default}: at "
-            "the default, calibrated to nothing. What they flag can't be compared; turnwise study calibrate sets "
-            "a threshold"
-        )

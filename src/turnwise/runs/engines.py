@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from turnwise.errors import ObserverError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.runs.ray_engine import RayEngine
-from turnwise.runs.work import Engine, PaidWork, Work, Worker, check_travels, checked_jobs
+from turnwise.runs.run import Engine, PaidWork, Work, Worker, check_travels, checked_jobs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -36,8 +36,7 @@ from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
 from turnwise.runs.plan import describe_run
-from turnwise.runs.run import Tell, carry_out
-from turnwise.runs.work import Engine, Limits
+from turnwise.runs.run import Engine, Limits, Tell, carry_out
 from turnwise.store.where import parse_where
 
 if TYPE_CHECKING:

@@ -8,15 +8,21 @@ from typing import Any, NamedTuple
 from turnwise.detectors import to_mapping
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.judging import Judgement
-from turnwise.study.report.cells import NONE, alone_cell, interval_cell, p_cell, points_cell, range_cell, rate_cell
 from turnwise.study.report.columns import (
     AT_ONE_THRESHOLD,
+    NONE,
     Column,
+    alone_cell,
     as_json,
+    interval_cell,
     json_row,
     make_table,
+    p_cell,
     pick,
+    points_cell,
+    range_cell,
     rate_as_json,
+    rate_cell,
     share_of,
     within,
 )
