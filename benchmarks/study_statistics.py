@@ -23,13 +23,13 @@ from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
 from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
+from turnwise.study.stats.judged_conversations import Judged, confusion
 from turnwise.study.stats.matched_rates import RATES, matched_rates, roc_heads
 from turnwise.study.stats.metrics import compare, false_alarms, measure
 from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
 from turnwise.study.stats.split_scores import TEST, TRAIN
 from turnwise.study.stats.survival import kaplan_meier
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.verdicts import Judged, confusion
 from turnwise.study.stats.weighted import (
     auc_of,
     delay_of,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from turnwise._support.spreadsheets import write_parquet
 from turnwise.explorer.data.studies import FinishedStudy
-from turnwise.study.report.verdicts import COLUMNS
+from turnwise.study.report.result_files import VERDICT_COLUMNS
 
 ARMS = ("any_turn", "cusum", "trust_ema", "slope")
 LIMIT = 1.6
@@ -37,7 +37,7 @@ def write_study(folder: Path, conversations: int) -> None:
                     "turn": 3 if fired else None, "reader_turn": None, "fold": 1,
                 }
             )  # fmt: skip
-    write_parquet(folder / "verdicts.parquet", COLUMNS, rows)
+    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
     (folder / "results.json").write_text(json.dumps({"warnings": []}))
 
 

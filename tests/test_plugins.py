@@ -14,7 +14,7 @@ from turnwise.errors import PluginError, TurnwiseError, UnknownNameError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.guardrail import GUARDRAILS
 from turnwise.observers.registry import OBSERVERS, build_observer
-from turnwise.patterns.named import default_library
+from turnwise.patterns.library import default_library
 from turnwise.plugins import Registry
 
 MODULE = "turnwise_test_plugin"

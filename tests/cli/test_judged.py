@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.cli.detect import NOT_CHECKED
+from turnwise.cli.show import NOT_CHECKED
 from turnwise.conversation import Seen, Side
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import Judgement, digests, judgement_files, read_judgements

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from turnwise.explorer.graphs import small_graph
 from turnwise.explorer.markup import element, text_lines
+from turnwise.explorer.svg_charts import small_graph
 from turnwise.explorer.views.turn_detail import detail
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[2J\u202etxt.exe\u2066\x00 &lt; \"'"

@@ -12,7 +12,7 @@ from turnwise._support.spreadsheets import write_parquet
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.studies import FinishedStudy, find_studies
 from turnwise.rates import Rate
-from turnwise.study.report.verdicts import COLUMNS
+from turnwise.study.report.result_files import VERDICT_COLUMNS
 
 
 def verdict(
@@ -38,7 +38,7 @@ ROWS = [
 def write_study(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """Write the files of a study that the explorer reads."""
     folder.mkdir()
-    write_parquet(folder / "verdicts.parquet", COLUMNS, rows)
+    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
     numbers = {"warnings": ["few groups"], "chosen": "cusum"}
     (folder / "results.json").write_text(json.dumps(numbers))
     (folder / "tables").mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.patterns import Evaluator, Kind, parse_expression
+from turnwise.patterns import Evaluator, Kind, Stream, parse_expression
 from turnwise.patterns.functions import FUNCTIONS
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
@@ -150,7 +150,7 @@ def test_running_functions_never_overflow(function: str) -> None:
     parameters = {"at": ", 1", "rise": ", 1, 3", "cusum": ", drift=-1e100", "ema": ", start=-1e100"}.get(
         function, ""
     )
-    stream = parse_expression(f"{function}(1e100 * (reciprocity.F * 4 - 2){parameters})").stream()
+    stream = Stream(parse_expression(f"{function}(1e100 * (reciprocity.F * 4 - 2){parameters})"))
     values = [stream.update(scores).value for scores in turns()]
     assert all(value is None or abs(value) <= 1e100 for value in values)
     assert "Infinity" not in stream.to_json()

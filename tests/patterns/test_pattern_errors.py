@@ -9,7 +9,7 @@ from pattern_trees import ODD_NAMES, trees
 
 from turnwise.errors import PatternError, TurnwiseError, UsageError
 from turnwise.patterns import Kind, default_library, parse, parse_expression
-from turnwise.patterns.tree import Expression
+from turnwise.patterns.expression import Expression
 
 PRINCIPLES = ("reciprocity", "context_integrity")
 

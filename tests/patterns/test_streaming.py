@@ -24,8 +24,9 @@ from turnwise.patterns import (
     parse_expression,
     shipped_patterns,
 )
+from turnwise.patterns.expression import Call, Expression, Number
 from turnwise.patterns.functions import FUNCTIONS
-from turnwise.patterns.tree import Call, Expression, Number, Series
+from turnwise.patterns.tree import Series
 from turnwise.scoring import Score, TurnScores
 
 FIVE_FUNCTIONS = (
@@ -87,7 +88,7 @@ def test_each_function_agrees_with_its_plain_meaning(
 )
 def test_a_state_goes_through_json_at_any_turn(expression: Expression, turns: list[TurnScores], cut: int) -> None:
     whole = Evaluator(expression).run(turns)
-    stream = expression.stream()
+    stream = Stream(expression)
     first = [stream.update(scores) for scores in turns[:cut]]
     resumed = Stream.from_json(expression, stream.to_json())
     assert (*first, *(resumed.update(scores) for scores in turns[cut:])) == whole
@@ -160,14 +161,14 @@ def test_mixed_comparisons_at_a_margin_of_zero() -> None:
 
 
 def test_a_number_streams_as_well() -> None:
-    stream = parse_expression("peak(reciprocity.F)").stream()
+    stream = Stream(parse_expression("peak(reciprocity.F)"))
     assert [stream.update(scores) for scores in turns_of(0.25, 0.75)] == [(False, None, 0.25), (False, None, 0.75)]
     assert str(stream.expression) == "peak(reciprocity.F)"
 
 
 @pytest.mark.parametrize("turns", [10, 10_000])
 def test_the_state_of_five_functions_stays_below_a_kilobyte(turns: int) -> None:
-    stream = parse(FIVE_FUNCTIONS).stream()
+    stream = Stream(parse(FIVE_FUNCTIONS))
     for turn in range(1, turns + 1):
         names = ("reciprocity", "context_integrity", "third_party_harm")
         scores = {
@@ -186,7 +187,7 @@ def test_what_occurs_twice_is_reckoned_once() -> None:
 def test_slope_is_exact_late_and_far_from_zero() -> None:
     slope = Call("slope", Series("F") * 1e-3 + Number(1e6))
     windowed = Call("slope", Series("F") + Number(1e6), (("window", 50),))
-    streams = slope.stream(), windowed.stream()
+    streams = Stream(slope), Stream(windowed)
     for turn in range(1, 10_001):
         scores = TurnScores(turn, {"reciprocity": Score(0.5, 0.2, turn / 10_000)})
         late, last = (stream.update(scores).value for stream in streams)
@@ -211,7 +212,7 @@ def test_an_evaluator_goes_to_other_processes() -> None:
 
 @pytest.mark.shows("FR-006")
 def test_turns_come_in_order() -> None:
-    stream = parse("F > 0.5").stream()
+    stream = Stream(parse("F > 0.5"))
     stream.update(TurnScores(3, {}))
     with pytest.raises(PatternError, match="turn 3 came after turn 3; turns come in order"):
         stream.update(TurnScores(3, {}))
@@ -231,7 +232,7 @@ def test_turns_come_in_order() -> None:
 )
 def test_a_state_that_is_none_is_refused(text: str, message: str) -> None:
     pattern = parse("peak(F) > 0.5")
-    digest = json.loads(pattern.stream().to_json())["pattern"]
+    digest = json.loads(Stream(pattern).to_json())["pattern"]
     with pytest.raises(PatternError, match=message):
         Stream.from_json(pattern, text.replace("DIGEST", digest))
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from pattern_trees import ODD_NAMES, trees
 
-from turnwise.patterns import Kind, Library, NamedPattern, parse, parse_expression, to_text
-from turnwise.patterns.tree import Expression, Named
+from turnwise.patterns import Kind, Library, NamedPattern, parse, parse_expression
+from turnwise.patterns.expression import Expression
+from turnwise.patterns.tree import Named
 
 LONG_NUMBERS = (0.1 + 0.2, 1e-300, 1e100, -1e100, 123456789.123, 1e15, 1e16, 5e-324, -2.0, -0.0, 3.0)
 PATTERNS = Library(
@@ -25,9 +26,9 @@ PATTERNS = Library(
 @settings(max_examples=50)
 @given(st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES), LONG_NUMBERS) for kind in Kind)))
 def test_printing_and_parsing_undo_each_other(expression: Expression) -> None:
-    text = to_text(expression)
+    text = str(expression)
     assert parse_expression(text) == expression
-    assert to_text(parse_expression(text)) == text
+    assert str(parse_expression(text)) == text
 
 
 @given(x=trees(Kind.NUMBER, 3), limit=st.sampled_from(LONG_NUMBERS), inside=st.booleans())

@@ -9,7 +9,8 @@ import pytest
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.runs import InlineEngine, ProcessEngine, make_engine, plan_scan
-from turnwise.runs.engines import Limits, shared_allowance
+from turnwise.runs.engines import shared_allowance
+from turnwise.runs.run import Limits
 
 
 @pytest.fixture

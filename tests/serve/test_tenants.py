@@ -12,7 +12,7 @@ from turnwise.errors import UsageError
 from turnwise.guard import CLEAN, Guardrail, MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit
 from turnwise.serve import ApiKeys, ServeSettings, create_app
-from turnwise.serve.source import ConfigSource
+from turnwise.serve.settings import ConfigSource
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient
 

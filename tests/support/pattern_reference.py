@@ -9,22 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnwise.conversation import Side
-from turnwise.patterns.tree import (
-    And,
-    Arithmetic,
-    Call,
-    Comparison,
-    Expression,
-    KOf,
-    Length,
-    Named,
-    Negative,
-    Not,
-    Number,
-    Or,
-    Series,
-    TurnNumber,
-)
+from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Expression, Negative, Not, Number, Or
+from turnwise.patterns.tree import KOf, Length, Named, Series, TurnNumber
 from turnwise.scoring import TurnScores, balance, trust_strength
 
 NEAR = 1e-7

@@ -7,25 +7,20 @@ from collections.abc import Sequence
 
 from turnwise.conversation import Side
 from turnwise.patterns import Expression, Kind
-from turnwise.patterns.functions import FUNCTIONS, Parameter
-from turnwise.patterns.tree import (
+from turnwise.patterns.expression import (
     ARITHMETIC,
     COMPARISONS,
-    COMPONENTS,
     And,
     Arithmetic,
     Call,
     Comparison,
-    KOf,
-    Length,
     Negative,
     Not,
     Number,
     Or,
-    OtherRun,
-    Series,
-    TurnNumber,
 )
+from turnwise.patterns.functions import FUNCTIONS, Parameter
+from turnwise.patterns.tree import COMPONENTS, KOf, Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")

@@ -65,7 +65,7 @@ def write_study(folder: Path, arm: str = "cusum", source: str = "made", warning:
     import json
 
     from turnwise._support.spreadsheets import write_parquet
-    from turnwise.study.report.verdicts import COLUMNS
+    from turnwise.study.report.result_files import VERDICT_COLUMNS
 
     rows = [
         {
@@ -77,7 +77,7 @@ def write_study(folder: Path, arm: str = "cusum", source: str = "made", warning:
         for number, score in enumerate(scores)
     ]  # fmt: skip
     folder.mkdir()
-    write_parquet(folder / "verdicts.parquet", COLUMNS, rows)
+    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
     (folder / "results.json").write_text(json.dumps({"warnings": [warning], "chosen": arm}))
     (folder / "tables").mkdir()
     (folder / "tables/detectors.csv").write_text(f"arm,recall\n{MARKUP},75 %\n")

@@ -150,7 +150,6 @@ from turnwise.patterns import (
     parse_expression,
     series,
     shipped_patterns,
-    to_text,
 )
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.rates import Rate
@@ -317,11 +316,11 @@ def patterns(turns: Sequence[TurnScores]) -> Match:
         *(language.count(F > 0.5), language.current_streak(F > 0.5), language.share(F > 0.5)),
         language.turns_since(F > 0.5),
     )
-    text: str = to_text(parse(str(rising), principles=["reciprocity"]))
+    text: str = str(parse(str(rising), principles=["reciprocity"]))
     kind: Kind = parse_expression(text).kind
     library: Library = load_patterns("mine.yaml", behind=default_library())
     known: tuple[NamedPattern, ...] = shipped_patterns()
-    stream: Stream = named("gradual_drift", patterns=library, limit=0.2).stream()
+    stream: Stream = Stream(named("gradual_drift", patterns=library, limit=0.2))
     value: PatternValue = stream.update(turns[0])
     values: tuple[PatternValue, ...] = Evaluator(rising).run(turns)
     assert kind is Kind.CONDITION and known and numbers and value.holds and values

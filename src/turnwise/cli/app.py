@@ -10,8 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from turnwise._version import __version__
+from turnwise.cli.check import check
 from turnwise.cli.demo import demo
-from turnwise.cli.detect import check, detect
+from turnwise.cli.detect import detect
 from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
 from turnwise.cli.guard import check as guard_check

@@ -1,19 +1,25 @@
-"""``turnwise check`` and ``detect``: what detectors say of one conversation, and of those of a run."""
+"""``turnwise detect``: what detectors say of the conversations of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.cli.show import print_trajectory
+from turnwise.cli.show import (
+    NOT_CHECKED,
+    NOT_READ,
+    VERDICT_COLUMNS,
+    note_threshold_sources,
+    threshold_cell,
+    verdict_cells,
+)
 from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 
 if TYPE_CHECKING:
-    from turnwise.detectors import Verdict
     from turnwise.runs import Detection
 
 
@@ -34,15 +40,6 @@ COLUMNS = {
     "reason": "VARCHAR",
 }
 """Columns of ``--export`` and ``--json``, with their types in DuckDB's words."""
-
-NOT_CHECKED = "not checked: the run has no scores that this detector needs"
-"""What stands in place of a verdict where nothing was scored."""
-
-NOT_READ = "not read: the run's observer does not read the language"
-"""Likewise where that is since its texts were not read."""
-
-VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
-"""Headings of `_verdict_cells`."""
 
 
 @options.grouped
@@ -124,7 +121,7 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
                     item.head.sequence_id,
                     _label_cell(item),
                     item.detector,
-                    *_verdict_cells(item.verdict, item.unread),
+                    *verdict_cells(item.verdict, item.unread),
                 )
                 for item in listed
             ],
@@ -136,12 +133,12 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
     for spec in specs:
         checked = [(str(one.label), one.verdict) for one in found if one.detector == spec and one.verdict]
         rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
-        threshold = _threshold_cell(checked[0][1]) if checked else ""
+        threshold = threshold_cell(checked[0][1]) if checked else ""
         of_labels = (str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled"))
         summary.append((spec, threshold, *of_labels))
     columns = "detector", "threshold", "of attacks", "of benign", "of unlabelled"
     print_table(columns, summary, title="Fired, with 95 % intervals")
-    _note_sources(item.verdict for item in found)
+    note_threshold_sources(item.verdict for item in found)
     heads = {item.head.sequence_id: item for item in found}.values()
     unchecked = sum(item.verdict is None and not item.unread for item in heads)
     unread = sum(item.verdict is None and item.unread > 0 for item in heads)
@@ -161,93 +158,3 @@ def _label_cell(item: Detection) -> str:
     if item.label is imported:
         return str(imported)
     return f"{item.label or 'disputed'}, imported as {imported}"
-
-
-def _verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
-    if verdict is None:
-        return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
-    turn = "" if verdict.turn is None else str(verdict.turn)
-    score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
-    return "fired" if verdict.fired else "", turn, score, _threshold_cell(verdict), verdict.reason
-
-
-def _threshold_cell(verdict: Verdict) -> str:
-    return f"{verdict.threshold:.3f} {verdict.threshold_source}"
-
-
-def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
-    """Say so where some detectors have calibrated thresholds and others their defaults."""
-    from turnwise.detectors import ThresholdSource
-
-    source_of = {one.detector: one.threshold_source for one in verdicts if one}
-    point, default = (
-        ", ".join(name for name, source in source_of.items() if source is wanted)
-        for wanted in (ThresholdSource.OPERATING_POINT, ThresholdSource.DEFAULT)
-    )
-    if point and default:
-        note(
-            f"{point}: at the observer's operating point, calibrated to a rate of false positives; {default}: at "
-            "the default, calibrated to nothing. What they flag can't be compared; turnwise study calibrate sets "
-            "a threshold"
-        )
-
-
-@options.grouped
-def check(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="JSON file with an OpenAI messages list, or - for standard input.", show_default=False
-        ),
-    ],
-    *,
-    observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
-    context: options.Context = "history",
-    principle: options.Principles = None,
-    detector: options.Detectors = None,
-    patterns: options.PatternsFile = None,
-    sides: options.Sides = "prompt",
-    fail_on_findings: options.FailOnFindings = False,
-    settings: options.Settings,
-    json: options.Json = False,
-) -> None:
-    """Score one conversation and print the verdicts of the detectors. Nothing is stored.
-
-    Exits with 1 where evaluations failed; texts that the observer does not read are told, and are no failures.
-    """
-    from turnwise.cli.files import read_conversation
-    from turnwise.front_door import check as check_conversation
-    from turnwise.observers import build_observer
-    from turnwise.runs import DEFAULT_DETECTORS
-
-    spec = settings.spec(observer)
-    settings.check([spec])
-    report = check_conversation(
-        read_conversation(file),
-        build_observer(spec, **settings.of(spec, None)),
-        dict.fromkeys(detector or DEFAULT_DETECTORS),
-        context=context,
-        principles=options.read_principles(principle),
-        sides=options.read_sides(sides),
-        patterns=patterns,
-    )
-    if json:
-        print_json(report.to_dict())
-    else:
-        print_trajectory(report.turns, report.conversation)
-        print_table(
-            ("detector", *VERDICT_COLUMNS),
-            [(verdict.detector, *_verdict_cells(verdict)) for verdict in report.verdicts],
-            numeric=("turn", "score"),
-        )
-        _note_sources(report.verdicts)
-    for missing in (*report.failures, *report.unread):
-        note(str(missing))
-    if not report.scored:
-        note("no score: no turn could be evaluated, so there is no verdict")
-        raise typer.Exit(0 if report.unread and not report.failures else 1)
-    if fail_on_findings and report.fired:
-        raise typer.Exit(3)
-    if report.failures:
-        note(f"{len(report.failures)} evaluations failed; the same command tries them again")
-        raise typer.Exit(1)

@@ -72,8 +72,7 @@ def serve(
         raise UsageError(f"turnwise serve needs {error.name}: pip install 'turnwise[serve]'") from None
     from turnwise.serve.server import LOG_FORMAT, Listening
     from turnwise.serve.server import serve as run
-    from turnwise.serve.settings import ServeSettings
-    from turnwise.serve.source import ConfigSource
+    from turnwise.serve.settings import ConfigSource, ServeSettings
 
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
     source = ConfigSource(preset, config, state, observer, keys)

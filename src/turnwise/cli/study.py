@@ -197,7 +197,7 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 
 def _print(study: Study) -> None:
-    from turnwise.study.report.tables import all_tables
+    from turnwise.study.report.all_tables import all_tables
     from turnwise.study.report.words import verdict
 
     for line in verdict(study):

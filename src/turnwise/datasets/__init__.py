@@ -1,7 +1,7 @@
 """Data sets: files of conversations in many formats, read as sequences; a format is a row, or a loader."""
 
-from turnwise.datasets.formats import Format
-from turnwise.datasets.generic import to_line
+from turnwise.datasets.format_row import Format
+from turnwise.datasets.generic_formats import to_line
 from turnwise.datasets.layout import Head
 from turnwise.datasets.loader_kit import check_loader
 from turnwise.datasets.opening import DATASETS, dataset_loader, examples, get_loader, list_datasets, open_dataset

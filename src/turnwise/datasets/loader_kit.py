@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.generic import to_line
+from turnwise.datasets.generic_formats import to_line
 from turnwise.datasets.layout import Head, Layout, read_head
 from turnwise.datasets.opening import get_loader
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding
-from turnwise.datasets.formats import ENDINGS, Format, FormatLoader, read_format
-from turnwise.datasets.generic import GENERIC
+from turnwise.datasets.format_row import ENDINGS, Format, FormatLoader, read_format
+from turnwise.datasets.generic_formats import GENERIC
 from turnwise.datasets.hub import HUB, HUB_PREFIX, open_hub
 from turnwise.datasets.layout import RECORDS, Head, Layout, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
-from turnwise.datasets.published import PUBLISHED
+from turnwise.datasets.published_formats import PUBLISHED
 from turnwise.datasets.record_loader import RecordLoader, find_column
 from turnwise.datasets.records import ParsedRecord
 from turnwise.datasets.words import (

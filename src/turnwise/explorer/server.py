@@ -1,17 +1,32 @@
-"""The explorer served on an address, until it is ended."""
+"""The explorer: an application, served on an address until it is ended. There is one in a process, since NiceGUI
+keeps its pages in the module."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
+import logging
 import socket
 from collections.abc import Callable
-from typing import Final
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
 
-from turnwise.errors import UsageError
-from turnwise.explorer.access import Access
+from starlette.types import ASGIApp
+
+from turnwise.errors import TurnwiseError, UsageError
+from turnwise.explorer.access import Access, Gate
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
+from turnwise.explorer.frame import failure, header, offer_exports
+from turnwise.explorer.markup import element
+from turnwise.explorer.pages import Page, Region, View, views
+from turnwise.explorer.views import MODULES
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from nicegui import Client
 
 PASSWORD: Final = "TURNWISE_EXPLORER_PASSWORD"
 """The environment variable that holds the password."""
@@ -30,8 +45,6 @@ def access_for(host: str, password: str | None) -> Access:
 def explore(record: Record, access: Access, host: str, port: int, told: Callable[[str], None]) -> None:
     """Serve until a signal ends it; port 0 is a free one, and `told` hears the address once it listens."""
     import uvicorn
-
-    from turnwise.explorer.app import create_app
 
     with contextlib.closing(_listen(host, port)) as opened, Answers(record) as answers:
         app = create_app(answers, access)
@@ -61,3 +74,82 @@ def _listen(host: str, port: int) -> socket.socket:
         opened.close()
         raise UsageError(f"{host}:{port} can't be listened on: {error}") from error
     return opened
+
+
+_CONNECT_SECONDS = 30.0
+"""How long a browser may take to connect after it got the page."""
+
+_STATIC = "/static"
+
+_log = logging.getLogger("turnwise.explorer")
+
+
+def create_app(answers: Answers, access: Access) -> ASGIApp:
+    """Build the application that shows `answers` to whom `access` lets in."""
+    from fastapi import FastAPI
+    from nicegui import app as pages
+    from nicegui import ui
+
+    for module in MODULES:
+        import_module(f"turnwise.explorer.views.{module}")
+    folder = files("turnwise.explorer") / "static"
+    pages.add_static_files(_STATIC, str(folder), max_cache_age=0)
+    for view in views():
+        ui.page(view.path, title=f"{view.title} – turnwise", dark=None, language="en-US")(_shown(view, answers))
+    outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    ui.run_with(
+        outer,
+        title="turnwise",
+        favicon=str(folder / "icon.svg"),
+        dark=None,
+        tailwind=False,
+        show_welcome_message=False,
+        reconnect_timeout=10.0,
+    )
+    return Gate(outer, access)
+
+
+def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
+    async def shown(request: Request, client: Client) -> None:
+        from nicegui import ui
+
+        page = Page(view, answers, client, dict(request.query_params))
+        ui.add_head_html(
+            f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
+            f'<link rel="stylesheet" href="{_STATIC}/work.css">'
+            f'<script src="{_STATIC}/explorer.js"></script>'
+        )
+        header(page)
+        with ui.element("div").props('id=content tabindex="-1"').classes("content") as content:
+            waiting = Region(element("p", "Reading the record …", class_="waiting", role="status"))
+        await client.connected(timeout=_CONNECT_SECONDS)
+        if client.is_deleted:
+            return
+        try:
+            with content:
+                await view.build(page)
+        except TurnwiseError as error:
+            with content:
+                Region(failure(str(error)))
+        except asyncio.CancelledError:
+            if client.is_deleted:
+                return
+            raise
+        except Exception:  # noqa: BLE001 - the page says so, whatever it was
+            _log.exception("the view %s failed", view.title)
+            with content:
+                Region(failure("This view failed: the terminal in which turnwise explore runs says where."))
+        waiting.html.delete()
+        with content:
+            offer_exports(page)
+
+    shown.__annotations__ = _annotations()
+    return shown
+
+
+def _annotations() -> dict[str, object]:
+    """The types of a page's arguments as objects: the names of NiceGUI are imported late here."""
+    from fastapi import Request
+    from nicegui import Client
+
+    return {"request": Request, "client": Client, "return": None}

@@ -7,15 +7,8 @@ from turnwise.patterns.conditional import all_, any_, count, current_streak, sha
 from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, match
 from turnwise.patterns.expression import Expression
 from turnwise.patterns.functions import FUNCTIONS, Kind
-from turnwise.patterns.named import (
-    Library,
-    NamedPattern,
-    default_library,
-    load_patterns,
-    named,
-    self_contained,
-    shipped_patterns,
-)
+from turnwise.patterns.library import Library, NamedPattern, default_library, shipped_patterns
+from turnwise.patterns.named import load_patterns, named, self_contained
 from turnwise.patterns.numeric import (
     at,
     cusum,
@@ -32,7 +25,6 @@ from turnwise.patterns.numeric import (
     volatility,
 )
 from turnwise.patterns.parser import parse, parse_expression
-from turnwise.patterns.printer import to_text
 from turnwise.patterns.series import chars, k_of, series, turn
 
 __all__ = [
@@ -74,7 +66,6 @@ __all__ = [
     "shipped_patterns",
     "slope",
     "streak",
-    "to_text",
     "turn",
     "turns_since",
     "volatility",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from turnwise.patterns.expression import Expression
+from turnwise.patterns.expression import Expression, call
 from turnwise.patterns.functions import MAX_TURN, Cell, Kind, Update, define
 from turnwise.patterns.sql.fold import Fold, Term, before_of, number_term, set_field
-from turnwise.patterns.tree import call
 
 
 def _run(fold: Fold, c: Term, turn: str) -> tuple[str, str]:

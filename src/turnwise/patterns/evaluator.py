@@ -174,7 +174,7 @@ class Stream:
 
     >>> from turnwise.patterns import series
     >>> from turnwise.scoring import Score
-    >>> stream = (series("reciprocity").F > 0.5).stream()
+    >>> stream = Stream(series("reciprocity").F > 0.5)
     >>> stream.update(TurnScores(1, {"reciprocity": Score(0.1, 0.2, 0.75)})).holds
     True
     """

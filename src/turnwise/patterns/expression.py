@@ -1,17 +1,25 @@
-"""What every expression can do: Python's operators, its text, live evaluation."""
+"""Expressions: what each can do, and those that operators and functions make of others.
+
+A tree that can be built fits together: its nodes check it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 from turnwise.errors import PatternError
-from turnwise.patterns.functions import Kind
+from turnwise.patterns.functions import FUNCTIONS, LARGEST, Function, Kind
+from turnwise.patterns.notation import AND, ATOM, COMPARE, NOT, OR, PRODUCT, SIGN, SUM, number_text
 
-if TYPE_CHECKING:
-    from turnwise.patterns.evaluator import Stream
+ArithmeticOperator = Literal["+", "-", "*", "/"]
+ComparisonOperator = Literal["<", "<=", ">", ">=", "==", "!="]
+
+COMPARISONS: tuple[str, ...] = get_args(ComparisonOperator)
+ARITHMETIC: tuple[str, ...] = get_args(ArithmeticOperator)
 
 MAX_SIZE = 1_000
 """Nodes of a tree, at most, with those that named patterns stand for."""
@@ -55,12 +63,6 @@ class Expression(ABC):
         for child in self.children():
             yield from child.walk()
 
-    def stream(self) -> Stream:
-        """Return a live evaluation of this expression, before the first turn of a conversation."""
-        from turnwise.patterns.evaluator import Stream
-
-        return Stream(self)
-
     def equals(self, other: Expression | float) -> Expression:
         """Return the comparison ``self == other``."""
         return _comparison("==", self, other)
@@ -69,10 +71,17 @@ class Expression(ABC):
         """Return the comparison ``self != other``."""
         return _comparison("!=", self, other)
 
-    def __str__(self) -> str:
-        from turnwise.patterns.printer import to_text
+    @abstractmethod
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
 
-        return to_text(self)
+    def within(self, tightness: int) -> str:
+        """Return the text for a place that takes what holds so tightly, else in parentheses."""
+        text, tight = self.written()
+        return text if tight >= tightness else f"({text})"
+
+    def __str__(self) -> str:
+        return self.written()[0]
 
     def __bool__(self) -> bool:
         raise PatternError(
@@ -121,28 +130,18 @@ class Expression(ABC):
         return _arithmetic("/", other, self)
 
     def __neg__(self) -> Expression:
-        from turnwise.patterns.tree import Negative
-
         return Negative(self)
 
     def __abs__(self) -> Expression:
-        from turnwise.patterns.tree import call
-
         return call("abs", self)
 
     def __and__(self, other: Expression) -> Expression:
-        from turnwise.patterns.tree import And
-
         return And((*_operands(And, self), other))
 
     def __or__(self, other: Expression) -> Expression:
-        from turnwise.patterns.tree import Or
-
         return Or((*_operands(Or, self), other))
 
     def __invert__(self) -> Expression:
-        from turnwise.patterns.tree import Not
-
         return Not(self)
 
     def _measure(self) -> None:
@@ -188,6 +187,14 @@ def require(kind: Kind, operand: object, where: str) -> None:
         raise PatternError(f"{where} takes a {kind}, but {mismatch(operand)}")
 
 
+def require_conditions(where: str, operands: tuple[Expression, ...], least: int) -> None:
+    """Raise PatternError unless there are so many operands, all conditions."""
+    if len(operands) < least:
+        raise PatternError(f"{where} takes at least {least} condition{'s' if least > 1 else ''}")
+    for operand in operands:
+        require(Kind.CONDITION, operand, where)
+
+
 def mismatch(operand: Expression) -> str:
     """Say why an expression is not of the other kind, and how to mend it."""
     shown = shortened(str(operand))
@@ -207,20 +214,219 @@ def shortened(text: str, limit: int = 60) -> str:
 
 def lifted(value: Expression | float) -> Expression:
     """Return a number as an expression, and an expression as it is."""
-    from turnwise.patterns.tree import Number
-
     return value if isinstance(value, Expression) else Number(value)
 
 
-def _comparison(operator: Any, left: Expression | float, right: Expression | float) -> Expression:
-    from turnwise.patterns.tree import Comparison
+@dataclass(frozen=True, slots=True)
+class Number(NumberExpression):
+    """A number such as ``0.5``: finite, at most 1e100 in size."""
 
+    value: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
+            raise PatternError(f"{self.value!r} is not a number")
+        if not -LARGEST <= self.value <= LARGEST:
+            raise PatternError(f"a number must be finite and at most {LARGEST:g} in size, not {self.value!r}")
+        object.__setattr__(self, "value", float(self.value))
+        self._measure()
+
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
+        return number_text(self.value), SIGN if self.value < 0 else ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(NumberExpression):
+    """A number with its sign changed: ``-x``."""
+
+    operand: Expression
+
+    def __post_init__(self) -> None:
+        require(Kind.NUMBER, self.operand, "-")
+        self._measure()
+
+    def children(self) -> tuple[Expression, ...]:
+        """Return the operand."""
+        return (self.operand,)
+
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
+        # -2 reads as a number of its own, so that the sign of a number stands outside parentheses.
+        return f"-{self.operand.within(ATOM + 1 if isinstance(self.operand, Number) else SIGN)}", SIGN
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTwoNumbers(Expression):
+    """Two numbers with an operator between them."""
+
+    operators: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str]
+    """What an operator of the node is called in messages."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def __post_init__(self) -> None:
+        if self.operator not in self.operators:
+            raise PatternError(f"unknown {self.noun} {self.operator!r}: use {' '.join(self.operators)}")
+        require(Kind.NUMBER, self.left, self.operator)
+        require(Kind.NUMBER, self.right, self.operator)
+        self._measure()
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(_OfTwoNumbers, NumberExpression):
+    """Two numbers with ``+``, ``-``, ``*`` or ``/`` between them."""
+
+    operators: ClassVar = ARITHMETIC
+    noun: ClassVar = "operator"
+
+    operator: ArithmeticOperator
+
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
+        tight = SUM if self.operator in "+-" else PRODUCT
+        return f"{self.left.within(tight)} {self.operator} {self.right.within(tight + 1)}", tight
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_OfTwoNumbers, ConditionExpression):
+    """Two numbers with ``<``, ``<=``, ``>``, ``>=``, ``==`` or ``!=`` between them."""
+
+    operators: ClassVar = COMPARISONS
+    noun: ClassVar = "comparison"
+
+    operator: ComparisonOperator
+
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
+        return f"{self.left.within(SUM)} {self.operator} {self.right.within(SUM)}", COMPARE
+
+
+@dataclass(frozen=True, slots=True)
+class Not(ConditionExpression):
+    """A condition, denied: ``not c``."""
+
+    operand: Expression
+
+    def __post_init__(self) -> None:
+        require(Kind.CONDITION, self.operand, "not")
+        self._measure()
+
+    def children(self) -> tuple[Expression, ...]:
+        """Return the operand."""
+        return (self.operand,)
+
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
+        return f"not {self.operand.within(NOT)}", NOT
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint(ConditionExpression):
+    """Conditions with the same word between them."""
+
+    word: ClassVar[str]
+    tightness: ClassVar[int]
+
+    operands: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        require_conditions(self.word, self.operands, 2)
+        self._measure()
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def written(self) -> tuple[str, int]:
+        joined = f" {self.word} ".join(operand.within(self.tightness + 1) for operand in self.operands)
+        return joined, self.tightness
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Joint):
+    """At least two conditions that hold together: ``c and d``."""
+
+    word: ClassVar = "and"
+    tightness: ClassVar = AND
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_Joint):
+    """At least two conditions of which one holds: ``c or d``."""
+
+    word: ClassVar = "or"
+    tightness: ClassVar = OR
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A function with its argument and parameters: ``slope(x, window=5)``.
+
+    ``parameters`` are (name, value) in the order of the definition. Defaults are filled in here, and one that may
+    be left out is absent. Whole numbers are ints, others floats.
+    """
+
+    function: str
+    argument: Expression
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        definition = FUNCTIONS[self.function]
+        object.__setattr__(self, "function", Function(self.function))
+        require(definition.of, self.argument, self.function)
+        given = dict(self.parameters)
+        values: list[tuple[str, float]] = []
+        for parameter in definition.parameters:
+            value = given.pop(parameter.name, parameter.default)
+            if value is not None:
+                values.append((parameter.name, parameter.read(self.function, value)))
+            elif parameter.required:
+                raise PatternError(f"{self.function} needs {parameter.name}")
+        if given:
+            raise PatternError(f"{self.function} has no parameter {next(iter(given))!r}")
+        object.__setattr__(self, "parameters", tuple(values))
+        if self.function == "rise" and values[0][1] >= values[1][1]:
+            raise PatternError(
+                f"rise goes from an earlier turn i to a later j, not {values[0][1]} to {values[1][1]}"
+            )
+        self._measure()
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it gives a number or a condition."""
+        return FUNCTIONS[self.function].gives
+
+    def children(self) -> tuple[Expression, ...]:
+        """Return the argument."""
+        return (self.argument,)
+
+    def written(self) -> tuple[str, int]:
+        """Return the text and how tightly it holds together."""
+        by_name = {parameter.name: parameter.by_name for parameter in FUNCTIONS[self.function].parameters}
+        given = [
+            f"{name}={number_text(value)}" if by_name[name] else number_text(value)
+            for name, value in self.parameters
+        ]
+        return f"{self.function}({', '.join([str(self.argument), *given])})", ATOM
+
+
+def call(function: str, argument: Expression | float, /, **parameters: float | None) -> Expression:
+    """Make the call of a function; parameters that are None are left out."""
+    given = tuple((name, value) for name, value in parameters.items() if value is not None)
+    return Call(function, lifted(argument), given)
+
+
+def _comparison(operator: ComparisonOperator, left: Expression | float, right: Expression | float) -> Expression:
     return Comparison(operator, lifted(left), lifted(right))
 
 
-def _arithmetic(operator: Any, left: Expression | float, right: Expression | float) -> Expression:
-    from turnwise.patterns.tree import Arithmetic
-
+def _arithmetic(operator: ArithmeticOperator, left: Expression | float, right: Expression | float) -> Expression:
     return Arithmetic(operator, lifted(left), lifted(right))
 
 

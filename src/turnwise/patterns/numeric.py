@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from turnwise.patterns.expression import Expression
+from turnwise.patterns.expression import Expression, call
 from turnwise.patterns.functions import MAX_TURN, MAX_WINDOW, Cell, Parameter, Update, bounded, define
 from turnwise.patterns.sql.fold import Fold, Term, before_of, number, number_term, set_field
-from turnwise.patterns.tree import call
 
 
 def _turn(name: str) -> Parameter:

@@ -6,40 +6,32 @@ Every error names its column.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import MAX_DEPTH, Expression, mismatch
-from turnwise.patterns.functions import FUNCTIONS, Kind
-from turnwise.patterns.printer import AND, COMPARE, NOT, OR, PRODUCT, SIGN, SUM
-from turnwise.patterns.reader import Context, Part, Reader, Token, unknown
-from turnwise.patterns.series import TRUST
-from turnwise.patterns.tree import (
+from turnwise.patterns.expression import (
     COMPARISONS,
-    COMPONENTS,
+    MAX_DEPTH,
     And,
     Arithmetic,
     Call,
     Comparison,
-    KOf,
-    Length,
+    Expression,
     Negative,
     Not,
     Number,
     Or,
-    OtherRun,
-    Series,
-    TurnNumber,
+    mismatch,
 )
+from turnwise.patterns.functions import FUNCTIONS, Kind
+from turnwise.patterns.library import Library, NamedPattern, default_library
+from turnwise.patterns.notation import AND, COMPARE, NOT, OR, PRODUCT, SIGN, SUM
+from turnwise.patterns.reader import OF_A_SCORE, OF_A_TURN, Context, Part, Reader, Token, unknown
+from turnwise.patterns.series import TRUST
+from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 
-if TYPE_CHECKING:
-    from turnwise.patterns.named import Library
-
-_OF_A_TURN = ("turn", "chars")
-_OF_A_SCORE = (*COMPONENTS, "trust")
 _POWERS = {
     "or": OR,
     "and": AND,
@@ -49,13 +41,6 @@ _POWERS = {
     "*": PRODUCT,
     "/": PRODUCT,
 }
-
-_WORDS = frozenset({*_OF_A_TURN, *_OF_A_SCORE, "k_of", "and", "or", "not", "response", "run"})
-
-
-def is_built_in(word: str) -> bool:
-    """Whether a word means something already, and so can't name a pattern or a parameter."""
-    return word in _WORDS or word in FUNCTIONS
 
 
 def parse(text: str, *, principles: Collection[str] | None = None, patterns: Library | None = None) -> Expression:
@@ -101,8 +86,6 @@ def parse_expression(
         PatternError: it can't be read, its parts don't fit together, or a name is unknown.
     """
     if patterns is None:
-        from turnwise.patterns.named import default_library
-
         patterns = default_library()
     return parse_in(text, Context(patterns, principles))
 
@@ -110,6 +93,38 @@ def parse_expression(
 def parse_in(text: str, context: Context) -> Expression:
     """Read the expression of a text with the context of what is around it."""
     return _Parser(text, context).parse()
+
+
+def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: Context) -> Named:
+    """Return a named pattern with the expression that it stands for; missing arguments take their defaults."""
+    if pattern.name in context.within:
+        chain = " → ".join([*context.within, pattern.name])
+        raise PatternError(f"{pattern.name} is defined by itself: {chain}")
+    for parameter in arguments:
+        if parameter not in pattern.parameters:
+            raise PatternError(f"{pattern.name} has no parameter {parameter!r}: {pattern.usage}")
+    given = tuple((parameter, arguments[parameter]) for parameter in pattern.parameters if parameter in arguments)
+    if (pattern.name, given) in context.expanded:
+        return context.expanded[pattern.name, given]
+    inner = replace(context, bound={}, within=(*context.within, pattern.name))
+    bound: dict[str, Expression] = {}
+    for parameter, text in pattern.parameters.items():
+        # A default that is not used may be about a principle that is not there.
+        known = None if parameter in arguments else context.principles
+        default = _read_part(pattern, f"default of {parameter}", text, replace(inner, principles=known))
+        value = arguments.get(parameter, default)
+        if value.kind is not default.kind:
+            raise PatternError(f"{parameter} of {pattern.name} is a {default.kind}, but {value} is a {value.kind}")
+        bound[parameter] = value
+    body = _read_part(pattern, "expression", pattern.expression, replace(inner, bound=bound))
+    return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))
+
+
+def _read_part(pattern: NamedPattern, what: str, text: str, context: Context) -> Expression:
+    try:
+        return parse_in(text, context)
+    except PatternError as error:
+        raise PatternError(f"{what} of {pattern.name}, {text!r}: {error.reason}") from error
 
 
 class _Parser(Reader):
@@ -200,7 +215,7 @@ class _Parser(Reader):
         name, span = token.text, (token.start, token.end)
         if name in self._context.bound:
             return Part(self._context.bound[name], *span)
-        if name in _OF_A_SCORE:
+        if name in OF_A_SCORE:
             return self._of_a_score(token, None, Side.PROMPT, span)
         if name == "turn":
             return self.made(*span, TurnNumber)
@@ -222,7 +237,7 @@ class _Parser(Reader):
             return f"write {name.lower()} in small letters"
         if self._context.principles is not None and name in self._context.principles:
             return f"{name} is a principle: write {name}.F, {name}.T or {name}.I"
-        words = {*_OF_A_SCORE, *_OF_A_TURN, *self._context.bound, *self._context.patterns.names()}
+        words = {*OF_A_SCORE, *OF_A_TURN, *self._context.bound, *self._context.patterns.names()}
         return unknown("name", name, words, also=(*FUNCTIONS, *(self._context.principles or ())))
 
     def _of_run(self, token: Token) -> Part:
@@ -236,7 +251,7 @@ class _Parser(Reader):
         self.take()
         first = self.take()
         if first.kind not in ("name", "quoted"):
-            raise self.error(f"after the dot, write one of {', '.join(_OF_A_SCORE)}", first)
+            raise self.error(f"after the dot, write one of {', '.join(OF_A_SCORE)}", first)
         if self.comes("."):
             return self._series(first, name.text, token.start)
         return self._of_a_score(first, None, Side.PROMPT, (token.start, first.end), name.text)
@@ -246,7 +261,7 @@ class _Parser(Reader):
         while self.comes("."):
             self.take()
             if self.next.kind not in ("name", "quoted"):
-                raise self.error(f"after the dot, write one of {', '.join(_OF_A_SCORE)}", self.next)
+                raise self.error(f"after the dot, write one of {', '.join(OF_A_SCORE)}", self.next)
             words.append(self.take())
         span = first.start if start is None else start, words[-1].end
         if first.kind == "name" and first.text in self._context.bound:
@@ -275,8 +290,8 @@ class _Parser(Reader):
         self, word: Token, principle: Token | None, side: Side, span: tuple[int, int], run: str | None = None
     ) -> Part:
         name = principle.text if principle else None
-        if word.kind != "name" or word.text not in _OF_A_SCORE:
-            raise self.error(unknown("series", word.text, _OF_A_SCORE), word)
+        if word.kind != "name" or word.text not in OF_A_SCORE:
+            raise self.error(unknown("series", word.text, OF_A_SCORE), word)
         trust = word.text == "trust"
         part = self.made(*span, Series, "strength" if trust else word.text, name, side)
         if run is not None:
@@ -346,8 +361,6 @@ class _Parser(Reader):
         )
 
     def _expanded(self, token: Token, arguments: list[Part], end: int) -> Part:
-        from turnwise.patterns.named import expand
-
         pattern = self._context.patterns.get(token.text)
         values: dict[str, Expression] = {}
         for part in arguments:
@@ -360,6 +373,6 @@ class _Parser(Reader):
             if part.name.text in values:
                 raise self.error(f"{part.name.text} of {token.text} is given twice", part.name)
             values[part.name.text] = part.node
-        context = dataclasses.replace(self._context, nesting=self._nesting)
+        context = replace(self._context, nesting=self._nesting)
         node = self.tried(token.start, end, expand, pattern, values, context)
         return Part(node, token.start, end)

@@ -9,24 +9,9 @@ from operator import attrgetter
 from typing import Any
 
 from turnwise.conversation import Side
-from turnwise.patterns.expression import Expression
+from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Expression, Negative, Not, Number, Or
 from turnwise.patterns.functions import FUNCTIONS, Cell, Update, bounded
-from turnwise.patterns.tree import (
-    And,
-    Arithmetic,
-    Call,
-    Comparison,
-    KOf,
-    Length,
-    Named,
-    Negative,
-    Not,
-    Number,
-    Or,
-    OtherRun,
-    Series,
-    TurnNumber,
-)
+from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 Values = list[Any]

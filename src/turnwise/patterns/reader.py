@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.errors import PatternError, UnknownNameError, nearest
 from turnwise.patterns.expression import Expression, mismatch, shortened
-from turnwise.patterns.functions import Kind
+from turnwise.patterns.functions import FUNCTIONS, Kind
+from turnwise.patterns.tree import COMPONENTS, Named
 
 if TYPE_CHECKING:
-    from turnwise.patterns.named import Library
-    from turnwise.patterns.tree import Named
+    from turnwise.patterns.library import Library
 
 MAX_LENGTH = 10_000
 """Characters of a pattern, at most."""
@@ -38,6 +38,20 @@ _INSTEAD = {
     "≥": ">=", "≤": "<=", "≠": "!=", "−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "∧": "and", "∨": "or",
     "¬": "not", "'": '"', "“": '"', "”": '"',
 }  # fmt: skip
+
+
+OF_A_TURN = ("turn", "chars")
+"""Words for a number of the turn."""
+
+OF_A_SCORE = (*COMPONENTS, "trust")
+"""Words for a series of scores, alone or after the name of a principle."""
+
+_WORDS = frozenset({*OF_A_TURN, *OF_A_SCORE, "k_of", "and", "or", "not", "response", "run"})
+
+
+def is_built_in(word: str) -> bool:
+    """Whether a word means something already, and so can't name a pattern or a parameter."""
+    return word in _WORDS or word in FUNCTIONS
 
 
 class Token(NamedTuple):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import Expression
-from turnwise.patterns.tree import Component, KOf, Length, OtherRun, Series, TurnNumber, call
+from turnwise.patterns.expression import Expression, call
+from turnwise.patterns.tree import Component, KOf, Length, OtherRun, Series, TurnNumber
 
 TRUST = {"alpha": 0.3, "start": 0.5}
 """Parameters of the average that ``trust`` is short for. Source: the specification's session memory."""

@@ -26,9 +26,9 @@ from turnwise.observers import (
     check_supported,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.runs.engines import Engine, InlineEngine, ProcessEngine, ThreadEngine
+from turnwise.runs.engines import InlineEngine, ProcessEngine, ThreadEngine
 from turnwise.runs.plan import Plan, describe_run
-from turnwise.runs.run import Tell, carry_out
+from turnwise.runs.run import Engine, Tell, carry_out
 from turnwise.runs.store_sink import StoreSink, Summary
 from turnwise.runs.task_work import TaskWork
 from turnwise.scoring import EvaluationKey

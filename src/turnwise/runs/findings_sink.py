@@ -9,17 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from turnwise._support.locations import PARTIAL, Location
+from turnwise._support.locations import Location
 from turnwise.errors import FindingsError
-from turnwise.findings import FAILURES, MANIFEST, SEQUENCES, TURNS, Counts, Findings, Manifest, PartEntry
-from turnwise.runs.part_files import read_entry
+from turnwise.findings import MANIFEST, Counts, Findings, Manifest
+from turnwise.runs.done_parts import clear_partial, done_parts
 from turnwise.runs.parts import Done, Part
 from turnwise.runs.run import Progress, Tell
 
 _LOCK = ".scan.lock"
-
-_FOLDERS = ("", f"{SEQUENCES}/", f"{TURNS}/", f"{FAILURES}/")
-"""Where the files of parts are, within the folder of findings."""
 
 _NOT_COMPARED = {"parts", "complete", "totals", "sha256"}
 
@@ -51,8 +48,8 @@ class FindingsSink:
         self._parts = parts
         self._total = total
         self._tell = tell
-        _clear_partial(folder)
-        self._done = _done_parts(Findings(folder, manifest))
+        clear_partial(folder)
+        self._done = done_parts(Findings(folder, manifest))
         self.resumed = len(self._done)
         self.repeated = 0
         self.cost_usd = 0.0
@@ -140,7 +137,7 @@ def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
         return None
     found = Manifest.from_json(place.read(), str(place))
     different = _differences(json.loads(found.to_json()), json.loads(wanted.to_json()))
-    if different and not _done_parts(Findings(folder, found)):
+    if different and not done_parts(Findings(folder, found)):
         return None  # nothing was done: whatever was wrong with it is put right now
     if different:
         raise FindingsError(
@@ -178,40 +175,3 @@ def _different_inputs(found: list[dict[str, Any]], wanted: list[dict[str, Any]])
 def _shown(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _done_parts(findings: Findings) -> dict[int, PartEntry]:
-    """The parts that are done, by number: those of the manifest, and those that it does not know of yet.
-
-    What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
-    is its last, and says what belongs to it. Parts whose files are gone or cut short are left out.
-    """
-    folder = findings.folder
-    known = {part.number: part for part in findings.manifest.parts}
-    for name in (folder / SEQUENCES).names():
-        number = _number(name)
-        if number is not None and number not in known:
-            entry = read_entry(folder, number)
-            if entry is not None:
-                known[number] = entry
-    sizes = {f"{table}{name}": size for table in _FOLDERS for name, size in (folder / table).sizes().items()}
-    return {
-        number: part
-        for number, part in known.items()
-        if all(sizes.get(name) == file.bytes for name, file in part.files.items())
-    }
-
-
-def _number(name: str) -> int | None:
-    middle = name.removeprefix(f"{SEQUENCES}-").removesuffix(".parquet")
-    return int(middle) if middle.isdecimal() and name.endswith(".parquet") else None
-
-
-def _clear_partial(folder: Location) -> None:
-    """Remove what a killed scan wrote only in part; files of object stores are whole or not there."""
-    if folder.is_url:
-        return
-    for table in _FOLDERS:
-        for name in (folder / table).sizes():
-            if name.endswith(PARTIAL):
-                (folder / table / name).remove()

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
-from turnwise.runs.engines import Limits, PaidWork, Work, Worker, check_travels, checked_jobs
+from turnwise.runs.run import Limits, PaidWork, Work, Worker, check_travels, checked_jobs
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -54,7 +54,7 @@ class RayEngine:
         _ray(alone=address in {None, "local"})
 
     def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
-        """Yield what comes of each item as it comes; see `turnwise.runs.engines.Engine`."""
+        """Yield what comes of each item as it comes; see `turnwise.runs.run.Engine`."""
         check_travels(work)
         with self.cluster() as ray, _sharing(ray, work) as shared:
             pickled = pickle.dumps(shared)

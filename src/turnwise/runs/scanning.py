@@ -31,12 +31,12 @@ from turnwise.observers import (
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.runs.cutting import chosen_places, draw, plan_parts
-from turnwise.runs.engines import Engine, InlineEngine, Limits
+from turnwise.runs.engines import InlineEngine
 from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
 from turnwise.runs.plan import describe_run
-from turnwise.runs.run import Tell, carry_out
+from turnwise.runs.run import Engine, Limits, Tell, carry_out
 from turnwise.store.where import parse_where
 
 if TYPE_CHECKING:

@@ -26,15 +26,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.process_memory import keep_no_freed_arrays
 from turnwise.errors import UsageError
-from turnwise.serve.settings import ServeSettings
-from turnwise.serve.source import ConfigSource
+from turnwise.serve.settings import ConfigSource, ServeSettings
 
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from turnwise.serve.ending import EndingServer
+    from turnwise.serve.connections import EndingServer
 
 _HANGUP: int | None = getattr(signal, "SIGHUP", None)
 _QUICK_DEATH = 5.0
@@ -143,8 +142,7 @@ def work(
 
     from turnwise.guard import GuardrailPipeline
     from turnwise.serve.app import create_app
-    from turnwise.serve.ending import EndingServer
-    from turnwise.serve.protocol import bounded
+    from turnwise.serve.connections import EndingServer, bounded
 
     supervisor = parent_process()
     if supervisor is not None and _HANGUP is not None:

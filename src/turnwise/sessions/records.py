@@ -10,7 +10,7 @@ from itertools import pairwise
 from turnwise.errors import SessionError, UnknownNameError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.sessions.memory import SessionMemory, trust_ema
+from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.rules import (
     WEAK_FALL,
     WEAK_TRUST,
@@ -22,6 +22,7 @@ from turnwise.sessions.rules import (
     weak_signals,
 )
 from turnwise.sessions.settings import in_range, preset
+from turnwise.sessions.trust import trust_ema
 
 LABELS = ("attack", "benign")
 """Labels that a record may have."""

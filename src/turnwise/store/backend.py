@@ -1,21 +1,15 @@
-"""What a store needs from the database that holds it, and which database a location names."""
+"""What a store needs from the database that holds it, and how its location is shown."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
-
-from turnwise.errors import UsageError
-
-_FORMS = "give a file, sqlite:///file or postgresql://user@host/database"
 
 
 class RunLocks(Protocol):
@@ -115,27 +109,3 @@ def shown_url(url: URL) -> str:
     host = (url.host or "").rpartition("@")[2] or None
     bare = URL.create(url.get_backend_name(), url.username, None, host, url.port, url.database)
     return bare.render_as_string()
-
-
-def backend_of(location: str, busy_seconds: float) -> Backend:
-    """The database that a location names; UsageError where it can't hold a record, or psycopg is not installed."""
-    from turnwise.store.sqlite import SqliteFile, check_name, path_of_url
-
-    check_name(location)
-    if "://" not in location:
-        return SqliteFile(Path(location), busy_seconds)
-    scheme = location.partition("://")[0]
-    try:
-        url = make_url(location)
-    except (ArgumentError, ValueError):  # a ValueError where the port is no number; neither may show a password
-        raise UsageError(f"a URL that begins with {scheme[:40]!r} is not a store: {_FORMS}") from None
-    if scheme.partition("+")[0] in ("postgresql", "postgres"):
-        if find_spec("psycopg") is None:
-            raise UsageError("a store in PostgreSQL needs psycopg: python -m pip install 'turnwise[postgresql]'")
-        from turnwise.store.postgresql import PostgresqlServer
-
-        return PostgresqlServer(url, busy_seconds)
-    path = path_of_url(url)
-    if path is None:
-        raise UsageError(f"{shown_url(url)!r} can't be opened as a store: {_FORMS}")
-    return SqliteFile(path, busy_seconds)

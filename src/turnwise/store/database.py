@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, insert
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from turnwise.clock import Clock
-from turnwise.errors import StoreError, StoreUnreachableError
+from turnwise.errors import StoreError, StoreUnreachableError, UsageError
 from turnwise.store import schema
-from turnwise.store.backend import Patience, backend_of
+from turnwise.store.backend import Backend, Patience, shown_url
 from turnwise.store.damage import read_all
-from turnwise.store.writer import Writer
+from turnwise.store.sqlite import SqliteFile, check_name, path_of_url
+from turnwise.store.writer_thread import Writer
 
 Result = TypeVar("Result")
 
@@ -28,11 +33,14 @@ PAGE = 500
 """Rows, or keys in a condition, that one statement deals with."""
 
 
+_FORMS = "give a file, sqlite:///file or postgresql://user@host/database"
+
+
 class Database:
     """One record that is open; StoreError where it can't be. `where` and `translated` are those of its backend."""
 
     def __init__(self, location: str, *, create: bool, clock: Clock, busy_seconds: float) -> None:
-        self._backend = backend_of(location, busy_seconds)
+        self._backend = _backend_of(location, busy_seconds)
         self.where = self._backend.where
         self.translated = self._backend.translated
         self.run_locks = self._backend.run_locks
@@ -152,3 +160,25 @@ def inserted(connection: Connection, table: Table, values: dict[str, Any]) -> in
     """Insert one row and return its key."""
     key: int = connection.execute(insert(table), values).inserted_primary_key[0]  # type: ignore[index]
     return key
+
+
+def _backend_of(location: str, busy_seconds: float) -> Backend:
+    """The database that a location names; UsageError where it can't hold a record, or psycopg is not installed."""
+    check_name(location)
+    if "://" not in location:
+        return SqliteFile(Path(location), busy_seconds)
+    scheme = location.partition("://")[0]
+    try:
+        url = make_url(location)
+    except (ArgumentError, ValueError):  # a ValueError where the port is no number; neither may show a password
+        raise UsageError(f"a URL that begins with {scheme[:40]!r} is not a store: {_FORMS}") from None
+    if scheme.partition("+")[0] in ("postgresql", "postgres"):
+        if find_spec("psycopg") is None:
+            raise UsageError("a store in PostgreSQL needs psycopg: python -m pip install 'turnwise[postgresql]'")
+        from turnwise.store.postgresql import PostgresqlServer
+
+        return PostgresqlServer(url, busy_seconds)
+    path = path_of_url(url)
+    if path is None:
+        raise UsageError(f"{shown_url(url)!r} can't be opened as a store: {_FORMS}")
+    return SqliteFile(path, busy_seconds)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from turnwise.clock import Clock
-from turnwise.store.appending import Appender
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import Database
 from turnwise.store.journal import Journal
 from turnwise.store.record_source import RecordSource
 from turnwise.store.runs import Runs
+from turnwise.store.score_appending import Appender
 
 
 class Record:

@@ -10,7 +10,8 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.patterns import load_patterns, match, named, parse
-from turnwise.patterns.tree import And, Series
+from turnwise.patterns.expression import And
+from turnwise.patterns.tree import Series
 from turnwise.study.discovery import discover, halves_of, method, names_of, to_yaml
 
 PLANTED = "turns_since(current_streak(reciprocity.I > 0.5) >= 2) <= 1 and delta(F) > 0.3 and reciprocity.T > 0.5"

@@ -31,8 +31,8 @@ from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, rec
 from turnwise.study.report.detection_tables import detectors_table
 from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
 from turnwise.study.report.figures import all_figures
+from turnwise.study.report.result_files import VERDICT_COLUMNS, verdicts_as_parquet
 from turnwise.study.report.table import Table
-from turnwise.study.report.verdicts import COLUMNS, verdicts_as_parquet
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -293,7 +293,7 @@ def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_pat
     file = tmp_path / "verdicts.parquet"
     file.write_bytes(verdicts_as_parquet(study))
     rows = duckdb.sql(f"SELECT * FROM '{file}'").fetchall()
-    names = list(COLUMNS)
+    names = list(VERDICT_COLUMNS)
     rows = [dict(zip(names, row, strict=True)) for row in rows]
     assert {row["fold"] for row in rows} == set(range(1, len(numbers["folds"]) + 1))
     for row in rows:

@@ -11,9 +11,9 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from turnwise.errors import UsageError
 from turnwise.study.stats.bootstrap import Weights, difference, interval, interval_of, resamples
+from turnwise.study.stats.judged_conversations import Judged, confusion
 from turnwise.study.stats.survival import kaplan_meier
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.verdicts import Judged, confusion
 from turnwise.study.stats.weighted import (
     alarms_of,
     auc_of,

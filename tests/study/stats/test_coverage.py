@@ -7,7 +7,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study.stats.bootstrap import Weights
-from turnwise.study.stats.verdicts import confusion
+from turnwise.study.stats.judged_conversations import confusion
 from turnwise.study.stats.weighted import auc_of
 
 

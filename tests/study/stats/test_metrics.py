@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from turnwise.errors import UsageError
+from turnwise.study.stats.judged_conversations import Judged
 from turnwise.study.stats.metrics import compare, measure
-from turnwise.study.stats.verdicts import Judged
 
 
 def arm(recall, *, seed=0, attacks=90, benign=130, missing=0, shift=1.0):

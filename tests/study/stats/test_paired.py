@@ -13,8 +13,8 @@ from statsmodels.stats.proportion import proportion_confint
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
 from turnwise.study import holm
+from turnwise.study.stats.judged_conversations import Judged, confusion
 from turnwise.study.stats.paired import mcnemar, missing_bounds, paired_bounds, sign_flip
-from turnwise.study.stats.verdicts import Judged, confusion
 
 
 def judged(states, attack=True):

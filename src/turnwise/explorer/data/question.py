@@ -12,10 +12,10 @@ import yaml
 from turnwise.conversation import Label
 from turnwise.errors import PatternError, UsageError
 from turnwise.explorer.data.record import Record
-from turnwise.patterns import FUNCTIONS, Evaluator, parse, to_text
-from turnwise.patterns.expression import Expression
-from turnwise.patterns.named import read_patterns
-from turnwise.patterns.tree import COMPONENTS, Comparison, Number, OtherRun
+from turnwise.patterns import FUNCTIONS, Evaluator, parse
+from turnwise.patterns.expression import Comparison, Expression, Number
+from turnwise.patterns.library import read_patterns
+from turnwise.patterns.tree import COMPONENTS, OtherRun
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 
@@ -55,7 +55,7 @@ def count(record: Record, run: str, pattern: str, when: str = "ever") -> Counted
     """How many sequences of a run match a pattern."""
     found = record.store.query(pattern, run, when=when, patterns=record.library())
     return Counted(
-        to_text(found.pattern), found.rate, found.by_label, found.by_source, found.not_scored, found.seconds
+        str(found.pattern), found.rate, found.by_label, found.by_source, found.not_scored, found.seconds
     )
 
 
@@ -71,7 +71,7 @@ def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[li
             for side, against in ((node.left, node.right), (node.right, node.left)):
                 if not isinstance(side, Number):
                     level = against.value if isinstance(against, Number) else None
-                    name = to_text(side)
+                    name = str(side)
                     found.setdefault(name, Curve(name, tuple(_values(side, turns, others)), level))
     evaluator = Evaluator(read)
     state = evaluator.start()

@@ -15,9 +15,9 @@ from turnwise.explorer.data.question import Counted
 from turnwise.explorer.data.sequence import Chat, read_chat
 from turnwise.explorer.data.sequences import Filter, Found
 from turnwise.explorer.frame import failure
-from turnwise.explorer.graphs import small_graph
 from turnwise.explorer.markup import breakable, element, joined
 from turnwise.explorer.pages import Page, Region, page
+from turnwise.explorer.svg_charts import small_graph
 
 _FIRST = "peak(F) > 0.7"
 """What is asked before somebody types."""

@@ -12,9 +12,9 @@ from turnwise.explorer.controls import choice, field, number, table, tag
 from turnwise.explorer.data.record import FACTS
 from turnwise.explorer.data.sequences import SIZES, Filter, Found
 from turnwise.explorer.frame import failure
-from turnwise.explorer.graphs import small_graph
 from turnwise.explorer.markup import breakable, element, joined
 from turnwise.explorer.pages import Page, Region, page
+from turnwise.explorer.svg_charts import small_graph
 
 _POLL_SECONDS = 1.0
 """How often it asks again while a rule or the index of words is at work."""

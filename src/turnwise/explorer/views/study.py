@@ -14,7 +14,7 @@ from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
 from turnwise.explorer.data.studies import FinishedStudy, ShownTable
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page
-from turnwise.explorer.score_chart import score_chart
+from turnwise.explorer.svg_charts import score_chart
 from turnwise.rates import Rate
 
 _SHOWN: Final = 200

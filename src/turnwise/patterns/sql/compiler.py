@@ -12,7 +12,18 @@ from dataclasses import dataclass, field, replace
 
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError
-from turnwise.patterns.expression import Expression, require
+from turnwise.patterns.expression import (
+    And,
+    Arithmetic,
+    Call,
+    Comparison,
+    Expression,
+    Negative,
+    Not,
+    Number,
+    Or,
+    require,
+)
 from turnwise.patterns.functions import FUNCTIONS, MAX_TURN, Kind
 from turnwise.patterns.sql.fold import (
     SHORT,
@@ -26,22 +37,7 @@ from turnwise.patterns.sql.fold import (
     number,
     placeholders,
 )
-from turnwise.patterns.tree import (
-    And,
-    Arithmetic,
-    Call,
-    Comparison,
-    KOf,
-    Length,
-    Named,
-    Negative,
-    Not,
-    Number,
-    Or,
-    OtherRun,
-    Series,
-    TurnNumber,
-)
+from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 from turnwise.scoring.score import HOSTILE_F, LONG_TEXT
 
 _LONGEST = 1e12

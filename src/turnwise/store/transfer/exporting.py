@@ -13,8 +13,7 @@ from turnwise._support.paths import to_path
 from turnwise._version import __version__
 from turnwise.errors import StoreError, UnknownNameError, UsageError
 from turnwise.store.database import Database
-from turnwise.store.transfer.folder import SCHEMA_VERSION, FileEntry, Manifest, digest
-from turnwise.store.transfer.formats import FORMATS
+from turnwise.store.transfer.folder import FORMATS, SCHEMA_VERSION, FileEntry, Manifest, digest
 from turnwise.store.transfer.snapshot import Snapshot, read_snapshot
 from turnwise.store.transfer.tables import Progress
 

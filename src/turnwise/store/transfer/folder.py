@@ -1,16 +1,22 @@
-"""The folder of an export: what its manifest says, and whether its files are those that were written."""
+"""The folder of an export: its manifest, and the formats of its files with what each can't carry."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from sqlalchemy import Table
 
 from turnwise._support.paths import to_path
 from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError
 from turnwise.store import schema
+from turnwise.store.transfer import arangodb, csv_tables, jsonl, parquet
+from turnwise.store.transfer.snapshot import Snapshot
+from turnwise.store.transfer.tables import Progress
 
 MANIFEST = "manifest.json"
 
@@ -101,3 +107,20 @@ def check_files(folder: Path, manifest: Manifest, needed: list[str]) -> None:
             raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
         if not same:
             raise StoreCorruptError(f"{path} was changed or cut off after the export; {MEND}")
+
+
+class Format(NamedTuple):
+    """One format. `write` returns how many rows each file has; `read` is None where nothing can be imported."""
+
+    write: Callable[[Path, Snapshot, Progress], dict[str, int]]
+    read: Callable[[Path, Table], Iterator[dict[str, Any]]] | None = None
+    not_carried: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "parquet": Format(parquet.write, parquet.read),
+    "jsonl": Format(jsonl.write, jsonl.read),
+    "csv": Format(csv_tables.write, not_carried=csv_tables.NOT_CARRIED),
+    "arangodb": Format(arangodb.write, not_carried=arangodb.NOT_CARRIED),
+}
+"""The formats by name."""

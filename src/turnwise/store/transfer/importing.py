@@ -16,8 +16,7 @@ from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.store import schema
 from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
-from turnwise.store.transfer.folder import MEND, SCHEMA_VERSION, check_files, read_manifest
-from turnwise.store.transfer.formats import FORMATS
+from turnwise.store.transfer.folder import FORMATS, MEND, SCHEMA_VERSION, check_files, read_manifest
 from turnwise.store.transfer.merging import Merge, Merged
 from turnwise.store.transfer.snapshot import read_snapshot
 from turnwise.store.transfer.tables import TABLES, Record, Row, value_reader

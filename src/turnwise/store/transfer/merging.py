@@ -16,9 +16,8 @@ from turnwise._support.notebook import Shown
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.store import schema
 from turnwise.store.damage import check_content, check_places
-from turnwise.store.transfer.keys import KeyMap
+from turnwise.store.transfer.imported_rows import KeyMap, Twins
 from turnwise.store.transfer.tables import TABLES, Record, Row, conversations
-from turnwise.store.transfer.twins import Twins
 
 _SHOWN = 12
 """Clashes that a message lists at most."""

@@ -13,11 +13,11 @@ from turnwise.study.compare.judging import HighestScores, Judgement
 from turnwise.study.compare.over_splits import gain_over_splits
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.stats import metrics
+from turnwise.study.stats.holm import holm, holm_corrected
+from turnwise.study.stats.judged_conversations import matched
 from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import corrected, holm
 from turnwise.study.stats.split_gains import SplitGains
-from turnwise.study.stats.verdicts import matched
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +149,5 @@ def _corrected(found: Sequence[BetweenRuns]) -> tuple[BetweenRuns, ...]:
     of_areas = iter(holm([p for one in found if (p := one.differences.auc_p_delong) is not None]))
     return tuple(
         replace(one, test=test, auc_p_holm=None if one.differences.auc_p_delong is None else next(of_areas))
-        for one, test in zip(found, corrected([one.test for one in found]), strict=True)
+        for one, test in zip(found, holm_corrected([one.test for one in found]), strict=True)
     )

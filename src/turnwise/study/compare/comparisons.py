@@ -14,10 +14,11 @@ from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.stats import metrics
+from turnwise.study.stats.holm import holm_corrected
+from turnwise.study.stats.judged_conversations import Judged, evaluated_by_both, matched
 from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult, PairTest
-from turnwise.study.stats.paired import McNemar, corrected, mcnemar
-from turnwise.study.stats.verdicts import Judged, evaluated_by_both, matched
+from turnwise.study.stats.paired import McNemar, mcnemar
 
 LEVEL = 0.05
 """Level of all tests."""
@@ -95,7 +96,7 @@ def run_tests(
             if _concerns(baseline.arm, other.arm):
                 first, second = at_equal_rate(baseline, other, data, folds)
                 others.append(_test("baseline", baseline, other, first, second))
-    return (*corrected(found), *corrected(others))
+    return (*holm_corrected(found), *holm_corrected(others))
 
 
 def run_final_tests(
@@ -112,7 +113,7 @@ def run_final_tests(
             continue
         first, second = at_equal_rate(judgements[reference], other, data, folds)
         found.append(_test("final", judgements[reference], other, first, second))
-    return corrected(found)
+    return holm_corrected(found)
 
 
 def _test(
@@ -279,7 +280,7 @@ def make_cells(
         if len(values) < 2:
             continue
         found = [_cell(division, value, arms, first, second) for value in values]
-        gains = iter(corrected([cell.gain for cell in found if cell.gain]))
+        gains = iter(holm_corrected([cell.gain for cell in found if cell.gain]))
         cells += [replace(cell, gain=next(gains)) if cell.gain else cell for cell in found]
     return tuple(cells)
 

@@ -19,8 +19,8 @@ from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example
 from turnwise.study.fitting.fit import FitInput, fit_detector
 from turnwise.study.fitting.search import cross_fitted, highest_scores
+from turnwise.study.stats.judged_conversations import Judged, judge_all
 from turnwise.study.stats.thresholds import strictest_threshold, threshold_between, threshold_for
-from turnwise.study.stats.verdicts import Judged, judge_all
 
 FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""

@@ -36,11 +36,11 @@ from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_rea
 from turnwise.study.compare.warnings import find_warnings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
+from turnwise.study.stats.judged_conversations import evaluated
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
 from turnwise.study.stats.paired import PairedBounds, paired_bounds
 from turnwise.study.stats.split_gains import SplitGains
-from turnwise.study.stats.verdicts import evaluated
 
 if TYPE_CHECKING:
     from turnwise.store import Store

@@ -24,8 +24,8 @@ from turnwise.study.stats.cautions import (
     strong_baselines,
     thin_threshold,
 )
+from turnwise.study.stats.judged_conversations import evaluated, matched
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.verdicts import evaluated, matched
 
 if TYPE_CHECKING:
     from turnwise.study.compare.study import Study

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.patterns import Expression
-from turnwise.patterns.tree import And
+from turnwise.patterns.expression import And
 from turnwise.study.discovery.quantities import Quantity, TurnValues
 
 if TYPE_CHECKING:

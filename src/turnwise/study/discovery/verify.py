@@ -15,7 +15,7 @@ from turnwise.rates import Rate
 from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example
 from turnwise.study.stats.bootstrap import Interval, Weights, interval, resamples
-from turnwise.study.stats.paired import holm
+from turnwise.study.stats.holm import holm
 
 if TYPE_CHECKING:
     import numpy as np

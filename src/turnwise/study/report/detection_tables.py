@@ -8,25 +8,31 @@ from typing import Any, NamedTuple
 from turnwise.detectors import to_mapping
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.judging import Judgement
-from turnwise.study.report.cells import NONE, alone_cell, interval_cell, p_cell, points_cell, range_cell, rate_cell
 from turnwise.study.report.columns import (
     AT_ONE_THRESHOLD,
+    NONE,
     Column,
+    alone_cell,
     as_json,
+    interval_cell,
     json_row,
     make_table,
+    p_cell,
     pick,
+    points_cell,
+    range_cell,
     rate_as_json,
+    rate_cell,
     share_of,
     within,
 )
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
 from turnwise.study.report.table import Table
 from turnwise.study.stats.auc import Auc
+from turnwise.study.stats.judged_conversations import Confusion
 from turnwise.study.stats.metrics import DetectorResult, FalseAlarms, RecallAt
 from turnwise.study.stats.paired import McNemar, Missing
 from turnwise.study.stats.survival import FirstFlag
-from turnwise.study.stats.verdicts import Confusion
 
 
 def _auc_cell(auc: Auc) -> str:

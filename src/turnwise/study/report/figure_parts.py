@@ -12,8 +12,8 @@ from turnwise.plots.style import CONFIG, Look, scales
 from turnwise.rates import clopper_pearson
 from turnwise.study.compare import Judgement, Study
 from turnwise.study.examples import Example
+from turnwise.study.stats.judged_conversations import Judged, evaluated
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.verdicts import Judged, evaluated
 
 LOOKS = (
     Look("#000000", [3, 1], "circle"),

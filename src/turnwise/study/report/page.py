@@ -11,11 +11,10 @@ from pathlib import Path
 from turnwise.errors import ChartError, UsageError
 from turnwise.plots.render import Drawings, cleaned, draw
 from turnwise.study.compare import Study
+from turnwise.study.report.all_tables import all_tables
 from turnwise.study.report.figure_parts import Figure
-from turnwise.study.report.record import record
+from turnwise.study.report.result_files import record, verdicts_as_parquet
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
-from turnwise.study.report.tables import all_tables
-from turnwise.study.report.verdicts import verdicts_as_parquet
 from turnwise.study.report.words import methods, question, verdict
 
 STYLE = """

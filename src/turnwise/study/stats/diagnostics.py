@@ -12,8 +12,8 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.examples import Example
 from turnwise.study.stats.bootstrap import REPLICATES, Interval, Weights, interval, resamples
+from turnwise.study.stats.judged_conversations import Confusion, Judged, confusion, evaluated, judge_all
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.verdicts import Confusion, Judged, confusion, evaluated, judge_all
 from turnwise.study.stats.weighted import auc_of
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from turnwise.study.stats.bootstrap import (
     interval_of,
     resamples,
 )
+from turnwise.study.stats.judged_conversations import Confusion, Judged, confusion, evaluated, matched
 from turnwise.study.stats.paired import McNemar, Missing, mcnemar, missing_bounds
 from turnwise.study.stats.survival import FirstFlag, first_flag
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.verdicts import Confusion, Judged, confusion, evaluated, matched
 from turnwise.study.stats.weighted import (
     alarms_of,
     auc_of,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.stats.verdicts import Judged
+from turnwise.study.stats.judged_conversations import Judged
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from turnwise.study.stats.judged_conversations import Judged
 from turnwise.study.stats.thresholds import weighted_thresholds
-from turnwise.study.stats.verdicts import Judged
 
 if TYPE_CHECKING:
     import numpy as np

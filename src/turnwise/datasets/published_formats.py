@@ -9,7 +9,7 @@ from typing import Any, Final
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.dialogues import is_hhrlhf, read_hhrlhf
 from turnwise.datasets.fields import as_object, checked_messages, field, kind, optional_text, pick
-from turnwise.datasets.formats import Format
+from turnwise.datasets.format_row import Format
 from turnwise.datasets.layout import Head, Layout, data_stem, is_message
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo, RecordError
 from turnwise.datasets.record_loader import SequenceBuilder

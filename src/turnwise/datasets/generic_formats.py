@@ -15,7 +15,7 @@ from turnwise.datasets.fields import (
     optional_object,
     optional_text,
 )
-from turnwise.datasets.formats import Format
+from turnwise.datasets.format_row import Format
 from turnwise.datasets.layout import Head, is_message
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
 from turnwise.datasets.record_loader import SequenceBuilder, find_column

@@ -6,8 +6,18 @@ from typing import Any
 
 from turnwise.study.compare import BetweenRuns, Study
 from turnwise.study.compare.warnings import percent
-from turnwise.study.report.cells import alone_cell, difference_cell, interval_cell, p_cell, points_cell
-from turnwise.study.report.columns import AT_ONE_THRESHOLD, Column, json_row, make_table, pick
+from turnwise.study.report.columns import (
+    AT_ONE_THRESHOLD,
+    Column,
+    alone_cell,
+    difference_cell,
+    interval_cell,
+    json_row,
+    make_table,
+    p_cell,
+    pick,
+    points_cell,
+)
 from turnwise.study.report.detection_tables import differences_as_json
 from turnwise.study.report.gain_tables import ONE_THRESHOLD
 from turnwise.study.report.table import Table

@@ -1,0 +1,167 @@
+"""A study as data: what ``--json`` prints, ``results.json`` with all of it, and ``verdicts.parquet``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from turnwise._support.revision import versions
+from turnwise._support.spreadsheets import write_parquet
+from turnwise.study.compare import Fold, Study
+from turnwise.study.compare.settings import PARTS
+from turnwise.study.report.all_tables import cells_as_json
+from turnwise.study.report.check_tables import checks_as_json
+from turnwise.study.report.columns import as_json, json_row
+from turnwise.study.report.detection_tables import (
+    SHORT,
+    TESTS,
+    detectors_as_json,
+    final_tests_as_json,
+    tests_as_json,
+)
+from turnwise.study.report.gain_tables import gain_as_json, matched_rates_as_json
+from turnwise.study.report.reader_tables import truth_as_json
+from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
+from turnwise.study.stats.judged_conversations import judge_all
+
+LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
+"""Packages whose versions a result depends on."""
+
+SHORT_TEST = ("a", "b", "a_alone", "b_alone", "p", "p_holm", "conditions_on_threshold")
+"""What the short form has of a test."""
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """Return the short form: the gain over many splits, two runs, a row a detector, a row a test, the warnings."""
+    found = study.gain
+    tests = [json_row(TESTS, test) for test in study.tests]
+    return {
+        "gain": None
+        if found is None
+        else {"splits": found.splits, "followed": dict(found.followed), **as_json(found.overall)},
+        "between_runs": between_runs_in_short(study),
+        "detectors": [json_row(SHORT, result) for result in study.results],
+        "tests": [{name: test[name] for name in SHORT_TEST} for test in tests],
+        "warnings": list(study.warnings),
+    }
+
+
+def record(study: Study) -> dict[str, Any]:
+    """Return everything: settings, data and their hashes, seeds, versions, folds, numbers, diagnostics."""
+    return {
+        "settings": {name: value for name, value in asdict(study.settings).items() if value is not None},
+        "versions": versions(LIBRARIES),
+        "data": data_as_json(study),
+        "folds": [{part: sorted(getattr(fold, part)) for part in PARTS} for fold in study.folds],
+        "reference": study.arms[study.reference].name,
+        "chosen": None if study.chosen is None else study.arms[study.chosen].name,
+        "in_training": {study.arms[place].name: as_json(rate) for place, rate in study.in_training.items()},
+        "gain": gain_as_json(study),
+        "between_runs": between_runs_as_json(study),
+        "matched_rates": matched_rates_as_json(study),
+        "detectors": detectors_as_json(study),
+        "tests": tests_as_json(study),
+        "final_tests": final_tests_as_json(study),
+        "if_missing": as_json(study.if_missing),
+        "cells": cells_as_json(study),
+        "truth": truth_as_json(study),
+        "checks": checks_as_json(study.checks),
+        "warnings": list(study.warnings),
+    }
+
+
+def data_as_json(study: Study) -> dict[str, Any]:
+    """What was read, with its hashes."""
+    data = study.data
+    names = ("untried", "unlabelled", "corrected", "disputed")
+    return {
+        "conversations": len(data.known),
+        "attacks": sum(one.attack for one in data.known),
+        "groups": len({one.group for one in data.known}),
+        **{name: getattr(data, name) for name in names},
+        "trained_benign": {name: len(ids) for name, ids in data.trained_benign.items()},
+        "sha256": data.sha256,
+        "runs": [
+            {
+                "name": one.run.name,
+                "observer": one.run.observer,
+                "observer_version": one.run.observer_version,
+                "context": one.run.context,
+                "failed": len(one.failed),
+                "unread": len(one.unread),
+                "scores_sha256": one.scores_sha256,
+            }
+            for one in data.runs
+        ],
+    }
+
+
+VERDICT_COLUMNS = {
+    "arm": "VARCHAR",
+    "sequence": "VARCHAR",
+    "source": "VARCHAR",
+    "label": "VARCHAR",
+    "part": "VARCHAR",
+    "fold": "INTEGER",
+    "score": "DOUBLE",
+    "threshold": "DOUBLE",
+    "fired": "BOOLEAN",
+    "turn": "INTEGER",
+    "reader_turn": "INTEGER",
+}
+"""Columns with their types in DuckDB's words."""
+
+
+def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
+    """Yield a row for each arm and conversation, by arm, then by id.
+
+    With one split ``part`` is train, calibrate or test; what an arm says of the parts that fitted it and set its
+    threshold flatters it. With folds every conversation is there once, as its fold tested it. A benign one of a
+    data set that an observer was trained on is there only where it trained.
+
+    ``fold`` counts from 1, in the order of the folds in ``results.json``: what was fitted on its train part and
+    calibrated on its calibrate part gave the score and the threshold.
+
+    ``fired`` is None where the run has no score of the conversation, ``threshold`` where the arm never fires, and
+    ``reader_turn`` where the reader flags no turn or did not judge it.
+    """
+    known = {one.sequence_id: one for one in study.data.known}
+    runs = {one.run.name: one for one in study.data.runs}
+    parts = PARTS if len(study.folds) == 1 else ("test",)
+    for judgement in study.judgements:
+        examples = runs[judgement.arm.run].examples
+        rows: dict[str, dict[str, Any]] = {}
+        for number, (fold, calibrated) in enumerate(zip(study.folds, judgement.folds, strict=True), start=1):
+            part_of = _parts(fold, parts)
+            chosen = [example for example in examples if example.sequence_id in part_of]
+            for one in judge_all(calibrated.detector, chosen):
+                rows[one.sequence_id] = {
+                    "arm": judgement.arm.name,
+                    "sequence": one.sequence_id,
+                    "source": known[one.sequence_id].strata["source"],
+                    "label": "attack" if one.attack else "benign",
+                    "part": part_of[one.sequence_id],
+                    "fold": number,
+                    "score": None if one.score == -math.inf else one.score,
+                    "threshold": calibrated.threshold if math.isfinite(calibrated.threshold) else None,
+                    "fired": one.fired if one.evaluated else None,
+                    "turn": one.turn,
+                    "reader_turn": None if study.truth is None else study.truth.reader.first(one.sequence_id),
+                }
+        yield from (rows[name] for name in sorted(rows))
+
+
+def _parts(fold: Fold, names: tuple[str, ...]) -> dict[str, str]:
+    return {sequence_id: name for name in names for sequence_id in getattr(fold, name)}
+
+
+def verdicts_as_parquet(study: Study) -> bytes:
+    """All rows as a Parquet file; the same study gives the same bytes."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "verdicts.parquet")
+        write_parquet(path, VERDICT_COLUMNS, verdict_rows(study))
+        return path.read_bytes()
