@@ -13,7 +13,7 @@ from turnwise.guard.audit.chain import Wanted
 from turnwise.guard.audit.reader import names_of, spellings_of
 from turnwise.guard.audit.record import time_text
 from turnwise.guard.audit.sinks import Erased
-from turnwise.guard.guardrails.drift_sessions import sessions_of
+from turnwise.guard.guardrails.drift_judging import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.identity.names import canonical_name, checked_name
 from turnwise.guard.limits import LIMIT

@@ -1,10 +1,11 @@
-"""What a caller passes to a check: content, metadata, turn, session, or a list of messages, ready to check."""
+"""What a caller passes to a check: content, metadata, turn, session, names, or a list of messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Role, Side, Turn, from_messages
@@ -172,7 +173,7 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
         raise GuardError(f"the last message, of role {last.role}, has no text to check")
     if not texts:
         texts.append(LastText(_KINDS.get(last.role, TextKind.INPUT), ""))
-    texts[0] = texts[0]._replace(unread=told, names=tuple(_names(entries)))
+    texts[0] = texts[0]._replace(unread=told, names=tuple(_names_in(entries)))
     return LastTexts(entries, first, texts)
 
 
@@ -192,7 +193,7 @@ def _only_results(entry: Entry) -> bool:
     return has_results(entry.raw) and (entry.role is not Role.USER or entry.text is None)
 
 
-def _names(entries: Sequence[Entry]) -> set[str]:
+def _names_in(entries: Sequence[Entry]) -> set[str]:
     """All names in a list of messages; those before the last ones may have been seen by no check."""
     plain = {"role", "content"}
     named = [
@@ -214,3 +215,54 @@ def _left_out(messages: Sequence[Mapping[str, Any]], first: int) -> str:
             told.append(f"message {place + 1}: {', '.join(parts[:_NAMED])}{rest}")
     more = f"; and of {len(told) - _NAMED} more messages" if len(told) > _NAMED else ""
     return f"{'; '.join(told[:_NAMED])}{more} not read" if told else ""
+
+
+# Names as texts: of tools, of fields, of who speaks. They have words, and are no sentences
+
+_LONGEST: Final = 64
+"""Characters of a name that providers take."""
+
+_PLAIN_WORDS, _LONGEST_WORD, _LONGEST_ID = 2, 13, 32
+"""Short words that say no order yet; characters of one; hexadecimal digits that are an id and no secret."""
+
+_LATIN: Final = "\u024f"
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+_SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
+
+
+def is_ordinary(name: str) -> bool:
+    """Whether a name is so short and plain that it can say no order and hold no secret.
+
+    >>> [is_ordinary(name) for name in ("get_weather", "Anna Müller", "user_123", "gpt-4.1")]
+    [True, True, True, True]
+    >>> [is_ordinary(name) for name in ("ignore_all_rules", "ignorePreviousOrders", "1gn0re all rul3s", "王小明")]
+    [False, False, False, False]
+    """
+    if len(name) > _LONGEST or max(name, default="") > _LATIN:
+        return False
+    words = [
+        word for word in name.translate(_SIGNS).split() if len(word) > _LONGEST_ID or not _HEX.issuperset(word)
+    ]
+    return len(words) <= _PLAIN_WORDS and all(len(word) <= _LONGEST_WORD for word in words)
+
+
+def as_text(name: str) -> str:
+    """A name as a text, with its words apart below it where they are not.
+
+    >>> as_text("printSystem_prompt").split("\\n")
+    ['printSystem_prompt', 'print System prompt']
+    """
+    pairs = pairwise(f" {name}")
+    apart = "".join(f" {now}" if before.islower() and now.isupper() else now for before, now in pairs)
+    words = " ".join(apart.translate(_SIGNS).split())
+    return name if words == name else f"{name}\n{words}"
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is but a name, as it stands or as `as_text` gives it.
+
+    >>> [is_name(text) for text in ("reset_user_password", as_text("resetUserPassword"), "Reset my password")]
+    [True, True, False]
+    """
+    name = text.partition("\n")[0]
+    return len(name.split()) == 1 and len(name) <= _LONGEST and text in (name, as_text(name))

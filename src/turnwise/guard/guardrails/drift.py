@@ -13,8 +13,7 @@ from turnwise.conversation import Conversation, ParticipantType, Side
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On
-from turnwise.guard.guardrails.drift_judging import TurnJudge
-from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
+from turnwise.guard.guardrails.drift_judging import DriftSessions, TurnJudge, actions_by_mode, responder_session
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
-from turnwise.guard.recognisers.settings import alternatives, compile_pattern
+from turnwise.guard.recognisers.patterns import alternatives, compile_pattern
 from turnwise.guard.recognisers.text import Span, apart, counted
 
 REACH = 200

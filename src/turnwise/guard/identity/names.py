@@ -100,7 +100,7 @@ def _look_alikes() -> tuple[dict[int, str], dict[int, str], dict[str, dict[int, 
     Where case makes a difference, as with the Greek nu, the small letter counts without it. Latin letters with a
     mark, such as a stroke, are other letters.
     """
-    from turnwise.guard.recognisers.lookalikes import LATIN
+    from turnwise.guard.recognisers.folding import LATIN
 
     usable = {
         sign: letter.lower()
