@@ -33,7 +33,8 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import judgement_files, read_judgements
 from turnwise.guard import guardrails
-from turnwise.guard.guardrail import Action, Check, Finding, Guardrail
+from turnwise.guard.finding import Action, Finding
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.toxicity import Toxicity

@@ -11,7 +11,8 @@ from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError, ObserverError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Finding
+from turnwise.guard.finding import CLEAN, Action, Finding
+from turnwise.guard.guardrail import Check
 from turnwise.guard.request import encodable
 from turnwise.observers import (
     DEFAULT_OBSERVER,

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline
-from turnwise.guard.guardrail import OnError
+from turnwise.guard.finding import OnError
 from turnwise.guard.request import as_text, is_ordinary
 from turnwise.integrations.asking import Ask, Asking
 

@@ -15,13 +15,15 @@ from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.detectors import Detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import TurnwiseError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Finding, IfUnread, not_read
+from turnwise.guard.finding import CLEAN, Action, Finding, IfUnread, not_read
+from turnwise.guard.guardrail import Check
 from turnwise.guard.guardrails.drift_speaker import Speaker, Speakers, Trajectory
 from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.state.views import Prefixed, key_of
-from turnwise.guard.turn_checks import DriftData, GuardMetadataError, kept_scores
+from turnwise.guard.turn_checks import DriftData, kept_scores
+from turnwise.guard.validation import GuardMetadataError
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance

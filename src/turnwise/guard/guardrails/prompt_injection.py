@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, IfUnread, On, not_read
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.phrases import (
     INJECTION_FILES,

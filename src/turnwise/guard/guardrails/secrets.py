@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.finding import CLEAN, Cost, Finding, On
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
 from turnwise.guard.recognisers.patterns import check_types

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Check, Finding, Redaction
+from turnwise.guard.finding import Finding, Redaction
+from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES
