@@ -10,9 +10,9 @@ What is where, in the order in which a check runs:
 - `step`: a guardrail in its place; `threads`: where it runs;
 - `guardrail`: what a guardrail is and sees, and those that there are; `finding`: what it says;
 - `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored`: the same as JSON, checked;
-- `forgetting`: what an operator asks for, sessions and the right to be forgotten; `kit`: tests for your own guardrail;
-- `guardrails` and their `recognisers`; `scorer`: scores and levels for guardrails that ask an observer; `state` (what
-  survives a restart), `identity` (names, lists of messages), `audit` and `forensics`.
+- `forgetting`: what an operator asks for, of sessions and of people; `kit`: tests for your own guardrail;
+- `guardrails` and their `recognisers`; `scorer`: scores and levels for guardrails that ask an observer;
+- `state` (what survives a restart), `identity` (names, lists of messages), `audit` and `forensics`.
 """
 
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
