@@ -13,7 +13,8 @@ from typing import Any
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
 from turnwise.guard.config import Config, build_guardrail
-from turnwise.guard.guardrail import GUARDRAILS, Finding, Guardrail
+from turnwise.guard.finding import Finding
+from turnwise.guard.guardrail import GUARDRAILS, Guardrail
 from turnwise.guard.kit import finding_of
 from turnwise.guard.results import Detail
 from turnwise.rates import Rate

@@ -32,12 +32,13 @@ from observer_chats import Job, score
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import judgement_files, read_judgements
-from turnwise.guard.guardrail import Action, Check, Finding, Guardrail
-from turnwise.guard.guardrails import levels as levels_module
+from turnwise.guard import guardrails
+from turnwise.guard.finding import Action, Finding
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.harm import Harm
-from turnwise.guard.guardrails.levels import LEVELS_FILE, shipped_levels
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.toxicity import Toxicity
+from turnwise.guard.scorer import LEVELS_FILE, shipped_levels
 from turnwise.observers import Context, Request
 from turnwise.observers.local import LocalObserver
 from turnwise.principles import builtin_principles
@@ -122,7 +123,7 @@ def calibrate(data: Path, observer: LocalObserver, *, write: bool) -> None:
     )
     print(text, end="")
     if write:
-        (Path(levels_module.__file__).parent / LEVELS_FILE).write_text(text, encoding="utf-8")
+        (Path(guardrails.__file__).parent / LEVELS_FILE).write_text(text, encoding="utf-8")
 
 
 def never_trained_on(data: Path, source: str) -> list[dict[str, Any]]:

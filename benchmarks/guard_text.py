@@ -44,10 +44,9 @@ from turnwise import GuardrailPipeline
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.guardrails.code import Code
 from turnwise.guard.guardrails.harm import Harm
-from turnwise.guard.guardrails.keywords import Keywords
+from turnwise.guard.guardrails.keywords import Keywords, Regex
 from turnwise.guard.guardrails.length import Length
 from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
 from turnwise.guard.guardrails.toxicity import Toxicity

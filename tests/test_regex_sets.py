@@ -21,7 +21,7 @@ from turnwise._support.characters import (
     kinds_of,
 )
 from turnwise._support.regex_sets import RegexFilter, RegexSet, uncounted
-from turnwise.guard.recognisers.tables import filled, marked, read_table
+from turnwise.guard.recognisers.patterns import filled, marked, read_table
 from turnwise.linear_regex import LinearRegex
 
 CODE_SIGNS = read_table("code_signs.yaml")

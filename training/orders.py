@@ -28,7 +28,7 @@ from sklearn.model_selection import GroupKFold
 
 from turnwise.conversation import Side, Turn
 from turnwise.guard import guardrails
-from turnwise.guard.recognisers.orders import BITS, log_odds, pieces
+from turnwise.guard.guardrails.prompt_injection import BITS, log_odds, pieces
 from turnwise.observers import Context, Observation, Request
 from turnwise.observers.local import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES

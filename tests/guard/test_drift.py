@@ -11,7 +11,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import StateError, TurnwiseError
 from turnwise.guard import NO_CONVERSATION
 from turnwise.guard.guardrails.drift import Drift
-from turnwise.guard.guardrails.drift_sessions import scaled_scores
+from turnwise.guard.guardrails.drift_judging import scaled_scores
 from turnwise.observers import ObservationFailure
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.observers.protocol import Workers

@@ -17,7 +17,8 @@ from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page, in_words
 from turnwise.guard.limits import refusals_of
-from turnwise.guard.turn_checks import GuardMetadataError, checks_of_turn, read_checks
+from turnwise.guard.turn_checks import checks_of_turn, read_checks
+from turnwise.guard.validation import GuardMetadataError
 
 CHECK = {"blocked": False, "timestamp": "2025-01-01T12:00:00", "details": {}}
 DRIFT = {"status": "evaluated", "data": {"detector": "cusum", "score": 1, "scores": {}}}

@@ -31,7 +31,7 @@ from turnwise.guard import (
 )
 from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
-from turnwise.guard.state.forgotten import FORGOTTEN
+from turnwise.guard.state.conversations import FORGOTTEN
 from turnwise.guard.state.payloads import STORED
 from turnwise.sessions import SESSION
 

@@ -6,7 +6,8 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import MemoryStateStore, Status
-from turnwise.guard.guardrail import CLEAN, Guardrail
+from turnwise.guard.finding import CLEAN
+from turnwise.guard.guardrail import Guardrail
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient

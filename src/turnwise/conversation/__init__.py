@@ -1,17 +1,17 @@
 """Conversations: turns between participants, rate limits, and adapters to the usual message formats."""
 
-from turnwise.conversation.conversation import Conversation
-from turnwise.conversation.history import History
-from turnwise.conversation.limits import Limits
-from turnwise.conversation.messages.adapters import (
+from turnwise.conversation.adapters import (
     from_any,
     from_messages,
     from_sharegpt,
     sharegpt_messages,
     to_sharegpt,
 )
-from turnwise.conversation.messages.entries import Role
-from turnwise.conversation.messages.sending import WITHHELD_RESULT
+from turnwise.conversation.conversation import Conversation
+from turnwise.conversation.history import History
+from turnwise.conversation.limits import Limits
+from turnwise.conversation.message_entries import Role
+from turnwise.conversation.message_formats import WITHHELD_RESULT
 from turnwise.conversation.participants import ParticipantType
 from turnwise.conversation.sequence import Label, Sequence, group_of
 from turnwise.conversation.tool_log import ToolCall, ToolResult

@@ -14,9 +14,13 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation.history import History
 from turnwise.conversation.json_values import check_keys, json_object, read_utc
 from turnwise.conversation.limits import Limits
-from turnwise.conversation.messages.formats import OPENAI
-from turnwise.conversation.options import ConversationArguments, ConversationOptions
-from turnwise.conversation.participants import Participants, ParticipantType
+from turnwise.conversation.message_formats import OPENAI
+from turnwise.conversation.participants import (
+    ConversationArguments,
+    ConversationOptions,
+    Participants,
+    ParticipantType,
+)
 from turnwise.conversation.tools import Tools
 from turnwise.conversation.turn import OPENAI_KEY, Turn
 from turnwise.conversation.turns import Turns

@@ -11,7 +11,7 @@ from typing import Any
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation.json_values import as_utc, json_object
-from turnwise.conversation.messages.formats import with_text
+from turnwise.conversation.message_formats import with_text
 from turnwise.conversation.participants import Participants
 from turnwise.conversation.turn import (
     CHECKING_KEYS,

@@ -1,15 +1,39 @@
-"""Who takes part in a conversation: names and types of the two sides."""
+"""Who takes part in a conversation: names and types of the two sides, and what else can be said of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from turnwise._support.visible import shown
+from turnwise.clock import Clock
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError, nearest
+
+
+class ConversationOptions(TypedDict, total=False):
+    """What can be said of a conversation beside who takes part; see `Conversation`."""
+
+    conversation_id: str | None
+    participants: Mapping[str, Any] | None
+    model_info: Mapping[str, Any] | None
+    metadata: Mapping[str, Any] | None
+    rate_limit: Mapping[str, int] | None
+    created_at: datetime | None
+    clock: Clock
+
+
+class ConversationArguments(ConversationOptions, total=False):
+    """All that the constructor of `Conversation` takes."""
+
+    initiator: str | None
+    responder: str | None
+    initiator_type: ParticipantType | str | None
+    responder_type: ParticipantType | str | None
+
 
 UNKNOWN_NAME = "unknown"
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from turnwise.conversation.messages.tool_reading import UNKNOWN_TOOL, RawStep, is_text, read_calls, read_results
+from turnwise.conversation.message_entries import UNKNOWN_TOOL, RawStep, is_text, read_calls, read_results
 
 CALLS: Final = "tool_calls"
 RESULTS: Final = "tool_results"

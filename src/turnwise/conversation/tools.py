@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from turnwise.conversation.history import History
-from turnwise.conversation.messages.formats import has_response, messages_of_turn, only_beside_calls
-from turnwise.conversation.messages.tool_reading import arguments_text
+from turnwise.conversation.message_entries import arguments_text
+from turnwise.conversation.message_formats import has_response, messages_of_turn, only_beside_calls
 from turnwise.conversation.tool_log import CALLS, RESULTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, MESSAGE_KEYS, OPENAI_KEY, Side, Turn
 from turnwise.errors import ConversationError

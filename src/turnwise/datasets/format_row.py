@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from turnwise._support.bounded import YamlError, read_yaml
 from turnwise._support.paths import to_path
 from turnwise.conversation import Label, Sequence, sharegpt_messages
-from turnwise.conversation.messages.entries import SPEAKERS
+from turnwise.conversation.message_entries import SPEAKERS
 from turnwise.datasets.fields import (
     as_object,
     checked_messages,

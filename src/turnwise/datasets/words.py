@@ -10,7 +10,7 @@ from turnwise._support.bounded import YamlError, read_yaml
 from turnwise._support.paths import to_path
 from turnwise._support.visible import shown
 from turnwise.conversation import Label, Sequence
-from turnwise.conversation.messages.entries import ROLES, SPEAKERS, Role
+from turnwise.conversation.message_entries import ROLES, SPEAKERS, Role
 from turnwise.datasets.protocol import RecordError
 from turnwise.errors import UnknownNameError, UsageError
 

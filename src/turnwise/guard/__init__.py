@@ -6,38 +6,31 @@ What is where, in the order in which a check runs:
   key), `setup` builds it; `limits` counts prompts; `request` reads what a caller passes;
 - `check_text`: a prompt, response, call or result becomes part of its turn and is checked; `check_messages`: what
   came last in a list of messages; `stream` and `held_back`: a response in pieces;
-- `check_run`: guardrails run over a text, and what they say is kept; `check_names`: names that come with it;
+- `check_run`: guardrails run over a text and the names that come with it, and what they say is kept;
 - `step`: a guardrail in its place; `threads`: where it runs;
-- `guardrail`, `functions`, `arguments`: what a guardrail is, and what it sees;
-- `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored`: how that is read from JSON;
-- `session`, `forgetting`: what an operator asks for; `kit`: tests for your own guardrail;
-- `guardrails` and their `recognisers`; `state` (what survives a restart), `identity` (names, lists of messages),
-  `audit` and `forensics`; `scorer`: scores for guardrails that ask an observer.
+- `guardrail`: what a guardrail is and sees, and those that there are; `finding`: what it says;
+- `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored`: the same as JSON, checked;
+- `forgetting`: what an operator asks for, of sessions and of people; `kit`: tests for your own guardrail;
+- `guardrails` and their `recognisers`; `scorer`: scores and levels for guardrails that ask an observer;
+- `state` (what survives a restart), `identity` (names, lists of messages), `audit` and `forensics`.
 """
 
-from turnwise.guard.forgetting import Forgotten
-from turnwise.guard.functions import AsyncGuardrail, guardrail
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
+from turnwise.guard.forgetting import Forgotten, GuardSession
 from turnwise.guard.guardrail import (
-    CLEAN,
-    Action,
+    AsyncGuardrail,
     Check,
-    Cost,
-    Finding,
     Guardrail,
     GuardrailInfo,
-    On,
-    OnError,
-    Redaction,
-    TextKind,
     ToolText,
     describe_guardrails,
+    guardrail,
     guardrail_names,
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.request import NO_CONVERSATION, NoConversation
 from turnwise.guard.results import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
-from turnwise.guard.session import GuardSession
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,

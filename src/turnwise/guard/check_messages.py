@@ -13,9 +13,8 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Role, from_messages
-from turnwise.conversation.messages.entries import TEXT_PARTS
-from turnwise.conversation.messages.formats import OPENAI
-from turnwise.conversation.messages.tool_reading import has_results
+from turnwise.conversation.message_entries import TEXT_PARTS, has_results
+from turnwise.conversation.message_formats import OPENAI
 from turnwise.conversation.tool_log import Step, ToolCall, ToolLog
 from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.check_run import refused
@@ -30,13 +29,12 @@ from turnwise.guard.check_text import (
     open_stream,
     session_of,
 )
-from turnwise.guard.guardrail import TextKind
-from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists
-from turnwise.guard.identity.place import MovedError, Place, PlacedText
+from turnwise.guard.finding import TextKind
+from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
 from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
 from turnwise.guard.results import PipelineResult, joined
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.waiting import TURN_SECONDS, done, entered
+from turnwise.guard.state.keeper import TURN_SECONDS, done, entered
 from turnwise.guard.step import CheckRun
 
 _PLACES = 20

@@ -1,4 +1,4 @@
-"""Checks a text: runs the guardrails in order, keeps what they say with its turn, and makes the result."""
+"""One check: guardrails run over a text and the names that come with it, and what they say is kept."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from turnwise.conversation.tool_log import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
-from turnwise.guard.check_names import check_names
-from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
+from turnwise.guard.finding import Action, OnError, TextKind
+from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
+from turnwise.guard.request import as_text, is_ordinary
 from turnwise.guard.results import Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
     FORGED,
+    NAMES,
     NOBODY_WAITS,
     STATE,
     TIMED_OUT,
@@ -36,6 +38,59 @@ from turnwise.guard.step import (
 )
 from turnwise.guard.turn_checks import TextCheck, TurnChecks, with_check
 from turnwise.sessions import Stance
+
+_LONGEST: Final = 1_000
+"""Characters of a name at most; providers take 64."""
+
+_HELD: Final = 10_000
+"""Names that are known to be clean, at most."""
+
+
+def check_names(
+    setup: Setup, check: Check, names: Iterable[str], *, here: bool
+) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
+    """What guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones.
+
+    A name can't be replaced without losing what it refers to: what would be redacted in one is blocked. Names of
+    the two sides are sent to no model, so nothing has to be redacted there.
+    """
+    sides = (check.conversation.initiator, check.conversation.responder)
+    others = names if check.tool is None else (check.tool.name, *names)
+    found: list[Detail | None] = []
+    for some, of_side in ((sides, True), (others, False)):
+        for name in some:
+            if name not in setup.clean_names:
+                found.append((yield from _found(setup, check, name, of_side=of_side, here=here)))
+    told = sorted(filter(None, found), key=lambda one: (one.blocked, one.warned, one.confidence))
+    return {NAMES: told[-1]} if told else {}
+
+
+def _found(
+    setup: Setup, check: Check, name: str, *, of_side: bool, here: bool
+) -> Generator[tuple[Step, Check], Detail, Detail | None]:
+    """The gravest thing that guardrails say of a name; a clean name is remembered while they stay the same."""
+    if len(name) > _LONGEST:
+        reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
+        return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
+    gravest = None
+    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id)
+    for step in () if is_ordinary(name) else setup.steps:
+        looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
+        if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
+            continue
+        detail = step.run(read) if here else (yield step, read)
+        if detail.action is None and detail.path is None:
+            continue
+        blocked = detail.blocked or detail.action is Action.REDACT
+        action, reason = Action.BLOCK if blocked else detail.action, f"in a name: {step.name}: {detail.reason}"
+        if gravest is None or blocked:
+            gravest = replace(detail, blocked=blocked, action=action, reason=reason, redactions=(), data=None)
+    if gravest is None:
+        if len(setup.clean_names) >= _HELD:
+            setup.clean_names.clear()
+        setup.clean_names.add(name)
+    return gravest
+
 
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""

@@ -9,13 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import ATTEMPTS_KEY
-from turnwise.guard.arguments import Arguments
 from turnwise.guard.check_run import amended, broken_off, refused, run_check, tell
-from turnwise.guard.guardrail import Check, TextKind, ToolText
+from turnwise.guard.finding import TextKind
+from turnwise.guard.guardrail import Check, ToolText
+from turnwise.guard.identity.lists import PlacedText
 from turnwise.guard.identity.names import UNNAMED, canonical_name, checked_name
-from turnwise.guard.identity.place import PlacedText
 from turnwise.guard.request import (
     NO_CONVERSATION,
+    Arguments,
     NoConversation,
     answered_turn,
     checkable,
@@ -27,7 +28,7 @@ from turnwise.guard.request import (
 )
 from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.forgotten import refuse_forgotten
+from turnwise.guard.state.conversations import refuse_forgotten
 from turnwise.guard.state.keeper import Begun, Keeper
 from turnwise.guard.state.views import Work
 from turnwise.guard.step import CheckRun

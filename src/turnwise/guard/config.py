@@ -16,8 +16,8 @@ from turnwise._support.paths import to_path
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.functions import guardrail_of
-from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
+from turnwise.guard.finding import OnError
+from turnwise.guard.guardrail import GUARDRAILS, Guardrail, guardrail_of
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step

@@ -1,11 +1,11 @@
-"""Forgets a person or a conversation in the state store, in this process and in the audit, with a receipt."""
+"""What an operator asks for: a session is shown, released or reset; a person or conversation is forgotten."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from turnwise.conversation.participants import ParticipantType
 from turnwise.errors import StateError
@@ -13,16 +13,139 @@ from turnwise.guard.audit.chain import Wanted
 from turnwise.guard.audit.reader import names_of, spellings_of
 from turnwise.guard.audit.record import time_text
 from turnwise.guard.audit.sinks import Erased
-from turnwise.guard.guardrails.drift_sessions import sessions_of
+from turnwise.guard.check_text import checked_session
+from turnwise.guard.guardrails.drift_judging import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.identity.names import canonical_name, checked_name
 from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of, short_id
-from turnwise.guard.session import ids_of, session_in
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.forgotten import conversation_key, note_forgotten, person_key
+from turnwise.guard.state.conversations import conversation_key, note_forgotten, person_key
 from turnwise.guard.state.payloads import STORED, StoredConversation
-from turnwise.sessions import SESSION, StateStore
+from turnwise.guard.state.views import key_of
+from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
+
+_MODES = tuple(EngagementMode)
+
+
+def _strictness(stance: Stance) -> int:
+    return _MODES.index(stance.mode)
+
+
+class Memory(NamedTuple):
+    """The session memory of one guardrail, the session's id in it, and its key in the state store, if any."""
+
+    sessions: Sessions
+    session_id: str
+    key: str | None
+
+
+class GuardSession:
+    """One session of a pipeline, as `GuardrailPipeline.session` gives it. It shows what is known at each look.
+
+    Where several guardrails have a session memory, the strictest of their stances counts.
+
+    Args:
+        session_id: the session, as checks name it.
+        memories: the session memories of guardrails that have one, each with the guardrail's name.
+        store: the state store; None where sessions live in this process alone.
+    """
+
+    def __init__(self, session_id: str, memories: Sequence[tuple[str, Memory]], store: StateStore | None) -> None:
+        self.session_id = session_id
+        self._memories = memories
+        self._store = store
+
+    @property
+    def stances(self) -> dict[str, Stance]:
+        """The stance of every guardrail that knows the session, by its name.
+
+        Raises:
+            StateError: the state store can't be read.
+        """
+        found: dict[str, Stance] = {}
+        for name, memory in self._memories:
+            stance = memory.sessions.stance(memory.session_id)
+            if stance is not None:
+                found[name] = max(found.get(name, stance), stance, key=_strictness)
+        return found
+
+    @property
+    def stance(self) -> Stance | None:
+        """The stance towards the session, the strictest of several; None for one that is not known."""
+        return max(self.stances.values(), key=_strictness, default=None)
+
+    @property
+    def trust(self) -> float | None:
+        """The session's trust, in [0, 1], the least of several; None for one that is not known."""
+        return min((stance.trust for stance in self.stances.values()), default=None)
+
+    @property
+    def breaker(self) -> Phase | None:
+        """Where the circuit breaker stands; None for a session that is not known."""
+        stance = self.stance
+        return None if stance is None else stance.phase
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the session was ended; this is final until it is released, reset or forgotten."""
+        return any(stance.phase is Phase.TERMINATED for stance in self.stances.values())
+
+    @property
+    def states(self) -> dict[str, SessionState]:
+        """What each guardrail remembers of the session, by its name."""
+        found = {name: memory.sessions.state(memory.session_id) for name, memory in reversed(self._memories)}
+        return {name: state for name, state in found.items() if state is not None}
+
+    def release(self) -> Stance | None:
+        """Close the circuit breaker, of a terminated session as well; trust and turns stay. Return the stance.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        for _, memory in self._memories:
+            memory.sessions.release(memory.session_id)
+        return self.stance
+
+    def reset(self) -> bool:
+        """Let the session begin anew, a terminated one as well, and return whether it was known.
+
+        Conversations and rate limits stay; see `GuardrailPipeline.forget`.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        known = False
+        for _, memory in self._memories:
+            if self._store is None or memory.key is None:
+                known |= memory.sessions.forget(memory.session_id)
+            else:
+                known |= self._store.remove(SESSION, memory.key)
+        return known
+
+    def __repr__(self) -> str:
+        stance = self.stance
+        return f"GuardSession({self.session_id!r}, {'not known' if stance is None else stance.rationale!r})"
+
+
+def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardSession:
+    """A session; see `GuardrailPipeline.session`. `ids` are those it may have, by default `ids_of` its name."""
+    store = None if setup.keeper is None else setup.keeper.store
+    memories: list[tuple[str, Memory]] = []
+    for known in ids or ids_of(session_id):
+        digest = digest_of(known)
+        for step in setup.steps:
+            sessions = step.guardrail.sessions(store)
+            if sessions is not None:
+                place = (known, None) if store is None else (digest, key_of(step.name, digest))
+                memories.append((step.name, Memory(sessions, *place)))
+    return GuardSession(session_id, memories, store)
+
+
+def ids_of(session_id: str) -> tuple[str, ...]:
+    """The ids that a session may have: that of a name in any spelling, and that of a conversation as it is."""
+    return tuple(dict.fromkeys((checked_session(session_id), short_id(session_id))))
+
 
 BEYOND_REACH: Final = (
     "backups, snapshots and exports that were made before",

@@ -2,192 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import cache
+from math import inf
+from types import new_class
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.deadline import Deadline
-from turnwise.errors import GuardError
-from turnwise.plugins import Registry, is_factory, parameters_of
+from turnwise.deadline import Deadline, current_deadline
+from turnwise.guard.finding import Action, Cost, Finding, On, TextKind
+from turnwise.guard.threads import in_time
+from turnwise.plugins import Registry, hints_of, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
+    from turnwise.guard.request import Arguments
     from turnwise.guard.state.views import Work
 
-if TYPE_CHECKING:
-    from turnwise.guard.arguments import Arguments
-
 Value = TypeVar("Value")
-
-
-class Action(StrEnum):
-    """What becomes of a text in which a guardrail finds something, from mild to strict."""
-
-    LOG = "log"
-    WARN = "warn"
-    REDACT = "redact"
-    BLOCK = "block"
-
-
-class TextKind(StrEnum):
-    """The kinds of text that a guard checks: prompts, responses, calls of tools, and what tools give back."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-    TOOL_CALL = "tool_call"
-    TOOL_RESULT = "tool_result"
-
-
-class On(StrEnum):
-    """Which texts a guardrail looks at; ``both`` is prompts and responses, ``tools`` calls and results."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-    BOTH = "both"
-    TOOL_CALL = "tool_call"
-    TOOL_RESULT = "tool_result"
-    TOOLS = "tools"
-    ALL = "all"
-
-
-_KINDS = {
-    On.BOTH: (TextKind.INPUT, TextKind.OUTPUT),
-    On.TOOLS: (TextKind.TOOL_CALL, TextKind.TOOL_RESULT),
-    On.ALL: tuple(TextKind),
-}
-
-
-def kinds_on(on: On | Iterable[On]) -> frozenset[TextKind]:
-    """The kinds of text that one name, or several, stand for.
-
-    >>> sorted(kinds_on([On.INPUT, On.TOOL_CALL]))
-    [<TextKind.INPUT: 'input'>, <TextKind.TOOL_CALL: 'tool_call'>]
-    """
-    names = (on,) if isinstance(on, On) else on
-    return frozenset(kind for name in names for kind in _KINDS.get(name) or (TextKind(name),))
-
-
-class OnError(StrEnum):
-    """What becomes of a text that a guardrail failed to check."""
-
-    ALLOW = "allow"
-    WARN = "warn"
-    BLOCK = "block"
-
-
-class Cost(IntEnum):
-    """How costly a guardrail is; the cheaper ones run first. One of cost ``SIZE`` does not read the text."""
-
-    SIZE = 0
-    TEXT = 1
-    MODEL = 2
-    REMOTE = 3
-
-
-_STRICTNESS = {action: rank for rank, action in enumerate(Action)}
-
-
-def milder(first: Action, second: Action) -> Action:
-    """The milder of two actions.
-
-    >>> milder(Action.BLOCK, Action.WARN).value
-    'warn'
-    """
-    return min(first, second, key=_STRICTNESS.__getitem__)
-
-
-@dataclass(frozen=True, slots=True)
-class Redaction:
-    """A stretch of the text that should be replaced.
-
-    Args:
-        start: offset of its first character.
-        end: offset behind its last character.
-        kind: what it is, such as ``email``.
-        placeholder: what stands in its place.
-
-    >>> Redaction(0, 3, "ssn").placeholder
-    '[SSN]'
-    """
-
-    start: int
-    end: int
-    kind: str
-    placeholder: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.placeholder:
-            object.__setattr__(self, "placeholder", f"[{self.kind.upper()}]")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"start": self.start, "end": self.end, "kind": self.kind, "placeholder": self.placeholder}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a guardrail says of a text.
-
-    Args:
-        found: whether it found something.
-        reason: what, in words; needed where something was found. It may be stored and shown, so it never holds
-            what should be kept secret.
-        confidence: how sure it is that something is there, in [0, 1].
-        redactions: stretches to replace, apart from each other, by offsets in the text that was checked.
-        action: the strictest action that this finding deserves; None for what is configured.
-        data: what else is to be kept with the turn; JSON values.
-        stance: the stance towards the session, where the guardrail knows it.
-        unread: language of a text that the guardrail's observer does not read, a code of BCP 47; see `not_read`.
-
-    Raises:
-        GuardError: something was found without a reason, or a confidence out of [0, 1].
-    """
-
-    found: bool
-    reason: str = ""
-    confidence: float = 0.0
-    redactions: tuple[Redaction, ...] = ()
-    action: Action | None = None
-    data: Mapping[str, Any] | None = None
-    stance: Stance | None = None
-    unread: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.found and not self.reason:
-            raise GuardError("a Finding with found=True needs a reason")
-        if not (math.isfinite(self.confidence) and 0.0 <= self.confidence <= 1.0):
-            raise GuardError(f"the confidence of a Finding is {self.confidence!r}; use a number in [0, 1]")
-
-    @property
-    def in_full(self) -> bool:
-        """Whether something was found that deserves the strictest action that is configured."""
-        return self.found and self.action is None
-
-
-CLEAN = Finding(found=False)
-"""Nothing was found."""
-
-IfUnread = Literal["allow", "block", "warn"]
-"""What becomes of a text in a language that the observer does not read."""
-
-
-def not_read(language: str, then: IfUnread, finding: Finding = CLEAN) -> Finding:
-    """The finding for a text that the observer does not read, on top of what else the guardrail found.
-
-    >>> not_read("zh", "allow").found, not_read("zh", "warn").reason
-    (False, 'not read: zh')
-    """
-    reason = "; ".join(filter(None, (finding.reason, f"not read: {language}")))
-    if then == "block":
-        return replace(finding, found=True, reason=reason, action=None, unread=language)
-    action = Action.WARN if then == "warn" and not finding.found else finding.action
-    return replace(finding, found=finding.found or then == "warn", reason=reason, action=action, unread=language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,37 +199,76 @@ class Guardrail(ABC):
         raise NotImplementedError(f"{type(self).__name__} has a park, so it needs a resume")
 
 
+# Your own guardrails that are no class with a `check`: coroutines and plain functions
+
+CheckFunction = Callable[[Check], Finding] | Callable[[Check], Awaitable[Finding]]
+"""A guardrail as a plain function, sync or async."""
+
+
+class AsyncGuardrail(Guardrail):
+    """A guardrail that awaits. A user's own is a subclass with `acheck` and no `check`.
+
+    Async pipelines await it on their event loop. Sync ones run it to its end in a thread, in an event loop that
+    lasts as long as the check, so that it can't keep a connection that belongs to a loop.
+    """
+
+    @abstractmethod
+    async def acheck(self, check: Check) -> Finding:
+        """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+    def check(self, check: Check) -> Finding:
+        """Run `acheck` to its end in a thread; it is cancelled when the time of the check is up."""
+        deadline = current_deadline() or check.deadline
+        found = in_time(self.acheck(check), inf if deadline is None else deadline.left)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(copy_context().run, asyncio.run, found).result()
+
+
+@cache
+def guardrail_of(function: CheckFunction) -> type[Guardrail]:
+    """The class of the guardrail that a function is: without settings, with the defaults of `Guardrail`."""
+    kind, method = (AsyncGuardrail, "acheck") if inspect.iscoroutinefunction(function) else (Guardrail, "check")
+    members = {
+        method: lambda self, check: function(check),
+        "__doc__": function.__doc__,
+        "__module__": function.__module__,
+    }
+    return new_class(function.__name__, (kind,), exec_body=lambda names: names.update(members))
+
+
+def as_factory(part: Any) -> Any:
+    """The factory of a guardrail; a function that is annotated to return `Finding` gets a class of its own."""
+    checks = inspect.isfunction(part) and hints_of(part).get("return") is Finding
+    return guardrail_of(part) if checks else part
+
+
+# The guardrails by name
+
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
 
 
-def _as_factory(part: Any) -> Any:
-    from turnwise.guard.functions import as_factory
-
-    return as_factory(part)
-
-
 GUARDRAILS: Registry[GuardrailFactory] = Registry(
-    "guardrail", "turnwise.guardrails", is_factory, _as_factory, modules=True
+    "guardrail", "turnwise.guardrails", is_factory, as_factory, modules=True
 )
-for _name, _class in {
-    "code": "Code",
-    "drift": "Drift",
-    "harm": "Harm",
-    "keywords": "Keywords",
-    "length": "Length",
-    "llm": "Llm",
-    "openai_moderation": "OpenAIModeration",
-    "pii": "Pii",
-    "presidio": "Presidio",
-    "prompt_injection": "PromptInjection",
-    "regex": "Regex",
-    "secrets": "Secrets",
-    "topics": "Topics",
-    "toxicity": "Toxicity",
-    "urls": "Urls",
+for _name, _place in {
+    "code": "code:Code",
+    "drift": "drift:Drift",
+    "harm": "harm:Harm",
+    "keywords": "keywords:Keywords",
+    "length": "length:Length",
+    "llm": "llm:Llm",
+    "openai_moderation": "services:OpenAIModeration",
+    "pii": "pii:Pii",
+    "presidio": "services:Presidio",
+    "prompt_injection": "prompt_injection:PromptInjection",
+    "regex": "keywords:Regex",
+    "secrets": "secrets:Secrets",
+    "topics": "topics:Topics",
+    "toxicity": "toxicity:Toxicity",
+    "urls": "urls:Urls",
 }.items():
-    GUARDRAILS.add_lazy(_name, f"turnwise.guard.guardrails.{_name}:{_class}")
+    GUARDRAILS.add_lazy(_name, f"turnwise.guard.guardrails.{_place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,3 +307,18 @@ def describe_guardrails() -> tuple[GuardrailInfo, ...]:
         summary = (inspect.getdoc(factory) or "").partition("\n")[0]
         rows.append(GuardrailInfo(name, summary, parameters_of(factory)))
     return tuple(rows)
+
+
+Registered = TypeVar("Registered", bound=Callable[..., Guardrail] | CheckFunction)
+
+
+def guardrail(name: str) -> Callable[[Registered], Registered]:
+    """Return a decorator that registers a guardrail under a name: its class, or a function from check to finding.
+
+    Args:
+        name: what configurations call it.
+
+    Raises:
+        PluginError: the name is taken.
+    """
+    return GUARDRAILS.register(name)

@@ -13,11 +13,11 @@ from typing import Any, Final
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard.arguments import Arguments
 from turnwise.guard.config import build_guardrail
-from turnwise.guard.functions import CheckFunction, as_factory
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On, TextKind, ToolText, kinds_on
+from turnwise.guard.finding import Action, Cost, Finding, On, TextKind, kinds_on
+from turnwise.guard.guardrail import Check, CheckFunction, Guardrail, ToolText, as_factory
 from turnwise.guard.pipeline import GuardrailPipeline
+from turnwise.guard.request import Arguments
 from turnwise.guard.step import check_redactions
 from turnwise.plugins import factory_of
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation
-from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
+from turnwise.conversation.limits import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.identity.names import checked_name
 from turnwise.guard.request import digest_of

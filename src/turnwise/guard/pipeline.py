@@ -25,13 +25,12 @@ from turnwise.guard.check_text import (
     session_of,
 )
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.forgetting import Forgotten, forget_conversation, forget_person
+from turnwise.guard.forgetting import Forgotten, GuardSession, forget_conversation, forget_person, session_in
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.request import NO_CONVERSATION, NoConversation, digest_of
 from turnwise.guard.results import PipelineResult
-from turnwise.guard.session import GuardSession, session_in
 from turnwise.guard.setup import Given, Mode, Setup
-from turnwise.guard.state.status import StateStatus
+from turnwise.guard.state.settings import StateStatus
 from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.sessions import StateStore

@@ -1,20 +1,23 @@
-"""What a caller passes to a check: content, metadata, turn, session, or a list of messages, ready to check."""
+"""What a caller passes to a check: content, metadata, turn, session, names, arguments, or a list of messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from hashlib import sha256
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
+from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation, Role, Side, Turn, from_messages
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.messages.entries import Entry, unread
-from turnwise.conversation.messages.formats import OPENAI
-from turnwise.conversation.messages.tool_reading import has_results, read_calls, read_results
+from turnwise.conversation.message_entries import Entry, has_results, read_calls, read_results, unread
+from turnwise.conversation.message_formats import OPENAI
 from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import TextKind
+from turnwise.guard.finding import Redaction, TextKind
 from turnwise.sessions.state import ID_BYTES
 
 RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
@@ -172,7 +175,7 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
         raise GuardError(f"the last message, of role {last.role}, has no text to check")
     if not texts:
         texts.append(LastText(_KINDS.get(last.role, TextKind.INPUT), ""))
-    texts[0] = texts[0]._replace(unread=told, names=tuple(_names(entries)))
+    texts[0] = texts[0]._replace(unread=told, names=tuple(_names_in(entries)))
     return LastTexts(entries, first, texts)
 
 
@@ -192,7 +195,7 @@ def _only_results(entry: Entry) -> bool:
     return has_results(entry.raw) and (entry.role is not Role.USER or entry.text is None)
 
 
-def _names(entries: Sequence[Entry]) -> set[str]:
+def _names_in(entries: Sequence[Entry]) -> set[str]:
     """All names in a list of messages; those before the last ones may have been seen by no check."""
     plain = {"role", "content"}
     named = [
@@ -214,3 +217,174 @@ def _left_out(messages: Sequence[Mapping[str, Any]], first: int) -> str:
             told.append(f"message {place + 1}: {', '.join(parts[:_NAMED])}{rest}")
     more = f"; and of {len(told) - _NAMED} more messages" if len(told) > _NAMED else ""
     return f"{'; '.join(told[:_NAMED])}{more} not read" if told else ""
+
+
+# Names as texts: of tools, of fields, of who speaks. They have words, and are no sentences
+
+_LONGEST: Final = 64
+"""Characters of a name that providers take."""
+
+_PLAIN_WORDS, _LONGEST_WORD, _LONGEST_ID = 2, 13, 32
+"""Short words that say no order yet; characters of one; hexadecimal digits that are an id and no secret."""
+
+_LATIN: Final = "\u024f"
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+_SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
+
+
+def is_ordinary(name: str) -> bool:
+    """Whether a name is so short and plain that it can say no order and hold no secret.
+
+    >>> [is_ordinary(name) for name in ("get_weather", "Anna Müller", "user_123", "gpt-4.1")]
+    [True, True, True, True]
+    >>> [is_ordinary(name) for name in ("ignore_all_rules", "ignorePreviousOrders", "1gn0re all rul3s", "王小明")]
+    [False, False, False, False]
+    """
+    if len(name) > _LONGEST or max(name, default="") > _LATIN:
+        return False
+    words = [
+        word for word in name.translate(_SIGNS).split() if len(word) > _LONGEST_ID or not _HEX.issuperset(word)
+    ]
+    return len(words) <= _PLAIN_WORDS and all(len(word) <= _LONGEST_WORD for word in words)
+
+
+def as_text(name: str) -> str:
+    """A name as a text, with its words apart below it where they are not.
+
+    >>> as_text("printSystem_prompt").split("\\n")
+    ['printSystem_prompt', 'print System prompt']
+    """
+    pairs = pairwise(f" {name}")
+    apart = "".join(f" {now}" if before.islower() and now.isupper() else now for before, now in pairs)
+    words = " ".join(apart.translate(_SIGNS).split())
+    return name if words == name else f"{name}\n{words}"
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is but a name, as it stands or as `as_text` gives it.
+
+    >>> [is_name(text) for text in ("reset_user_password", as_text("resetUserPassword"), "Reset my password")]
+    [True, True, False]
+    """
+    name = text.partition("\n")[0]
+    return len(name.split()) == 1 and len(name) <= _LONGEST and text in (name, as_text(name))
+
+
+# The arguments of a tool call: read as a text that guardrails can check, and written back with redactions
+
+_NO_JSON: Final = object()
+_CONSTANTS: Final = {True: "true", False: "false", None: "null"}
+
+
+class _Object(list[tuple[str, Any]]):
+    """A JSON object as its pairs, so that a key that comes twice is kept twice."""
+
+
+class Arguments:
+    """The arguments of a tool call, as the model gave them (`raw`) and as a text to check.
+
+    The text of JSON has each key and value decoded: a value of one word behind its key, others on lines of their
+    own. What is not JSON is its own text.
+
+    >>> arguments = Arguments('{"to": "ann@example.com", "text": "See you \\\\u0061t 9"}')
+    >>> print(arguments.text)
+    to: ann@example.com
+    text:
+    See you at 9
+    >>> arguments.redacted([(Redaction(4, 19, "email"),)])
+    '{"to": "[EMAIL]", "text": "See you at 9"}'
+    """
+
+    __slots__ = ("_leaves", "_value", "raw", "text")
+
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self._leaves: list[tuple[int, int]] = []
+        try:
+            self._value = read_json(raw, pairs=_Object)
+        except ValueError:
+            self._value = _NO_JSON
+            self.text = encodable(raw)
+            return
+        parts: list[str] = []
+        at = 0
+        for text, is_leaf in _told(self._value):
+            if is_leaf:
+                self._leaves.append((at, at + len(text)))
+            parts.append(text)
+            at += len(text)
+        self.text = "".join(parts)
+
+    def redacted(self, redactions: Iterable[Sequence[Redaction]]) -> str:
+        """The arguments with redactions; each guardrail's offsets count in what the one before left of it."""
+        text, leaves = self.text, self._leaves
+        for some in redactions:
+            text, leaves = _replaced(text, leaves, some)
+        if text == self.text:
+            return self.raw
+        if self._value is _NO_JSON:
+            return text
+        before = (self.text[start:end] for start, end in self._leaves)
+        after = (text[start:end] for start, end in leaves)
+        return _written(self._value, zip(before, after, strict=True))
+
+
+def _told(value: Any) -> Iterator[tuple[str, bool]]:
+    """Yield a value as text in pieces, each with whether it is a key or value."""
+    if isinstance(value, _Object):
+        for place, (key, item) in enumerate(value):
+            yield ("\n" if place else ""), False
+            yield encodable(key), True
+            inner = isinstance(item, list) or _text(item).split() != [_text(item)]
+            yield (":\n" if inner else ": "), False
+            yield from _told(item)
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield ("\n" if place else ""), False
+            yield from _told(item)
+    else:
+        yield _text(value), True
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, bool) or value is None:
+        return _CONSTANTS[value]
+    return "" if isinstance(value, list) else str(value)
+
+
+def _replaced(
+    text: str, leaves: Sequence[tuple[int, int]], redactions: Sequence[Redaction]
+) -> tuple[str, list[tuple[int, int]]]:
+    """A text with stretches replaced, and where its keys and values then stand."""
+    parts, end = [], 0
+    for redaction in redactions:
+        parts += [text[end : redaction.start], redaction.placeholder]
+        end = redaction.end
+    starts, ends = [one.start for one in redactions], [one.end for one in redactions]
+    grown = [len(one.placeholder) - (one.end - one.start) for one in redactions]
+    shifts = list(accumulate(grown, initial=0))
+
+    def moved(at: int) -> int:
+        """Where an offset moves to; one within a replaced stretch goes behind its placeholder."""
+        whole = bisect_right(ends, at)
+        within = bisect_left(starts, at)
+        return (ends[whole] + shifts[whole + 1]) if within > whole else at + shifts[whole]
+
+    return "".join([*parts, text[end:]]), [(moved(start), moved(end)) for start, end in leaves]
+
+
+def _written(value: Any, leaves: Iterator[tuple[str, str]]) -> str:
+    """A value as JSON, with each key and value as it is now; one that changed is written as a string."""
+    if isinstance(value, _Object):
+        pairs = [(_leaf(key, leaves), _written(item, leaves)) for key, item in value]
+        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_written(item, leaves) for item in value) + "]"
+    return _leaf(value, leaves)
+
+
+def _leaf(value: Any, leaves: Iterator[tuple[str, str]]) -> str:
+    before, after = next(leaves)
+    return json.dumps(value if after == before else after, ensure_ascii=False)

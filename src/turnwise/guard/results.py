@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, NoReturn, final
 
 from turnwise.errors import TurnwiseError
-from turnwise.guard.guardrail import Action, Redaction, TextKind
+from turnwise.guard.finding import Action, Redaction, TextKind
 from turnwise.sessions import Stance
 
 _DEPTH = 12

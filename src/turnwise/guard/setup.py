@@ -12,7 +12,8 @@ from turnwise.clock import Clock, utc_now
 from turnwise.errors import UnknownNameError
 from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.config import Config
-from turnwise.guard.guardrail import Guardrail, TextKind
+from turnwise.guard.finding import TextKind
+from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits
 from turnwise.guard.results import Detail

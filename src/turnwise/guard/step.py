@@ -13,19 +13,8 @@ from typing import TypeVar, overload
 
 from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import (
-    CLEAN,
-    Action,
-    Check,
-    Cost,
-    Finding,
-    Guardrail,
-    On,
-    OnError,
-    TextKind,
-    kinds_on,
-    milder,
-)
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, TextKind, kinds_on, milder
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.results import Detail, Path, PipelineResult, Status, as_json
 from turnwise.guard.threads import Workers, compute, in_time
 from turnwise.guard.turn_checks import DriftData
@@ -317,7 +306,7 @@ def check_redactions(finding: Finding, text: str) -> None:
 def redacted(text: str, detail: Detail) -> str:
     """A text with what a guardrail replaces in it.
 
-    >>> from turnwise.guard.guardrail import Redaction
+    >>> from turnwise.guard.finding import Redaction
     >>> redacted("I am Ann.", Detail(Status.EVALUATED, redactions=(Redaction(5, 8, "name"),)))
     'I am [NAME].'
     """

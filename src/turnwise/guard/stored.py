@@ -8,7 +8,6 @@ something is read, never for a check of a live text.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -27,18 +26,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from turnwise.guard.guardrail import Action, Redaction, TextKind
+from turnwise.guard.finding import Action, Redaction, TextKind
 from turnwise.guard.results import Detail, Path, Status
-from turnwise.guard.turn_checks import (
-    INITIATOR,
-    NO_CHECKS,
-    SECTIONS,
-    DriftData,
-    GuardMetadataError,
-    TextCheck,
-    TurnChecks,
-)
-from turnwise.guard.validation import adapter_of, mistake_in
+from turnwise.guard.validation import INITIATOR, GuardMetadataError, adapter_of, mistake_in
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode
 
@@ -109,7 +99,9 @@ class _Stance(BaseModel):
     trust: _Share | None = None
 
 
-class _TextCheck(_Stored):
+class StoredCheck(_Stored):
+    """One check of a text."""
+
     blocked: StrictBool = _needed
     timestamp: _Time = _needed
     details: dict[str, _Detail] = {}
@@ -117,30 +109,20 @@ class _TextCheck(_Stored):
     tool: StrictStr | None = None
     call_id: StrictStr | None = None
 
-    def made(self, kind: TextKind) -> TextCheck:
-        return TextCheck(
-            pipeline_type=kind,
-            timestamp=self.timestamp,
-            blocked=self.blocked,
-            names=tuple(self.details),
-            verdicts=tuple(one.made() for one in self.details.values()),
-            stance=None if self.stance is None else self.stance.model_dump(exclude_unset=True),
-            tool=self.tool,
-            call_id=self.call_id,
-        )
 
+class StoredTurn(_Stored):
+    """The checks of a turn."""
 
-class _TurnChecks(_Stored):
-    input: _TextCheck | None = None
-    output: _TextCheck | None = None
-    tool_calls: dict[str, _TextCheck | None] = {}
-    tool_results: dict[str, _TextCheck | None] = {}
-    texts: dict[str, _TextCheck | None] = {}
+    input: StoredCheck | None = None
+    output: StoredCheck | None = None
+    tool_calls: dict[str, StoredCheck | None] = {}
+    tool_results: dict[str, StoredCheck | None] = {}
+    texts: dict[str, StoredCheck | None] = {}
     pipeline_type: TextKind | None = None
 
 
 class _Attempt(_Stored):
-    output: _TextCheck | None = None
+    output: StoredCheck | None = None
 
 
 class _Triple(_Stored):
@@ -149,7 +131,9 @@ class _Triple(_Stored):
     F: _Share = _needed
 
 
-class _Drift(_Stored):
+class StoredDrift(_Stored):
+    """What drift kept of a check."""
+
     detector: StrictStr = _needed
     score: _Number = _needed
     threshold: _Limit = None
@@ -216,49 +200,19 @@ def _read(kind: type[_Kind], value: object, where: str) -> _Kind:
         raise GuardMetadataError(mistake_in(error, value).told(where)) from None
 
 
-def turn_checks(value: object, where: str) -> TurnChecks | None:
-    """The checks of a turn; None where there are none. `where` names the value in errors."""
-    read = _read(_TurnChecks, value, where)
-    made: dict[str, Mapping[str, TextCheck]] = {}
-    for key, kind in SECTIONS.items():
-        parts: dict[str, _TextCheck | None] = getattr(read, key)
-        made[key] = {name: one.made(kind) for name, one in parts.items() if one is not None} or NO_CHECKS
-    checks = TurnChecks(
-        None if read.input is None else read.input.made(TextKind.INPUT),
-        None if read.output is None else read.output.made(TextKind.OUTPUT),
-        read.pipeline_type or TextKind.INPUT,
-        **made,
-    )
-    kinds = [one.pipeline_type for one in checks.records]
-    if not kinds:
-        return None
-    if read.pipeline_type is None:
-        return TurnChecks(checks.input, checks.output, kinds[-1], **made)
-    if read.pipeline_type not in kinds:
-        raise GuardMetadataError(f"{where}.pipeline_type is '{read.pipeline_type}', of which there is no check")
-    return checks
+def turn_checks(value: object, where: str) -> StoredTurn:
+    """The checks of a turn. `where` names the value in errors, here and below."""
+    return _read(StoredTurn, value, where)
 
 
-def attempts(value: object, where: str) -> list[TextCheck]:
+def attempts(value: object, where: str) -> list[StoredCheck]:
     """The checks of responses that were blocked and replaced."""
-    found = _read(tuple[_Attempt, ...], value, where)
-    return [one.output.made(TextKind.OUTPUT) for one in found if one.output is not None]
+    return [one.output for one in _read(tuple[_Attempt, ...], value, where) if one.output is not None]
 
 
-def drift_data(value: object, where: str) -> DriftData:
+def drift(value: object, where: str) -> StoredDrift:
     """What drift kept of a check."""
-    read = _read(_Drift, value, where)
-    return DriftData(
-        detector=read.detector,
-        score=read.score,
-        threshold=read.threshold,
-        warn=read.warn,
-        active=read.active,
-        trajectory=read.trajectory,
-        principles=tuple(read.scores),
-        components=array("d", (part for one in read.scores.values() for part in (one.T, one.I, one.F))),
-        second_look=read.second_look,
-    )
+    return _read(StoredDrift, value, where)
 
 
 def scores(value: object, where: str) -> dict[str, Score]:

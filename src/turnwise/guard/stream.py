@@ -11,7 +11,8 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Check, TextKind
+from turnwise.guard.finding import TextKind
+from turnwise.guard.guardrail import Check
 from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
 from turnwise.guard.request import encodable
 from turnwise.guard.results import Detail, Outcome, PipelineResult

@@ -10,24 +10,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.conversation import Turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
-from turnwise.errors import GuardError
-from turnwise.guard.guardrail import TextKind
+from turnwise.guard.finding import TextKind
 from turnwise.guard.results import Detail
-from turnwise.guard.validation import shown_key
+from turnwise.guard.validation import INITIATOR, GuardMetadataError, shown_key
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
 
-INITIATOR: Final = "initiator"
-"""Trajectory of scores that don't say one."""
-
-
-class GuardMetadataError(GuardError):
-    """What a guard kept can't be read: it was changed, or another program wrote it."""
+if TYPE_CHECKING:
+    from turnwise.guard.stored import StoredCheck, StoredTurn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +210,42 @@ def read_checks(value: object, number: int) -> TurnChecks | None:
         return value
     from turnwise.guard.stored import turn_checks
 
-    return turn_checks(value, f"turn {number}: {GUARD_KEY}")
+    where = f"turn {number}: {GUARD_KEY}"
+    return _turn_checks(turn_checks(value, where), where)
+
+
+def _turn_checks(stored: StoredTurn, where: str) -> TurnChecks | None:
+    made: dict[str, Mapping[str, TextCheck]] = {}
+    for key, kind in SECTIONS.items():
+        parts: dict[str, StoredCheck | None] = getattr(stored, key)
+        made[key] = {name: _check(one, kind) for name, one in parts.items() if one is not None} or NO_CHECKS
+    checks = TurnChecks(
+        None if stored.input is None else _check(stored.input, TextKind.INPUT),
+        None if stored.output is None else _check(stored.output, TextKind.OUTPUT),
+        stored.pipeline_type or TextKind.INPUT,
+        **made,
+    )
+    kinds = [one.pipeline_type for one in checks.records]
+    if not kinds:
+        return None
+    if stored.pipeline_type is None:
+        return replace(checks, last=kinds[-1])
+    if stored.pipeline_type not in kinds:
+        raise GuardMetadataError(f"{where}.pipeline_type is '{stored.pipeline_type}', of which there is no check")
+    return checks
+
+
+def _check(stored: StoredCheck, kind: TextKind) -> TextCheck:
+    return TextCheck(
+        pipeline_type=kind,
+        timestamp=stored.timestamp,
+        blocked=stored.blocked,
+        names=tuple(stored.details),
+        verdicts=tuple(one.made() for one in stored.details.values()),
+        stance=None if stored.stance is None else stored.stance.model_dump(exclude_unset=True),
+        tool=stored.tool,
+        call_id=stored.call_id,
+    )
 
 
 def readable_checks(value: object, number: int) -> TurnChecks | None:
@@ -273,7 +303,7 @@ def checks_of_turn(turn: Turn) -> tuple[TextCheck, ...]:
     from turnwise.guard.stored import attempts
 
     replaced = attempts(turn.own_metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
-    return (*known.records[:-1], *replaced, known.output)
+    return (*known.records[:-1], *(_check(one, TextKind.OUTPUT) for one in replaced), known.output)
 
 
 def drift_in(detail: Detail, where: str) -> DriftData | None:
@@ -283,9 +313,19 @@ def drift_in(detail: Detail, where: str) -> DriftData | None:
         return data
     if "score" not in data or not isinstance(data.get("detector"), str):
         return None
-    from turnwise.guard.stored import drift_data
+    from turnwise.guard.stored import drift
 
-    return drift_data(data, where)
+    stored = drift(data, where)
+    return DriftData(
+        detector=stored.detector,
+        score=stored.score,
+        threshold=stored.threshold,
+        warn=stored.warn,
+        active=stored.active,
+        trajectory=stored.trajectory,
+        principles=tuple(stored.scores),
+        components=array("d", (part for one in stored.scores.values() for part in (one.T, one.I, one.F))),
+    )
 
 
 def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | None:

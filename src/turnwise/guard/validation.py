@@ -9,7 +9,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwise._support.bounded import YamlError, bounded, load_yaml, yaml_nodes
 from turnwise._support.visible import shown
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 Place = tuple[str | int, ...]
 """Where a value stands: keys of mappings and places in lists, from 0, from the outside in."""
+
+INITIATOR: Final = "initiator"
+"""Trajectory of scores that don't say one."""
+
+
+class GuardMetadataError(GuardError):
+    """What a guard kept can't be read: it was changed, or another program wrote it."""
 
 
 class Lines:

@@ -24,7 +24,7 @@ from turnwise.guard import (
     Outcome,
     PipelineResult,
 )
-from turnwise.guard.guardrail import Cost
+from turnwise.guard.finding import Cost
 from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.results import Path
 from turnwise.guard.state.settings import WhenDown

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.guardrails.code import Code
-from turnwise.guard.guardrails.keywords import Keywords
+from turnwise.guard.guardrails.keywords import Keywords, Regex
 from turnwise.guard.guardrails.length import Length
 from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
 from turnwise.guard.guardrails.toxicity import Toxicity

@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import Finding
+from turnwise.guard.finding import Finding
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.kit import finding_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import Action
+from turnwise.guard.finding import Action
 from turnwise.guard.guardrails.topics import Topics
 from turnwise.guard.kit import finding_of
 

@@ -12,9 +12,8 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError, ObserverError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.guardrails.harm import Harm
-from turnwise.guard.guardrails.levels import Levels, levels_of, shipped_levels
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
-from turnwise.guard.scorer import Scorer
+from turnwise.guard.scorer import Levels, Scorer, levels_of, shipped_levels
 from turnwise.observers import ObservationFailure, Observer, ObserverInfo, Request
 from turnwise.observers.registry import OBSERVERS
 from turnwise.observers.scripted import ScriptedObserver

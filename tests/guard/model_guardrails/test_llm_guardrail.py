@@ -15,7 +15,8 @@ from chat_server import ChatServer
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import BudgetError, GuardError, ObserverError, UnknownNameError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrail import Action, Check
+from turnwise.guard.finding import Action
+from turnwise.guard.guardrail import Check
 from turnwise.guard.guardrails.llm import Llm
 from turnwise.guard.scorer import shared_observer
 from turnwise.observers import Context, Request

@@ -13,7 +13,7 @@ from moderation_server import ModerationServer, result_of
 from turnwise.conversation import Side
 from turnwise.errors import GuardError, UnknownNameError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrails.openai_moderation import ModerationError, OpenAIModeration
+from turnwise.guard.guardrails.services import ModerationError, OpenAIModeration
 
 KEY = "sk-moderation-12345678"
 

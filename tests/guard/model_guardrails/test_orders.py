@@ -17,9 +17,17 @@ import yaml
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.prompt_injection import PromptInjection, read_words
+from turnwise.guard.guardrails.prompt_injection import (
+    BITS,
+    PIECE,
+    STEP,
+    WHOLE,
+    Orders,
+    PromptInjection,
+    pieces,
+    read_words,
+)
 from turnwise.guard.kit import finding_of
-from turnwise.guard.recognisers.orders import BITS, PIECE, STEP, WHOLE, Orders, pieces
 from turnwise.observers import Observer
 from turnwise.scoring import Score
 

@@ -12,7 +12,7 @@ import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrails.presidio import NO_MODEL, Presidio
+from turnwise.guard.guardrails.services import NO_MODEL, Presidio
 
 TEXT = "Mail ann@example.org; her SSN is 536-90-4399 and her card 4111 1111 1111 1111."
 

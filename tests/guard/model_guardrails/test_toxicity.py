@@ -6,7 +6,7 @@ import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrail import Cost
+from turnwise.guard.finding import Cost
 from turnwise.guard.guardrails.toxicity import Toxicity
 
 HARMLESS = [

@@ -22,7 +22,7 @@ from turnwise.guard.audit.sinks import Erased, JsonLinesSink, StoreSink, verify_
 from turnwise.guard.audit.writer import erase_in
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.request import short_id
-from turnwise.guard.turn_checks import GuardMetadataError
+from turnwise.guard.validation import GuardMetadataError
 
 _SQLITE: Final = b"SQLite format 3\0"
 

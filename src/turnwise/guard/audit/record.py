@@ -234,7 +234,7 @@ def unchanged(text: str) -> str:
 class Redactor:
     """Replaces what guardrails find; each sees what those before it left.
 
-    >>> from turnwise.guard.guardrail import CLEAN, Finding, Redaction
+    >>> from turnwise.guard.finding import CLEAN, Finding, Redaction
     >>> class Names(Guardrail):
     ...     redacts = True
     ...     def check(self, check):

@@ -12,12 +12,12 @@ from turnwise._support.visible import shown
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.guard.guardrail import Action, TextKind
+from turnwise.guard.finding import Action, TextKind
 from turnwise.guard.limits import refusals_of
 from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
-from turnwise.guard.turn_checks import INITIATOR, DriftData, TextCheck, checks_of_turn, drift_in
-from turnwise.guard.validation import shown_key
+from turnwise.guard.turn_checks import DriftData, TextCheck, checks_of_turn, drift_in
+from turnwise.guard.validation import INITIATOR, shown_key
 from turnwise.sessions import Stance
 
 _SIDES: Final = tuple(map(str, TextKind))

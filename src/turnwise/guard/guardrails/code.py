@@ -10,10 +10,10 @@ from typing import ClassVar, Literal, get_args
 from turnwise._support.characters import MARK, OTHER_ALNUM, SIGN, SPACE, byte_table, kinds_of
 from turnwise._support.regex_sets import RegexFilter
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
+from turnwise.guard.finding import CLEAN, Cost, Finding, On, Redaction
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.settings import check_types
-from turnwise.guard.recognisers.tables import filled, marked, read_table
+from turnwise.guard.recognisers.patterns import check_types, filled, marked, read_table
 from turnwise.guard.recognisers.text import Span, apart
 from turnwise.linear_regex import LinearRegex
 

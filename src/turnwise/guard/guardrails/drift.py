@@ -12,10 +12,10 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, ParticipantType, Side
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On
-from turnwise.guard.guardrails.drift_judging import TurnJudge
+from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On
+from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.guardrails.drift_judging import DriftSessions, TurnJudge, actions_by_mode, responder_session
 from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered
-from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER

@@ -16,7 +16,7 @@ from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.deadline import WorkStopped
 from turnwise.detectors import Detector
 from turnwise.detectors.kit.protocol import State
-from turnwise.guard.guardrail import Finding
+from turnwise.guard.finding import Finding
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.scorer import Scorer, SideScores, readable
 from turnwise.observers import ObserverSession

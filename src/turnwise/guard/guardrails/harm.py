@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from turnwise.conversation import Side
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
-from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
-from turnwise.guard.scorer import Scorer
+from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On, not_read
+from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.scorer import Levels, Scorer, judge, levels_of, read_text, single_turn_scorer
 
 PRINCIPLE = "third_party_harm"
 

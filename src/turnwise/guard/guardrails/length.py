@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
+from turnwise.guard.finding import CLEAN, Cost, Finding
+from turnwise.guard.guardrail import Check, Guardrail
 
 BYTES_PER_TOKEN = 4
 """Bytes of UTF-8 that are taken for a token."""

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.levels import Levels, judge
-from turnwise.guard.scorer import Scorer, SideScores
+from turnwise.guard.finding import Action, Cost, Finding, On
+from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.scorer import Levels, Scorer, SideScores, judge
 from turnwise.observers import Context, ContextMode, build_live_observer, describe_observer
 
 _REASON = 300

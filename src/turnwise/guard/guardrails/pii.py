@@ -9,21 +9,21 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.recognisers import birth_dates, cards, emails, ibans, ips, phones, ssns
-from turnwise.guard.recognisers.birth_dates import find_birth_dates
-from turnwise.guard.recognisers.cards import find_cards
-from turnwise.guard.recognisers.emails import find_emails, written_out
+from turnwise.guard.finding import CLEAN, Cost, Finding, On
+from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
+from turnwise.guard.recognisers.checked_numbers import (
+    CARD_SHAPES,
+    IBAN_SHAPES,
+    find_cards,
+    find_ibans,
+)
 from turnwise.guard.recognisers.folding import LOWER
-from turnwise.guard.recognisers.ibans import find_ibans
-from turnwise.guard.recognisers.ips import find_ips
-from turnwise.guard.recognisers.named_numbers import find_named, named_kinds
-from turnwise.guard.recognisers.numbers import SPOKEN
-from turnwise.guard.recognisers.phones import Phones
-from turnwise.guard.recognisers.readings import Value, values_found, values_in
-from turnwise.guard.recognisers.settings import Allowed, check_types
-from turnwise.guard.recognisers.ssns import find_ssns
-from turnwise.guard.recognisers.text import Span, TextReading
+from turnwise.guard.recognisers.named_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
+from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
+from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
+from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading
 
 PiiType = Literal[
     "ssn",
@@ -215,12 +215,12 @@ def _shapes_of(types: Sequence[PiiType]) -> Sequence[RegexSet]:
 
     Shapes of words and shapes of digits are looked for apart: one automaton of both has many times the states.
     """
-    of_digits = {**ssns.SHAPES, **cards.SHAPES, **ibans.SHAPES, **phones.SHAPES, **ips.SHAPES}
+    of_digits = {**SSN_SHAPES, **CARD_SHAPES, **IBAN_SHAPES, **PHONE_SHAPES, **IP_SHAPES}
     of_words = {
         "ssn named": of_digits.pop("ssn named"),
-        **emails.SHAPES,
+        **EMAIL_SHAPES,
         **{kind: (named.hints,) for kind, named in named_kinds().items()},
-        "birth_date": birth_dates.PATTERNS.hints,
+        "birth_date": BIRTH_DATES.hints,
     }
     groups = (
         {name: shape for name, shape in shapes.items() if name.partition(" ")[0] in types}

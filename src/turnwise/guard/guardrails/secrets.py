@@ -9,13 +9,12 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.recognisers import assigned_secrets
-from turnwise.guard.recognisers.assigned_secrets import find_assigned
+from turnwise.guard.finding import CLEAN, Cost, Finding, On
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.keys import find_keys, key_forms
-from turnwise.guard.recognisers.readings import values_found, values_in
-from turnwise.guard.recognisers.settings import Allowed, check_types
+from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
+from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.readings import Allowed, values_found, values_in
 from turnwise.guard.recognisers.text import Span, TextReading
 
 KeyType = Literal[
@@ -99,7 +98,7 @@ class Secrets(Guardrail):
         object.__setattr__(self, "_allowed", Allowed(self.allow))
         hints = {
             **{kind: form.hints for kind, form in key_forms().items()},
-            "generic": assigned_secrets.PATTERNS.hints,
+            "generic": ASSIGNED.hints,
         }
         object.__setattr__(self, "_shapes", RegexSet({kind: hints[kind] for kind in self.types}, ignore_case=True))
 

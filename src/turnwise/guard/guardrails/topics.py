@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On
+from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.guardrails.keywords import WordSearch
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.phrases import shipped_words
-from turnwise.guard.recognisers.word_search import WordSearch
 
 _SURE = 3
 """Different phrases of a topic that make it certain."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, IfUnread, On, not_read
-from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, IfUnread, On, not_read
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.hidden_text import plain_texts, plain_texts_of
+from turnwise.guard.recognisers.patterns import check_types
 from turnwise.guard.recognisers.phrases import TOXICITY_FILES, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.guard.recognisers.settings import check_types
-from turnwise.guard.scorer import Scorer
+from turnwise.guard.scorer import Levels, Scorer, judge, levels_of, read_text, single_turn_scorer
 
 ToxicityType = Literal["insults", "hostility", "slurs", "hate", "threats", "self_harm", "sexual"]
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 from turnwise._support.characters import CharacterTable
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
-from turnwise.guard.recognisers.hosts import HOST_FORM, Host, read_authority, read_host
+from turnwise.guard.finding import CLEAN, Cost, Finding, On, Redaction
+from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
-from turnwise.guard.recognisers.lookalikes import Lookalikes
 from turnwise.guard.recognisers.readings import readings
 from turnwise.guard.recognisers.text import Span, TextReading, apart
 

@@ -9,8 +9,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
-from turnwise.conversation.messages.entries import TEXT_PARTS, Entry, Role
-from turnwise.conversation.messages.tool_reading import read_calls, read_results
+from turnwise.conversation.message_entries import TEXT_PARTS, Entry, Role, read_calls, read_results
 from turnwise.guard.request import short_id
 from turnwise.sessions.state_store import StateKind
 

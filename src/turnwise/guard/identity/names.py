@@ -9,7 +9,7 @@ from typing import Final
 from turnwise._support.visible import shown
 from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.errors import GuardError
-from turnwise.guard.recognisers.folding import plain_character
+from turnwise.guard.recognisers.folding import LATIN, plain_character
 
 _UNSEEN_MARKS: Final = frozenset(
     map(chr, (0x34F, 0x17B4, 0x17B5, 0x2065, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
@@ -100,8 +100,6 @@ def _look_alikes() -> tuple[dict[int, str], dict[int, str], dict[str, dict[int, 
     Where case makes a difference, as with the Greek nu, the small letter counts without it. Latin letters with a
     mark, such as a stroke, are other letters.
     """
-    from turnwise.guard.recognisers.lookalikes import LATIN
-
     usable = {
         sign: letter.lower()
         for sign, letter in sorted(LATIN.items(), key=lambda item: item[0].islower())

@@ -8,13 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 from turnwise.conversation import Conversation, Role, Side, Turn
-from turnwise.conversation.messages.entries import Entry
-from turnwise.conversation.messages.formats import messages_of_turn
-from turnwise.conversation.messages.tool_reading import read_calls, read_results
+from turnwise.conversation.message_entries import Entry, read_calls, read_results
+from turnwise.conversation.message_formats import messages_of_turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard.guardrail import TextKind
+from turnwise.guard.finding import TextKind
 from turnwise.guard.identity.chain import Checked, Link
 from turnwise.guard.request import last_texts
 from turnwise.guard.results import PipelineResult, Status, joined

@@ -1,4 +1,10 @@
-"""Values that were disguised, put back as they are usually written: pulled apart, wrapped, spelled."""
+"""Values that were disguised, put back as they are usually written: pulled apart, wrapped, spelled.
+
+Each function in `DISGUISES` undoes one trick: it takes a text and yields the stretches to replace.
+
+To look for a pattern of letters, digits and signs in a text of any script, the text is first written as its
+shapes, one byte a character (`kinds_of`, `_shapes_by`, `_MASK`), so that one expression over bytes finds it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,9 @@ from itertools import compress, dropwhile, pairwise, repeat
 from operator import add, itemgetter, sub
 
 from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
-from turnwise.guard.recognisers.emails import ADDRESS_HINT, spelled_addresses
-from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
-from turnwise.guard.recognisers.lookalikes import DIGIT_LETTERS, LEET
+from turnwise.guard.recognisers.addresses import ADDRESS_HINT, spelled_addresses
+from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_iban
+from turnwise.guard.recognisers.folding import DIGIT_LETTERS, LEET
 from turnwise.guard.recognisers.text import Group, Stretch, digit_groups, stretches
 from turnwise.linear_regex import SPACE as SPACES
 from turnwise.linear_regex import LinearRegex
@@ -37,9 +43,10 @@ _SEPARATORS_TRIED = 6
 
 _INSIDE = f"[ ,]{{0,{_GAP - 1}}} *, *"
 _ROW = LinearRegex(rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{_GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{3,}}[xo][^x]")
-"""Five single characters in a row, at least, in the shapes of a text; the last may belong to another row as well.
+"""Five single characters or more with separators between them, in the shapes of a text (see `_shapes_by`).
 
-The first may be the last of a longer word and the last the first of one, where a sign or space is beside it.
+A separator, sign or space stands before the first and behind the last, so that no letter of a longer word
+is taken. The last may belong to the next row as well.
 """
 
 _IS_ITEM = bytes(chr(code) in "xo" for code in range(256))
@@ -58,7 +65,7 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     taken: list[Sequence[int]] = []
     separators: dict[int, str] = {}
     for rows, mark in tried:
-        # Where words share characters, those of the separator with the most to undo count.
+        # Two separators may claim the same characters: the one with more to undo was tried first, and keeps them.
         free = rows if not taken else [row for row in rows if _is_free(row, taken)]
         separators.update((row[0], mark) for row in free)
         taken = sorted([*taken, *free], key=itemgetter(0))
@@ -142,7 +149,7 @@ def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]
 
 
 def _instead(gap: str, separator: str) -> str:
-    """What a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
+    """What a gap stands for: nothing, or a separator that was pulled apart itself, as in 1-2---3."""
     if gap.count(separator) < 2:
         return ""
     return " " if separator.isspace() or gap.strip(separator) else separator
@@ -164,10 +171,10 @@ _USUAL = frozenset({" ", "-", "."})
 """What is usually written between them."""
 
 
-def numbers(text: str) -> Iterator[Stretch]:
+def disguised_numbers(text: str) -> Iterator[Stretch]:
     """Letters that stand for digits, and what stands between the digits of a number.
 
-    >>> [stretch.text for stretch in numbers("card 4l11*1111*1111*1111")]
+    >>> [stretch.text for stretch in disguised_numbers("card 4l11*1111*1111*1111")]
     ['1', ' ', ' ', ' ']
     """
     if sum(map(text.count, string.digits)) < _APART_LEAST:
@@ -236,10 +243,10 @@ _CHECKED = 300
 """Candidates of a text whose check digits are verified."""
 
 
-def codes(text: str) -> Iterator[Stretch]:
+def keys_and_ibans(text: str) -> Iterator[Stretch]:
     """What stands between the characters of AWS keys and IBANs, also where many come before that are none.
 
-    >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in codes(text)]
+    >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in keys_and_ibans(text)]
     ['/', '/', '/', '/', '/']
     """
     few = sum(map(text.count, string.digits)) < _FEWEST_DIGITS
@@ -295,10 +302,10 @@ _SPELLINGS = "|".join(
 _LEET_NAME = LinearRegex(rf"(?:^|[{SPACES}])({_SPELLINGS})(?:,*[:=]|,*(?:$|[{SPACES}]))")
 
 
-def names(text: str) -> Iterator[Stretch]:
+def names_of_secrets(text: str) -> Iterator[Stretch]:
     """Names of secrets in which digits and signs stand for letters.
 
-    >>> [stretch.text for stretch in names("my p4ssw0rd: x")]
+    >>> [stretch.text for stretch in names_of_secrets("my p4ssw0rd: x")]
     ['password']
     """
     if any(sign in text for sign in _LEET_SIGNS):
@@ -329,7 +336,14 @@ def _ends_in_address(text: str, at: int) -> bool:
     return "@" in word and "." not in word.rpartition("@")[2].rstrip(".") and word[0] != "@"
 
 
-DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, spelled_addresses, numbers, codes, names)
+DISGUISES: tuple[Undo, ...] = (
+    pulled_apart,
+    wrapped_lines,
+    spelled_addresses,
+    disguised_numbers,
+    keys_and_ibans,
+    names_of_secrets,
+)
 """What is undone, in this order."""
 
 _SIGNS = f"[^A-Za-z0-9]{{0,{_GAP}}}"

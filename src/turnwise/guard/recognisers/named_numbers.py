@@ -1,6 +1,7 @@
-"""Numbers of a person that only words beside them tell: accounts, records, policies, passports and the like.
+"""Numbers and dates of a person that only words beside them tell: accounts, passports, dates of birth.
 
-What they are called, and how each kind is written, stands in ``number_names.yaml``.
+What they are called, and how each kind is written, stands in ``number_names.yaml`` and ``birth_dates.yaml``,
+what stands around one in ``number_context.yaml``.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from turnwise.guard.recognisers.numbers import OTHER_NUMBERS
-from turnwise.guard.recognisers.tables import filled, marked, read_table
-from turnwise.guard.recognisers.text import Span, TextReading, digits_of
+from turnwise.guard.recognisers.patterns import PatternTable, filled, marked, read_table
+from turnwise.guard.recognisers.text import OTHER_NUMBERS, Span, TextReading, digits_of
 from turnwise.linear_regex import LinearRegex
+
+_CONTEXT = PatternTable("number_context.yaml")
+"""What stands around a number."""
 
 # How numbers are written
 
@@ -29,19 +32,6 @@ _LETTERS = 4
 
 _SHORT_WORDS = frozenset("is on at in to by of or if as an and the for was has had not".split())  # noqa: SIM905
 """Short words that are none."""
-
-_NO_NUMBER = LinearRegex(
-    r"(?:[a-z]+ )?(?:(?:[0-2]?[0-9]|3[01])[./-](?:[0-2]?[0-9]|3[01])[./-](?:19|20)?[0-9]{2}"
-    r"|(?:19|20)[0-9]{2}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]+\.[0-9]{1,2}|(?:19|20)[0-9]{2}/[0-9]+(?:/[a-z]+)?|(?:19|20)[0-9]{2})$"
-)
-"""Dates, years and prices."""
-
-_UNIT = LinearRegex(
-    r"[ -]?(?:%|[€£$¥]|(?:usd|eur|gbp|dollars?|euros?|pounds?|users|people|followers|points|miles|km|kg|"
-    r"characters|digits|letters|times|years?|months?|days|hours|minutes|employees|students|patients|members|accounts|cars|"
-    r"am|pm|per cent|percent)\b)"
-)
-"""What makes an amount of a number that it stands behind."""
 
 
 class NumberValue(NamedTuple):
@@ -74,7 +64,7 @@ class NumberValue(NamedTuple):
         for end in _ends(text, self.longest):
             if self._is_number(text[:end]):
                 best = end
-        return 0 if best and _UNIT.match(text[best:]) else best
+        return 0 if best and _CONTEXT["unit"].match(text[best:]) else best
 
     def _is_number(self, text: str) -> bool:
         signs = sum(map(str.isalnum, text))
@@ -85,7 +75,7 @@ class NumberValue(NamedTuple):
             return False
         if self.checked and not is_routing_number(digits):
             return False
-        return len(set(digits)) > 1 and _NO_NUMBER.match(text) is None
+        return len(set(digits)) > 1 and _CONTEXT["no_number"].match(text) is None
 
 
 def _ends(text: str, longest: int) -> Iterator[int]:
@@ -207,32 +197,6 @@ def named_kinds() -> Mapping[str, NamedKind]:
 
 # Where they stand beside their names
 
-_LINKS = """
-no nr num nos number numbers is are was be id the my our your his her their its it s of code card us uk eu for on
-file record with at you we i have here which that this reads says as follows follow should now just sorry still and
-current new old correct full registered issued printed shown listed patient ist lautet nummer die der meine es est
-el la le mi mon ma il mio meu minha o numero del de di da du van bij
-""".split()  # noqa: SIM905 - a list of words reads best as words
-_LINK = rf"(?:[^\pL\pN_]{{1,3}}|é|è|número|numéro|是|为|は|(?:{'|'.join(_LINKS)})\b){{0,16}}"
-_LINKED = LinearRegex(rf"{_LINK}\b[a-z0-9]")
-"""What may stand between a name and its number, and the beginning of the number."""
-
-_GAP = LinearRegex(
-    r"([^0-9.?!;\n]{0,48}?)(?:\b(?:is|was|are|ist|lautet|es|est)\b|[:#=]| è | é )[^\pL\pN_\n]{0,3}\b[a-z0-9]"
-)
-"""The same where other words stand between, such as whose the number is."""
-
-_BEFORE = LinearRegex(
-    r"([a-z0-9]+(?:[ ./-][a-z0-9]+){0,6}?)"
-    r"(?: (?:is|was|ist|es|est|would be|should be|as)|,| ?[-=(]+| ?- (?:that's|this is|thats))"
-    r"(?: (?:also|actually|just|still|really|my|our|your|his|her|their|the|a|an|old|new|current|main|is|that's|"
-    r"meine|mein|mi|mon|ma|su|il|mio|minha|meu|patient's|customer's|employee's))*[ (]*$"
-)
-"""A number that stands before its name, in what stands before that."""
-
-_TOLD = LinearRegex(r"(?:is|was|ist|es|est|be|my|our|your|his|her|their|the|\() ?$")
-"""What such a number is told to be a name's by: more than a comma or a hyphen."""
-
 _NO_NAME = frozenset(
     f"{OTHER_NUMBERS}|example|sample|dummy|placeholder|fake|fictional|template|mock|software|session|request|gift|"
     "library|loyalty|email|e-mail|username|twitter|instagram|github|steam|game|page|line|room|hotel|flight|seat|"
@@ -319,13 +283,13 @@ def _by_form(lower: str, at: int, name: NumberName) -> Iterator[_Number]:
 def _ahead(lower: str, start: int, end: int, name: NumberName) -> _Number | None:
     """The number behind a name: right behind it or linking words, or behind others that say whose it is."""
     ahead = lower[end : end + _NEAR_AHEAD]
-    link = _LINKED.match(ahead)
+    link = _CONTEXT["linked"].match(ahead)
     if link is not None and (link.end > 1 or lower.endswith(name.glued, start, end)):
         length = name.value.read(ahead[link.end - 1 :])
         if length:
             first = end + link.end - 1
             return _Number(first, first + length, 0.7)
-    gap = _GAP.match(ahead) if name.is_strong(lower[start:end]) else None
+    gap = _CONTEXT["apart"].match(ahead) if name.is_strong(lower[start:end]) else None
     if gap is None or _OTHER_NAMES.search(gap[1]):
         return None
     length = name.value.read(ahead[gap.end - 1 :])
@@ -336,8 +300,8 @@ def _ahead(lower: str, start: int, end: int, name: NumberName) -> _Number | None
 def _before(lower: str, least: int, start: int, name: NumberName) -> _Number | None:
     """The number that words call by the name behind them, as in "12345 is my account number"."""
     before = lower[least:start]
-    found = _BEFORE.search(before)
-    if found is None or not _TOLD.search(before):
+    found = _CONTEXT["before"].search(before)
+    if found is None or not _CONTEXT["told"].search(before):
         return None
     first, end = least + found.start, least + found.start + len(found[1])
     for word in found[1].split(" "):
@@ -350,3 +314,89 @@ def _before(lower: str, least: int, start: int, name: NumberName) -> _Number | N
     if not written or _word_before(lower, first) in _NO_NAME or name.value.read(written) != len(written):
         return None
     return _Number(first, end, 0.6)
+
+
+# Dates of birth: dates behind words that say so, or beside the name of a patient, customer or the like
+
+BIRTH_DATES = PatternTable("birth_dates.yaml")
+
+_BORN = ("born", "geboren", "geb.", "né", "née", "nac.", "nacido", "nacida", "nato", "nata", "nascido", "nascida")
+# fmt: off
+_ON_FORMS = (
+    "date of birth", "dob", "d.o.b.", "d.o.b", "birth date", "birthdate", "geburtsdatum", "fecha de nacimiento",
+)
+# fmt: on
+"""Labels that whose birth it is may stand behind."""
+
+_MONTH = LinearRegex(r"[a-z]{3}")
+_AHEAD, _BEFORE_DATE = 80, 60
+_READ_DATES, _NEAR = 32, 3
+"""Labels of a text whose dates are read; behind those beyond them a number that is so near counts by itself."""
+
+_LATEST = 2015
+"""Year of the latest birth that a date without a label tells."""
+
+
+def find_birth_dates(text: TextReading) -> Iterator[Span]:
+    """Dates behind words of birth, or right behind a person's name.
+
+    A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
+    """
+    lower, starts = text.plain, text.digit_starts
+    if "birth_date" not in text.shapes or not starts:
+        return
+    behind = count = 0
+    for _, *groups in BIRTH_DATES["label"].spans(lower):
+        start, end = max(groups)
+        index = bisect_left(starts, end)
+        if index == len(starts) or start < behind:
+            continue
+        goes_on = groups[1][0] < 0 and lower[end : end + 1].isalpha()
+        if goes_on or starts[index] > end + _AHEAD:
+            continue
+        count += 1
+        label = lower[start:end]
+        if count > _READ_DATES:
+            first, last = text.digits[index]
+            if label not in _BORN and first - end <= _NEAR:
+                yield Span(first, last, "birth_date", 0.5)
+            continue
+        somebody = label not in _BORN or _tells_of_somebody(lower, start)
+        ahead = lower[end : end + _AHEAD]
+        date = _date_in("behind", ahead) or (_date_in("of_name", ahead) if label in _ON_FORMS else None)
+        if date is not None and (
+            somebody or (_in_brackets(lower, start) and not _MONTH.search(ahead[slice(*date)]))
+        ):
+            behind = end + date[1]
+            yield Span(end + date[0], behind, "birth_date", 0.8)
+    yield from _beside_names(lower)
+
+
+def _date_in(pattern: str, text: str) -> tuple[int, int] | None:
+    """Where the date stands in a text that begins as a pattern says."""
+    first = next(iter(BIRTH_DATES[pattern].spans(text)), None)
+    return first[1] if first is not None and first[0][0] == 0 else None
+
+
+def _in_brackets(lower: str, start: int) -> bool:
+    """Whether a label stands right behind a bracket or comma, as behind a name on a form."""
+    return lower[max(0, start - 2) : start].rstrip(" ").endswith(("(", ","))
+
+
+def _tells_of_somebody(lower: str, start: int) -> bool:
+    before = lower[max(0, start - _BEFORE_DATE) : start]
+    return BIRTH_DATES["somebody"].search(before) is not None or not lower[:start].strip()
+
+
+def _beside_names(lower: str) -> Iterator[Span]:
+    for count, (_, name, date) in enumerate(BIRTH_DATES["named"].spans(lower)):
+        if count == _READ_DATES:
+            return
+        words = lower[slice(*name)]
+        year = max(map(int, filter(None, _digit_runs(lower[slice(*date)]))), default=0)
+        if 1900 <= year <= _LATEST and " " in words.strip() and not BIRTH_DATES["words_between"].search(words):
+            yield Span(*date, "birth_date", 0.6)
+
+
+def _digit_runs(date: str) -> list[str]:
+    return "".join(mark if mark.isdigit() else " " for mark in date).split(" ")

@@ -34,7 +34,7 @@ from typing import Any
 from turnwise._support.regex_sets import RegexSet, uncounted
 from turnwise.errors import GuardError
 from turnwise.guard.recognisers.mentions import Heads, Mentions
-from turnwise.guard.recognisers.tables import filled, marked, read_table
+from turnwise.guard.recognisers.patterns import filled, marked, read_table
 from turnwise.linear_regex import LinearRegex
 
 _MEMORY = 128 << 20

@@ -10,12 +10,14 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
-from turnwise.guard.guardrail import Check, Finding, Redaction
+from turnwise.errors import GuardError
+from turnwise.guard.finding import Finding, Redaction
+from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES
-from turnwise.guard.recognisers.folding import PLAIN, Folding
-from turnwise.guard.recognisers.lookalikes import UNDISGUISED
+from turnwise.guard.recognisers.folding import PLAIN, UNDISGUISED, Folding
+from turnwise.guard.recognisers.patterns import compile_pattern
 from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading, apart, counted
 
 _ROUNDS = 4
@@ -236,3 +238,47 @@ def values_found(
         redactions=redactions,
         data={"kinds": dict(Counter(span.kind for span in spans))},
     )
+
+
+# Values that are never a finding
+
+_SEPARATORS = dict.fromkeys(map(ord, "-._/()"))
+
+
+class Allowed:
+    """A set of values: exact ones, whatever their case and separators, and regular expressions between slashes.
+
+    `forms` gives further writings of a value under which it is equal to others, such as a phone number's with the
+    code of its country.
+
+    >>> "555 0100" in Allowed(["555-0100"]), "sales@example.com" in Allowed(["/.*@example\\\\.com/"])
+    (True, True)
+    """
+
+    def __init__(self, entries: Iterable[str], forms: Callable[[str], Iterable[str]] = lambda _: ()) -> None:
+        exact, patterns = set(), []
+        self._forms = forms
+        for entry in entries:
+            if not isinstance(entry, str) or not entry.strip():
+                raise GuardError(f"allow has {entry!r}; write a value, or a regular expression between slashes")
+            if len(entry) > 2 and entry.startswith("/") and entry.endswith("/"):
+                patterns.append(compile_pattern(entry[1:-1], f"allow: {entry}", ignore_case=True))
+            else:
+                exact |= {_key(entry), *forms(entry)}
+        self._exact = frozenset(exact)
+        self._patterns = tuple(patterns)
+
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._patterns)
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, str):
+            return False
+        if _key(value) in self._exact or not self._exact.isdisjoint(self._forms(value)):
+            return True
+        return any(pattern.fullmatch(value) is not None for pattern in self._patterns)
+
+
+def _key(value: str) -> str:
+    value = value.strip().casefold()
+    return value if "@" in value else "".join(value.split()).translate(_SEPARATORS)

@@ -2,25 +2,80 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from threading import Lock
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, SessionError, StateError
-from turnwise.guard.guardrail import Check, Guardrail, OnError
+from turnwise.guard.finding import OnError
+from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits, RateLimits, Refusal, SharedLimits
 from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
-from turnwise.guard.state.settings import StateSettings, WhenDown
-from turnwise.guard.state.status import StateStatus, StateWatch
+from turnwise.guard.state.settings import StateSettings, StateStatus, StateWatch, WhenDown
 from turnwise.guard.state.views import Work
-from turnwise.guard.state.waiting import TURN_SECONDS, done, entered
 from turnwise.guard.step import CheckRun, failure
 from turnwise.sessions import MemoryStateStore, StateStore
+
+Value = TypeVar("Value")
+
+TURN_SECONDS: Final = 60.0
+"""How long a check waits for another one of its conversation in this process."""
+
+_POLL_SECONDS: Final = 0.002
+
+
+def entered(lock: Lock, *, here: bool) -> Generator[Any, Any, bool]:
+    """Wait until no other check of a conversation is under way; returns whether the lock was taken in time."""
+    if here:
+        return lock.acquire(timeout=TURN_SECONDS)
+    taken: bool = yield _Entry(lock), None
+    return taken
+
+
+def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
+    """Call something here, or yield it to be called elsewhere; returns what the call returns."""
+    if here:
+        return call()
+    value, error = yield _Call(call), None
+    if error is not None:
+        raise error
+    result: Value = value
+    return result
+
+
+class _Entry:
+    """An awaitable lock, yielded like a step."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    async def arun(self, _: object) -> bool:
+        for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
+            if self._lock.acquire(blocking=False):
+                return True
+            await asyncio.sleep(_POLL_SECONDS)
+        return False
+
+
+class _Call:
+    """A call in a thread, so that the event loop does not wait for it, yielded like a step."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    async def arun(self, _: object) -> tuple[object, Exception | None]:
+        try:
+            return await asyncio.to_thread(self._call), None
+        except Exception as error:  # noqa: BLE001 - it is raised where the call belongs
+            return None, error
+
 
 _TRIES: Final = 20
 """How often a check is done anew at least since another worker was faster; each time one of them gets on."""

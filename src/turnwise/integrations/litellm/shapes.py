@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from turnwise.conversation.messages.entries import SPEAKING_KEYS
-from turnwise.conversation.messages.formats import OPENAI
-from turnwise.conversation.messages.tool_reading import arguments_text
+from turnwise.conversation.message_entries import SPEAKING_KEYS, arguments_text
+from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError
 from turnwise.guard.request import last_texts
 from turnwise.integrations.other_texts import UnreadError, leaves

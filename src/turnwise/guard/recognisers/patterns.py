@@ -1,12 +1,72 @@
-"""Settings of the guardrails of texts: kinds to look for, allowed values, regular expressions of a user."""
+"""Patterns (RE2): those of this package in YAML tables, with names of things; and those that a user sets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from importlib import resources
 from typing import Any
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.linear_regex import LinearRegex
+
+
+@cache
+def read_table(file: str) -> Mapping[str, Any]:
+    """A YAML file of this package, read once."""
+    import yaml
+
+    text = resources.files("turnwise.guard.recognisers").joinpath(file).read_text(encoding="utf-8")
+    data: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return data
+
+
+def marked(parts: Mapping[str, str]) -> dict[str, str]:
+    """Parts of patterns by the marks that stand for them: their names in braces."""
+    return {f"{{{name}}}": part for name, part in parts.items()}
+
+
+def filled(pattern: str, parts: dict[str, str]) -> str:
+    """A pattern with parts put in for their marks; a part may hold marks of others that come before it.
+
+    >>> filled("{greeting}, you", marked({"word": "hello", "greeting": "(oh )?{word}"}))
+    '(oh )?hello, you'
+    """
+    for mark, part in reversed(parts.items()):
+        pattern = pattern.replace(mark, part)
+    return pattern
+
+
+class PatternTable:
+    """A file of patterns by name, made with its lists of words; it is read when one is first asked for.
+
+    `words` are lists of alternatives by name, `hints` what a text has, at least, in which any pattern matters.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._regexes: dict[str, LinearRegex] = {}
+
+    @cached_property
+    def _parts(self) -> dict[str, str]:
+        words = read_table(self._file)["words"]
+        return marked({name: "|".join(alternatives) for name, alternatives in words.items()})
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What a text has at least."""
+        return tuple(filled(hint, self._parts) for hint in read_table(self._file)["hints"])
+
+    def __getitem__(self, name: str) -> LinearRegex:
+        """The expression that is a pattern."""
+        regex = self._regexes.get(name)
+        if regex is None:
+            pattern = filled(read_table(self._file)["patterns"][name], self._parts)
+            regex = self._regexes.setdefault(name, LinearRegex(pattern))
+        return regex
+
+
+# What a user sets
 
 
 def check_types(what: str, types: Sequence[str], known: Sequence[str]) -> None:
@@ -19,48 +79,6 @@ def check_types(what: str, types: Sequence[str], known: Sequence[str]) -> None:
     for name in types:
         if name not in known:
             raise UnknownNameError(what, str(name), known)
-
-
-_SEPARATORS = dict.fromkeys(map(ord, "-._/()"))
-
-
-class Allowed:
-    """A set of values: exact ones, whatever their case and separators, and regular expressions between slashes.
-
-    `forms` gives further writings of a value under which it is equal to others, such as a phone number's with the
-    code of its country.
-
-    >>> "555 0100" in Allowed(["555-0100"]), "sales@example.com" in Allowed(["/.*@example\\\\.com/"])
-    (True, True)
-    """
-
-    def __init__(self, entries: Iterable[str], forms: Callable[[str], Iterable[str]] = lambda _: ()) -> None:
-        exact, patterns = set(), []
-        self._forms = forms
-        for entry in entries:
-            if not isinstance(entry, str) or not entry.strip():
-                raise GuardError(f"allow has {entry!r}; write a value, or a regular expression between slashes")
-            if len(entry) > 2 and entry.startswith("/") and entry.endswith("/"):
-                patterns.append(compile_pattern(entry[1:-1], f"allow: {entry}", ignore_case=True))
-            else:
-                exact |= {_key(entry), *forms(entry)}
-        self._exact = frozenset(exact)
-        self._patterns = tuple(patterns)
-
-    def __bool__(self) -> bool:
-        return bool(self._exact or self._patterns)
-
-    def __contains__(self, value: object) -> bool:
-        if not isinstance(value, str):
-            return False
-        if _key(value) in self._exact or not self._exact.isdisjoint(self._forms(value)):
-            return True
-        return any(pattern.fullmatch(value) is not None for pattern in self._patterns)
-
-
-def _key(value: str) -> str:
-    value = value.strip().casefold()
-    return value if "@" in value else "".join(value.split()).translate(_SEPARATORS)
 
 
 _MISSING = (

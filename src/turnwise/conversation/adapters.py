@@ -12,9 +12,9 @@ from typing import Any, Final, Unpack
 
 from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.messages.entries import Entry, Role, write_sharegpt
-from turnwise.conversation.messages.formats import LEAD, OPENAI, SHAREGPT
-from turnwise.conversation.options import ConversationArguments
+from turnwise.conversation.message_entries import Entry, Role, write_sharegpt
+from turnwise.conversation.message_formats import LEAD, OPENAI, SHAREGPT
+from turnwise.conversation.participants import ConversationArguments
 from turnwise.errors import ConversationError
 
 LIST: Final = "conversations"
