@@ -3,6 +3,7 @@
 from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
 from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.second_look import SecondLookRates, second_look_rates
 from turnwise.study.stats.paired import McNemar, holm, mcnemar
 from turnwise.study.stats.power import StudySize, paired_power, study_size, unpaired_power
 from turnwise.study.stats.thresholds import needed_benign, threshold_for
@@ -12,6 +13,7 @@ __all__ = [
     "Example",
     "Loaded",
     "McNemar",
+    "SecondLookRates",
     "StudySize",
     "Tuned",
     "fit_detector",
@@ -20,6 +22,7 @@ __all__ = [
     "mcnemar",
     "needed_benign",
     "paired_power",
+    "second_look_rates",
     "split_by_group",
     "study_size",
     "threshold_for",
