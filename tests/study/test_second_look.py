@@ -124,7 +124,7 @@ def test_without_a_sample_misses_are_unknown_and_that_is_said(tmp_path: Path) ->
     with evaluated(tmp_path / "s.db") as store:
         found = second_look_rates(store, "first")
     assert found.rates.screen.recall is found.rates.two_stages.recall is found.rates.prevalence is None
-    assert "can't be seen: without a sample" in found.sentence
+    assert "can't be seen without a sample" in found.sentence
     assert dict(found.rows())["screen: recall"] == "not known"
     assert found.to_dict()["screen"]["recall"] is None
 
@@ -183,7 +183,7 @@ def test_the_command_prints_a_table_and_a_sentence(tmp_path: Path) -> None:
     options = ["study", "second-look", "--store", str(tmp_path / "s.db"), "--run", "first"]
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0
-    for words in ("screen: recall", "two stages: false positives", "10/10 = 100.0 %", "holds"):
+    for words in ("screen: recall", "two stages: false positive rate", "10/10 = 100.0 %", "the judge found 10"):
         assert words in done.stdout
     assert "this run's own conversations" in done.stderr
     asked = CliRunner().invoke(app, [*options, "--json"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from turnwise.conversation import Label
 from turnwise.errors import StoreError, UsageError
@@ -15,11 +15,12 @@ from turnwise.rates import Rate, rates_by_label
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
 from turnwise.store import SequenceHead, Store
 from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share
+from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.two_stage import StageRates, TwoStageRates, Unit, two_stage_rates
 
 Counted = Literal["turns", "conversations"]
 
-_MEASURES: Final = {"recall": "recall", "false_positive_rate": "false positives", "precision": "precision"}
+_COUNTS: Final = ("units", "asked", "certain", "found", "judged", "missed", "design_effect")
 
 _FEW: Final = 5
 """Positives in the sample below which a reader is told that they are few."""
@@ -52,52 +53,52 @@ class SecondLookRates:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, with None for what the run can't say."""
-        names = "units", "asked", "certain", "found", "judged", "missed", "design_effect"
-        return {
-            **{name: getattr(self, name) for name in ("run", "counted", "threshold", "sample")},
-            **{name: getattr(self.rates, name) for name in names},
-            "prevalence": None if self.rates.prevalence is None else interval_to_dict(self.rates.prevalence),
-            **{name: _stage_to_dict(stage) for name, stage in self._stages.items()},
-            "unanswered": self.unanswered,
-            "left_out": self.left_out,
-            "by_label": {
-                name: {
-                    label: {"count": one.count, "of": one.of, "interval": list(one.interval)}
-                    for label, one in found.items()
-                }
-                for name, found in self.by_label.items()
-            },
-            "says": self.sentence,
+        told = {name: getattr(self, name) for name in ("run", "counted", "threshold", "sample")}
+        counts = {name: getattr(self.rates, name) for name in _COUNTS}
+        estimates: dict[str, dict[str, Any]] = defaultdict(dict)
+        for what, measure, one in self._estimates():
+            estimates[what][measure] = None if one is None else interval_to_dict(one)
+        by_label = {
+            name: {
+                label: {"count": one.count, "of": one.of, "interval": list(one.interval)}
+                for label, one in rates.items()
+            }
+            for name, rates in self.by_label.items()
         }
+        missing = {"unanswered": self.unanswered, "left_out": self.left_out}
+        return {**told, **counts, **missing, **estimates, "by_label": by_label, "says": self.sentence}
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the estimates as rows of a table: the name of each, and its value with its interval."""
-        found = [("prevalence", self.rates.prevalence)]
-        for stage, rates in self._stages.items():
-            name = stage.replace("_", " ")
-            found += [(f"{name}: {shown}", getattr(rates, measure)) for measure, shown in _MEASURES.items()]
-        return [(name, "not known" if one is None else shown_share(one)) for name, one in found]
+        return [
+            (f"{what}: {measure}".replace("_", " "), "not known" if one is None else shown_share(one))
+            for what, measure, one in self._estimates()
+        ]
+
+    def _estimates(self) -> Iterator[tuple[str, str, Interval | None]]:
+        yield "judge", "prevalence", self.rates.prevalence
+        for what, stage in (("screen", self.rates.screen), ("two_stages", self.rates.two_stages)):
+            yield from ((what, measure, getattr(stage, measure)) for measure in StageRates.__slots__)
 
     @property
     def sentence(self) -> str:
         """What the screen missed, in a sentence."""
         rates, what = self.rates, self.counted
         recall, others = rates.screen.recall, rates.units - rates.certain
-        if others and not rates.judged:
-            why = "without a sample" if not self.sample else f"since its sample of {self.sample:g} came out empty"
+        if others and (not rates.judged or (recall is None and rates.found + rates.missed)):
+            why = f"with so small a sample ({self.sample:g})" if self.sample else "without a sample"
             return (
-                f"What the screen missed can't be seen: {why} the judge looked at none of the {others} {what} "
-                "that it did not have to. Evaluate another run with a larger sample=, such as sample=0.05."
+                f"What the screen missed can't be seen {why}: of the {others} {what} that its choice does not "
+                f"settle, the judge saw {rates.judged}. Evaluate another run with a larger one, such as sample=0.05."
             )
         if recall is None:
             return f"The judge called none of the {what} positive that it saw, so there is no recall."
-        known = f"{rates.found} positive {what} are known from what the screen pointed at"
         if not others:
             return f"The judge saw everything: the screen pointed at {shown_share(recall)} of the positive {what}."
         return (
             f"Of the {what} that the judge would call positive, the screen pointed at an estimated "
-            f"{shown_share(recall)}: {known}, and a sample of {rates.judged} of the {others} others holds "
-            f"{rates.missed} more."
+            f"{shown_share(recall)}: where it pointed the judge found {rates.found}, and among {rates.judged} "
+            f"drawn from the {others} others {rates.missed}."
         )
 
     @property
@@ -114,10 +115,6 @@ class SecondLookRates:
         if self.left_out:
             found.append(f"{self.left_out} turns are left out because their text could not be read")
         return tuple(found)
-
-    @property
-    def _stages(self) -> dict[str, StageRates]:
-        return {"screen": self.rates.screen, "two_stages": self.rates.two_stages}
 
 
 def second_look_rates(
@@ -141,126 +138,101 @@ def second_look_rates(
         StoreError: what the judge scored is not what the parameters and the screen's scores say.
         UnknownNameError: the store has no such run, or none of its stages.
     """
-    parameters = store.run(run).parameters
-    if not {SCREEN, JUDGE, "ask", "sample", "sample_of", "seed", "unread"} <= parameters.keys():
+    parameters: Mapping[str, Any] = store.run(run).parameters
+    if not {SCREEN, JUDGE, "ask", "unread", "sample", "sample_of", "seed"} <= parameters.keys():
         raise UsageError(f"run {run!r} was not made by the observer second_look: it has no screen and judge")
-    by: Any = parameters["sample_of"]
-    what: Counted = counted or by
+    what: Counted = counted or parameters["sample_of"]
     if what not in ("turns", "conversations"):
         raise UsageError(f"counted are turns or conversations, not {what}")
-    if (what, by) == ("conversations", "turns"):
+    if what != parameters["sample_of"] == "turns":
         raise UsageError(
             f"run {run!r} drew single turns, so that most of its conversations are known in part: count turns, or "
             "evaluate another run with sample_of=conversations"
         )
-    sample = float(parameters["sample"])  # type: ignore[arg-type]
     units: list[Unit] = []
     labels: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-    count: Counter[str] = Counter()
-    for head, turns, left_out in _conversations(store, run, parameters, threshold):
-        count["left out"] += left_out
-        count["unanswered"] += sum(one.verdict is None and one.asked for one in turns)
+    unanswered = left_out = 0
+    for head, turns, unread in _conversations(store, run, parameters, threshold):
+        left_out += unread
+        unanswered += sum(one.asked and one.positive is None for one in turns)
         if not turns:
             continue
-        whole = _conversation(head.sequence_id, turns, sample)
-        units += [whole] if what == "conversations" else [_turn(head.sequence_id, one, sample) for one in turns]
+        whole = _conversation(turns, parameters["sample"])
+        units += [whole] if what == "conversations" else turns
         if head.label is not Label.UNLABELLED:
-            labels["screen"].append((str(head.label), whole.asked))
-            labels["two stages"].append((str(head.label), whole.decided))
-            if seen := [one.verdict for one in turns if one.verdict is not None]:
-                labels["judge"].append((str(head.label), any(seen)))
+            label = str(head.label)
+            labels["screen"].append((label, whole.asked))
+            labels["two stages"].append((label, whole.decided))
+            if seen := [one.positive for one in turns if one.positive is not None]:
+                labels["judge"].append((label, any(seen)))
     return SecondLookRates(
         run=run,
         counted=what,
         threshold=threshold,
-        sample=sample,
-        rates=two_stage_rates(units, by_conversation=(what, by) == ("turns", "conversations"), seed=seed),
-        unanswered=count["unanswered"],
-        left_out=count["left out"],
+        sample=parameters["sample"],
+        rates=two_stage_rates(units, by_conversation=what != parameters["sample_of"], seed=seed),
+        unanswered=unanswered,
+        left_out=left_out,
         by_label={name: rates_by_label(those) for name, those in labels.items()},
     )
 
 
-class _Turn(NamedTuple):
-    """A turn of the run; the verdict is None where the judge gave no score."""
-
-    asked: bool
-    drawn: bool
-    verdict: bool | None
-    decided: bool
-
-
-def _turn(name: str, one: _Turn, sample: float) -> Unit:
-    return Unit(name, one.asked, 1.0 if one.asked else sample, one.verdict, one.decided)
-
-
-def _conversation(name: str, turns: list[_Turn], sample: float) -> Unit:
-    """A conversation is certain where its asked turns alone tell: one is positive, or there are no others."""
-    found = any(one.asked and one.verdict for one in turns)
-    certain = found or all(one.asked for one in turns)
-    verdicts = [one.verdict for one in turns]
-    verdict = True if any(verdicts) else None if None in verdicts else False
+def _conversation(turns: Sequence[Unit], sample: float) -> Unit:
+    """A conversation of turns: certain where the asked ones alone tell, by a positive one or by being all."""
+    verdicts = [one.positive for one in turns]
+    certain = any(one.asked and one.positive for one in turns) or all(one.asked for one in turns)
     return Unit(
-        name,
-        any(one.asked for one in turns),
-        1.0 if certain else sample,
-        verdict,
-        any(one.decided for one in turns),
+        turns[0].conversation,
+        asked=any(one.asked for one in turns),
+        probability=1.0 if certain else sample,
+        positive=True if any(verdicts) else None if None in verdicts else False,
+        decided=any(one.decided for one in turns),
     )
 
 
 def _conversations(
-    store: Store, run: str, parameters: Mapping[str, object], threshold: float
-) -> Iterator[tuple[SequenceHead, list[_Turn], int]]:
-    """Yield each conversation with its turns that have a score or failure, and how many were left out."""
-    rule = Evaluator(parse(str(parameters["ask"])))
-    sample, seed = float(parameters["sample"]), int(parameters["seed"])  # type: ignore[arg-type,call-overload]
-    failures = {name: store.failures(name) for name in (run, f"{run}.{JUDGE}")}
-    unread = {name: _places(store.unread(name)) for name in (run, f"{run}.{SCREEN}", f"{run}.{JUDGE}")}
-    failed = {name: _places(those) for name, those in failures.items()}
-    ask_failed = {(key.sequence_id, key.turn) for key in store.failed(f"{run}.{SCREEN}")}
+    store: Store, run: str, parameters: Mapping[str, Any], threshold: float
+) -> Iterator[tuple[SequenceHead, list[Unit], int]]:
+    """Yield each conversation with its turns that were scored or failed, and how many others were unread."""
+    screen, judge = f"{run}.{SCREEN}", f"{run}.{JUDGE}"
+    rule = Evaluator(parse(parameters["ask"]))
+    sample, seed = parameters["sample"], parameters["seed"]
+    failures = store.failures(run)
+    failed, unread = _places(failures), _places(store.unread(run))
+    excused = _places(one for one in failures if one.message.startswith(NO_SECOND_LOOK))
+    refused = _places(store.failures(judge)) | _places(store.unread(judge))
+    unscreened = {(key.sequence_id, key.turn) for key in store.failed(screen)}
     if parameters["unread"] == "ask":
-        ask_failed |= unread[f"{run}.{SCREEN}"]
-    told = {(one.key.sequence_id, one.key.turn) for one in failures[run] if one.message.startswith(NO_SECOND_LOOK)}
-    scored = (store.trajectories(name) for name in (run, f"{run}.{SCREEN}", f"{run}.{JUDGE}"))
-    for (head, decided), (_, screened), (_, judged) in zip(*scored, strict=True):
-        name = head.sequence_id
-        finals, verdicts = _by_turn(decided), _by_turn(judged)
+        unscreened |= _places(store.unread(screen))
+    runs = (store.trajectories(name) for name in (run, screen, judge))
+    for (head, decided), (_, screened), (_, judged) in zip(*runs, strict=True):
+        name, finals, verdicts = head.sequence_id, _by_turn(decided), _by_turn(judged)
         turns, left_out = [], 0
-        whole = drawn(name, sample, seed)
-        for number, said in enumerate(rule.run(screened), start=1):
-            place = name, number
-            if number not in finals and place not in failed[run]:
-                left_out += place in unread[run]
+        for turn, said in enumerate(rule.run(screened), start=1):
+            place, final, verdict = (name, turn), finals[turn], verdicts[turn]
+            if not final and place not in failed:
+                left_out += place in unread
                 continue
-            final, verdict = finals.get(number, []), verdicts.get(number, [])
-            asked = said.holds or place in ask_failed
-            by_chance = (
-                whole if parameters["sample_of"] == "conversations" else drawn(f"{name}\n{number}", sample, seed)
+            asked = said.holds or place in unscreened
+            by_chance = drawn(
+                name if parameters["sample_of"] == "conversations" else f"{name}\n{turn}", sample, seed
             )
-            looked = bool(verdict) or place in failed[f"{run}.{JUDGE}"] or place in unread[f"{run}.{JUDGE}"]
-            excused = place in told or any(_reason(one).startswith(NO_SECOND_LOOK) for one in final)
-            sampled = {_reason(one).startswith(f"Asked: {SAMPLED}") for one in verdict}
-            if (looked and not (asked or by_chance)) or (asked and not (looked or excused)) or asked in sampled:
-                raise StoreError(_mismatch(run, name, number, asked, looked))
-            turns.append(
-                _Turn(
-                    asked,
-                    by_chance,
-                    _is_positive(verdict, threshold) if verdict else None,
-                    _is_positive(final, threshold),
+            looked = bool(verdict) or place in refused
+            silent = place in excused or _says(NO_SECOND_LOOK, final)
+            if (
+                (looked and not (asked or by_chance))
+                or (asked and not (looked or silent))
+                or (verdict and asked == _says(f"Asked: {SAMPLED}", verdict))
+            ):
+                raise StoreError(
+                    f"run {run!r} does not fit its stages: at turn {turn} of {name!r} its rule and the stored "
+                    f"scores of the screen {'ask' if asked else 'do not ask'} for a second look, and the judge "
+                    f"{'took' if looked else 'did not take'} one. The rule may have read principles that the run "
+                    "did not keep: evaluate with all principles that it names"
                 )
-            )
+            positive = _is_positive(verdict, threshold) if verdict else None
+            turns.append(Unit(name, asked, 1.0 if asked else sample, positive, _is_positive(final, threshold)))
         yield head, turns, left_out
-
-
-def _mismatch(run: str, name: str, turn: int, asked: bool, looked: bool) -> str:
-    return (
-        f"run {run!r} does not fit its stages: at turn {turn} of {name!r} the stored scores of the screen, by the "
-        f"run's rule, {'ask' if asked else 'do not ask'} for a second look, and the judge "
-        f"{'was' if looked else 'was not'} asked for one. The rule may have read principles that the run did not "
-        "keep: evaluate with all principles that it names"
-    )
 
 
 def _by_turn(trajectory: Trajectory) -> dict[int, list[Evaluation]]:
@@ -274,14 +246,9 @@ def _places(given: Iterable[Failure | Unread]) -> set[tuple[str, int]]:
     return {(one.key.sequence_id, one.key.turn) for one in given}
 
 
-def _reason(one: Evaluation) -> str:
-    return one.reasoning or ""
+def _says(words: str, scored: Iterable[Evaluation]) -> bool:
+    return any((one.reasoning or "").startswith(words) for one in scored)
 
 
 def _is_positive(scored: Iterable[Evaluation], threshold: float) -> bool:
     return max((one.score.F for one in scored), default=-1.0) >= threshold
-
-
-def _stage_to_dict(rates: StageRates) -> dict[str, Any]:
-    found = {name: getattr(rates, name) for name in _MEASURES}
-    return {name: None if one is None else interval_to_dict(one) for name, one in found.items()}

@@ -100,11 +100,13 @@ def two_stage_rates(
 
     Each known verdict counts by the inverse of the share of its stratum that is known: 1 where all were to be
     known, the realised rate of the sample elsewhere. The rates are of these very units: only the draw is left to
-    chance. So turns that were drawn one by one need no allowance for the conversations that they are from, and
-    the interval of the number missed is the hypergeometric one (mid-P); recall falls with that number, and has its
-    ends from it. As a ratio it would come out too high where few are found: that bias is taken off. Where whole conversations were drawn, turns know less than they count, and the sample is divided
-    by its design effect, the variance between conversations over that of single turns; a bootstrap would give no
-    width to a sample without a positive.
+    chance. So turns that were drawn one by one need no allowance for the conversations that they are from: the
+    interval of the number missed is the hypergeometric one (mid-P), and recall, which falls with that number, has
+    its ends from it. As a ratio it would come out too high where few are found; that bias is taken off.
+
+    Where whole conversations were drawn, turns know less than they count, and the sample is divided by its design
+    effect, the variance between conversations over that of single turns. A bootstrap over conversations would give
+    no width to a sample without a positive.
 
     Args:
         units: all of them, judged or not; a verdict that is missing is taken to be missing by chance.
