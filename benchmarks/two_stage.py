@@ -1,4 +1,6 @@
-"""Whether intervals of two stages hold the truth: ``python benchmarks/two_stage.py [--studies 500]``.
+"""Whether intervals of two stages hold the truth.
+
+    python benchmarks/two_stage.py [--studies 500] [--units turns]
 
 Each study is a new world of conversations in which the judge's verdict on every turn is known. A screen of known
 quality points at turns, chance draws others, and the rates are estimated from what the judge then saw. Printed are
@@ -140,12 +142,14 @@ def main() -> None:
     """Print a row for each interval."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=500)
+    parser.add_argument("--units", choices=UNITS, action="append", help="only these")
+    asked = parser.parse_args()
     failed = False
     print(
         "| units | screen | sample | its positives | quantity | coverage | median width | bias ± standard error |"
     )
     print("|---|---|---:|---:|---|---:|---:|---:|")
-    for row in rows(parser.parse_args().studies):
+    for row in rows(asked.studies, asked.units or tuple(UNITS)):
         low, high = row.covered.interval
         outside = high < BAND[0] or (low > BAND[1] and row.sampled >= FEW)
         failed |= outside

@@ -94,7 +94,6 @@ def test_with_all_judged_the_rates_are_known_and_have_no_width(tmp_path: Path) -
 def test_conversations_are_known_where_an_asked_turn_is_positive_or_chance_drew_them(tmp_path: Path) -> None:
     with evaluated(tmp_path / "s.db", sample=0.5, sample_of="conversations") as store:
         found = second_look_rates(store, "first")
-        turns = second_look_rates(store, "first", counted="turns")
     rest = [n for n in range(CHATS) if n % 4 != 0]
     seen = [n for n in rest if drawn(str(n), 0.5, SEED)]
     missed = sum(n % 5 == 0 for n in seen)
@@ -105,8 +104,17 @@ def test_conversations_are_known_where_an_asked_turn_is_positive_or_chance_drew_
     assert both.recall.low < 10 / 16 < both.recall.high
     assert both.precision is not None
     assert both.precision.value == 1
-    assert turns.rates.design_effect > 1
-    assert turns.rates.units == 200
+
+
+def test_turns_of_drawn_conversations_count_for_less_where_they_are_alike(tmp_path: Path) -> None:
+    def alike(name: str, turn: Turn, request: Request) -> Score:
+        return score(0.9 if int(name) % 4 == 1 else 0.1)
+
+    with evaluated(tmp_path / "s.db", alike, sample=0.5, sample_of="conversations") as store:
+        found = second_look_rates(store, "first", counted="turns").rates
+    drawn_ = [n for n in range(CHATS) if drawn(str(n), 0.5, SEED)]
+    assert (found.units, found.judged) == (200, sum(5 if n % 2 else 4 for n in drawn_))
+    assert 3 < found.design_effect <= 5.5
 
 
 def test_labels_say_what_either_stage_flags(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class SecondLookRates:
             why = f"with so small a sample ({self.sample:g})" if self.sample else "without a sample"
             return (
                 f"What the screen missed can't be seen {why}: of the {others} {what} that its choice does not "
-                f"settle, the judge saw {rates.judged}. Evaluate another run with a larger one, such as sample=0.05."
+                f"settle, the judge saw {rates.judged}. Evaluate another run with more, such as sample=0.05."
             )
         if recall is None:
             return f"The judge called none of the {what} positive that it saw, so there is no recall."
@@ -105,8 +105,8 @@ class SecondLookRates:
     def cautions(self) -> tuple[str, ...]:
         """What a reader must know, a sentence each."""
         found = ["the intervals are of this run's own conversations: on others a screen may miss more"]
-        if self.rates.judged and self.rates.missed < _FEW:
-            found.append(f"the sample holds {self.rates.missed} positive {self.counted}: the intervals are wide")
+        if 0 < self.rates.judged < self.rates.units - self.rates.certain and self.rates.missed < _FEW:
+            found.append(f"the sample holds {self.rates.missed} positive {self.counted}: so few say little")
         if self.unanswered:
             found.append(
                 f"the judge gave no score for {self.unanswered} turns that it was asked about; it is taken for "

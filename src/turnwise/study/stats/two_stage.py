@@ -172,18 +172,19 @@ def _known(found: Interval) -> Interval | None:
 def _design_effect(turns: Sequence[Unit]) -> float:
     """The variance of a share over conversations that were drawn whole, by that over turns drawn one by one.
 
-    Few conversations show too little of how alike their turns are, and none does where all verdicts are the same.
-    So one more conversation counts that is positive throughout, which matters less the more were drawn.
+    Where all verdicts are the same, nothing shows how alike a conversation's are, and they count as one verdict.
+    Where few conversations are positive, little does: so one more is added, half-way (by ratio) between one
+    positive turn and all; it matters less the more there are.
     """
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    counts: dict[str, list[float]] = defaultdict(lambda: [0, 0])
     for one in turns:
         counts[one.conversation][0] += one.positive is True
         counts[one.conversation][1] += 1
-    if not counts:
-        return 1.0
-    more = math.fsum(of * of for _, of in counts.values()) / len(turns)
-    drawn = [*counts.values(), (more, more)]
-    size, positive = len(turns) + more, _positive(turns) + more
-    share = positive / size
+    size = math.fsum(of * of for _, of in counts.values()) / max(len(turns), 1)
+    if _positive(turns) in (0, len(turns)):
+        return max(size, 1.0)
+    drawn = [*counts.values(), [math.sqrt(size), size]]
+    positive, known = _positive(turns) + math.sqrt(size), len(turns) + size
+    share = positive / known
     between = math.fsum((count - share * of) ** 2 for count, of in drawn) * len(drawn) / (len(drawn) - 1)
-    return max(between / (size * share * (1 - share)), 1.0) if share < 1 else more
+    return max(between / (known * share * (1 - share)), 1.0)
