@@ -131,9 +131,9 @@ def rows(studies: int, units: Sequence[str] = tuple(UNITS)) -> Iterator[Row]:
                     held = one.low - 1e-9 <= true.value <= one.high + 1e-9
                     seen[name].append((held, one.high - one.low, one.value - true.value))
         for name, those in seen.items():
-            held, widths, errors = (np.array(column, dtype=float) for column in zip(*those, strict=True))
+            hits, widths, errors = (np.array(column, dtype=float) for column in zip(*those, strict=True))
             error = float(errors.std(ddof=1) / math.sqrt(len(errors)))
-            covered = Rate(int(held.sum()), len(held))
+            covered = Rate(int(hits.sum()), len(hits))
             bias = float(errors.mean())
             yield Row(unit, screen, rate, name, sampled / studies, covered, float(np.median(widths)), bias, error)
 
