@@ -36,6 +36,7 @@ from turnwise.cli.show import show
 from turnwise.cli.study import compare, power
 from turnwise.cli.study_discover import discover
 from turnwise.cli.study_prevalence import prevalence
+from turnwise.cli.study_second_look import second_look
 from turnwise.cli.study_sessions import session_rules
 from turnwise.cli.study_tune import calibrate, tune
 
@@ -110,6 +111,7 @@ _add_group(
         "calibrate": calibrate,
         "discover": discover,
         "prevalence": prevalence,
+        "second-look": second_look,
         "session-rules": session_rules,
     },
 )

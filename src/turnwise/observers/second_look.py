@@ -58,6 +58,9 @@ SUSPICION = 0.5
 SAMPLED = "sampled"
 """Why a turn was judged that the screen did not point at."""
 
+NO_SECOND_LOOK = "no second look"
+"""How it is said of a turn that the judge was asked about it and gave no score."""
+
 _BETWEEN = "+"
 _NEEDS = "a screen and a judge, such as second_look:local+llm:openai/gpt-4.1-mini"
 
@@ -368,7 +371,7 @@ class SecondLookObserver:
             reason, message = "not_read", f"the judge does not read {judge.language}"
         else:
             reason, message = "no_answer", "the judge gave no score"
-        message = f"no second look: {message} ({why})"
+        message = f"{NO_SECOND_LOOK}: {message} ({why})"
         if isinstance(screen, NotRead) and not isinstance(judge, ObservationFailure):
             return screen
         if isinstance(screen, Observation) and self._unanswered == "screen":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
-from turnwise.study.stats.melding import DRAWS, End, drawn, melded
+from turnwise.study.stats.melding import DRAWS, METHOD, MID_P, End, drawn, melded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ class Stratum:
     """Conversations that are sampled alike; the detector flagged all of them, or none.
 
     `population` is how many there are; `labelled` of them were drawn and labelled, and `attacks` of these are
-    attacks.
+    attacks. Above 1, the `design_effect` says how many of them know as much as one that was drawn by itself.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Stratum:
     flagged: bool
     attacks: int
     labelled: int
+    design_effect: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.attacks <= self.labelled <= self.population:
@@ -55,7 +56,12 @@ class Estimates:
 
 
 def estimate_strata(
-    strata: Sequence[Stratum], *, confidence: float = 0.95, seed: int = 0, draws: int = DRAWS
+    strata: Sequence[Stratum],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    draws: int = DRAWS,
+    on_average: bool = False,
 ) -> Estimates:
     """What the labels of a stratified random sample say of all conversations; the strata together are all of them.
 
@@ -63,8 +69,11 @@ def estimate_strata(
     (1977), chapter 5; recall is a ratio of two such totals. The intervals meld exact ones
     (`turnwise.study.stats.melding`): within a stratum the share of attacks among those without a label is drawn
     from its exact interval, and their number from a binomial distribution, so that a stratum that is labelled
-    whole has no uncertainty. A stratum without an attack among its labels may hold some; the upper ends say how
-    many.
+    whole has no uncertainty. For one stratum that is the exact interval of the hypergeometric distribution. A
+    stratum without an attack among its labels may hold some; the upper ends say how many. With `on_average`
+    the intervals hold the truth about as often as they say, not at least as often, and are shorter (mid-P); and
+    recall is less the bias that a ratio of totals has where attacks are few (E. M. L. Beale, "Some uses of
+    computers in operational research", Industrielle Organisation 31, 1962).
 
     >>> found = estimate_strata([Stratum("flagged", 100, True, 18, 20), Stratum("rest", 9_900, False, 0, 80)])
     >>> print(f"{found.prevalence.value:.4f} [{found.prevalence.low:.4f}, {found.prevalence.high:.4f}]")
@@ -80,14 +89,14 @@ def estimate_strata(
     others = [one for one in strata if not one.flagged and one.population]
     alarms = sum(one.population for one in flagged)
     totals = {
-        (hit, end): _total(some, end, random, draws)
+        (hit, end): _total(some, "middle" if on_average else end, random, draws)
         for hit, some in ((True, flagged), (False, others))
         for end in _ENDS
     }
     hits, misses = _expected(flagged), _expected(others)
 
     def made(value: float, low: Floats, high: Floats) -> Interval:
-        return melded(value, low, high, confidence)
+        return melded(value, low, high, confidence, method=MID_P if on_average else METHOD)
 
     return Estimates(
         prevalence=made(
@@ -96,7 +105,9 @@ def estimate_strata(
             (totals[True, "high"] + totals[False, "high"]) / size,
         ),
         recall=made(
-            _ratio(hits, hits + misses),
+            _unbiased_ratio(hits, misses, _variance(flagged), _variance(others))
+            if on_average
+            else _ratio(hits, hits + misses),
             _share(totals[True, "low"], totals[False, "high"], 0.0),
             _share(totals[True, "high"], totals[False, "low"], 1.0),
         ),
@@ -120,14 +131,37 @@ def _total(strata: Sequence[Stratum], end: End, random: np.random.Generator, dra
 
     total = np.zeros(draws)
     for one in strata:
-        share = drawn(Rate(one.attacks, one.labelled), end, random, draws)
-        total += one.attacks + random.binomial(one.population - one.labelled, share)
+        share = drawn(Rate(one.attacks, one.labelled), end, random, draws, one.design_effect)
+        others = one.population - one.labelled
+        alike = random.binomial(round(others / one.design_effect), share)
+        total += one.attacks + np.minimum(one.design_effect * alike, others)
     return total
 
 
 def _expected(strata: Sequence[Stratum]) -> float:
     """How many attacks some strata hold, as the labels say; NaN where one of them has no label."""
     return math.fsum(one.population * _ratio(one.attacks, one.labelled) for one in strata)
+
+
+def _variance(strata: Sequence[Stratum]) -> float:
+    """The variance of the number of attacks that some strata are expected to hold, over samples of that size."""
+    return math.fsum(
+        one.design_effect
+        * one.population
+        * (one.population - one.labelled)
+        * (share := _ratio(one.attacks, one.labelled))
+        * (1 - share)
+        / max(one.labelled - 1, 1)
+        for one in strata
+    )
+
+
+def _unbiased_ratio(part: float, rest: float, of_part: float, of_rest: float) -> float:
+    """part / (part + rest) by Beale's estimator, from the variances of both; NaN where both are 0."""
+    whole = part + rest
+    if not (part and rest):
+        return _ratio(part, whole)
+    return part / whole * (1 + of_part / (part * whole)) / (1 + (of_part + of_rest) / whole**2)
 
 
 def _ratio(above: float, below: float) -> float:
