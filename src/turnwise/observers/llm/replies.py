@@ -128,6 +128,8 @@ class MemoryJournal:
     True
     """
 
+    final = False
+
     def __init__(self) -> None:
         self.replies: list[Reply] = []
         self._newest: dict[tuple[str, int], Reply] = {}
