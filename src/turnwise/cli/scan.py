@@ -213,17 +213,19 @@ def _tell_looks(looks: SecondLooks | None) -> None:
 
 
 def _tell_flagged(flagged: Sequence[Flagged], title: str, name: str, why: tuple[str, ...]) -> None:
-    if not flagged:
-        say(f"{title}: none")
-        return
-    columns = "conversation", "turn", name
-    rows = (
-        [one.sequence, str(one.turn), f"{one.F:.2f}", *([one.why or ""] if why else [])]
-        for one in flagged[:_SHOWN]
-    )
-    print_table((*columns, *why), rows, numeric=columns[1:], title=f"{title}: {len(flagged)}")
+    say(f"{title}: {len(flagged) or 'none'}")
+    if flagged:
+        columns = "conversation", "turn", name
+        print_table(
+            (*columns, *why),
+            (
+                [one.sequence, str(one.turn), f"{one.F:.2f}", *([one.why or ""] if why else [])]
+                for one in flagged[:_SHOWN]
+            ),
+            numeric=columns[1:],
+        )
     if len(flagged) > _SHOWN:
-        say(f"... and {len(flagged) - _SHOWN} more: --json names all")
+        say(f"and {len(flagged) - _SHOWN} more, which --json names")
 
 
 def _tell(result: ScanResult) -> None:
