@@ -53,7 +53,7 @@ class Server:
         self.chat.keep = False
 
     def _answer(self, body: dict[str, Any]) -> str:
-        text = scores_by_text(body)
+        text: str = scores_by_text(body)
         sent = sum(len(one["content"]) for one in body["messages"]) // 4
         with self._lock:
             self.asked[text] += 1
@@ -121,7 +121,7 @@ def killed(asked: argparse.Namespace, logs: Path, folder: Path, calls: int) -> I
 
 def budgeted(asked: argparse.Namespace, logs: Path, folder: Path) -> Iterator[Row]:
     """Yield what came of a scan whose budget ends in its middle, with 50 calls at a time."""
-    server = Server(asked.latency)
+    server = Server(max(asked.latency, 0.2))  # so that many are under way
     with server.chat:
         look = scan(server, logs, folder / "budget", 50, "--budget", str(BUDGET))["second_look"]
     calls, spent = look["replies"]["calls"], look["replies"]["cost_usd"]

@@ -158,14 +158,8 @@ def test_it_draws_a_sample_for_people_to_label(cli: Cli, tmp_path: Path) -> None
     assert not (tmp_path / "other").exists()
 
 
-SECOND = (
-    "--observer",
-    "scripted:0.1,0.5,0.1,0.6,0.1,0.7",
-    "--ask-above",
-    "0.4",
-    "--detector",
-    "any_turn:threshold=0.4",
-)
+SCREEN = "scripted:0.1,0.5,0.1,0.6,0.1,0.7"
+SECOND = "--observer", SCREEN, "--ask-above", "0.4", "--detector", "any_turn:threshold=0.4"
 
 
 def test_a_second_look_begins_with_what_the_judge_confirms(cli: Cli, tmp_path: Path) -> None:
@@ -190,6 +184,6 @@ def test_a_dry_run_of_a_second_look_says_what_the_judge_would_be_asked(cli: Cli,
     done = cli("scan", write(tmp_path), "--out", "found", *SECOND, *judge, "-j", 50)
     assert "the judge is asked about " in done.out
     assert "with 1 worker, without waiting for the judge" in done.out
-    assert "calls of second_look:scripted:0.1,0.5,0.1,0.6,0.1,0.7+llm:openai/gpt-4.1-mini" in done.out
+    assert f"calls of second_look:{SCREEN}+llm:openai/gpt-4.1-mini" in done.out
     assert "at most $" in done.out
     assert not (tmp_path / "found").exists()

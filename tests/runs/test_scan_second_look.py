@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ ASK = "F >= 0.4"
 SCREEN = "scripted:0.1,0.5,0.1,0.6,0.1,0.7"
 PRINCIPLES = [load_principle("reciprocity")]
 JUDGE = "llm:openai/gpt-4.1-mini"
+TWO = f"second_look:{SCREEN}+{JUDGE}"
 
 
 @pytest.fixture
@@ -46,13 +48,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-def paid(
-    path: Path,
-    out: Path | str,
-    server: ChatServer,
-    observer: str = f"second_look:{SCREEN}+{JUDGE}",
-    rows: int = 10,
-) -> ScanPlan:
+def paid(path: Path, out: Path | str, server: ChatServer, observer: str = TWO, rows: int = 10) -> ScanPlan:
     settings: dict[str, Any] = {"base_url": server.url}
     if observer.startswith("second_look"):
         settings["ask"] = ASK
@@ -83,7 +79,7 @@ def test_findings_keep_both_scores_and_why_the_judge_was_asked(logs: Logs, tmp_p
     )
     assert (result.counts.asked, result.counts.unanswered) == (asked, {"malformed": failed})
     described = rows(tmp_path / "found", SCORES, "SELECT column_name, column_type FROM (DESCRIBE found)")
-    assert dict(described) == COLUMNS[SCORES] | STAGE_COLUMNS
+    assert dict(described) == {**COLUMNS[SCORES], **STAGE_COLUMNS}
     stages = result.findings.manifest.run["stages"]
     assert {name: one["observer"] for name, one in stages.items()} == {"screen": "scripted", "judge": "scripted"}
 
@@ -159,9 +155,8 @@ def test_a_budget_ends_in_the_middle_and_the_screen_goes_on(
     logs: Logs, tmp_path: Path, server: ChatServer
 ) -> None:
     settings = {"base_url": server.url, "ask": ASK, "budget_usd": 0.02}
-    observer = f"second_look:{SCREEN}+{JUDGE}"
     result = plan_scan(
-        logs(), tmp_path / "found", observer=observer, settings=settings, principles=PRINCIPLES, threads=50
+        logs(), tmp_path / "found", observer=TWO, settings=settings, principles=PRINCIPLES, threads=50
     ).run()
     found = second_looks(result.findings)
     assert found is not None
@@ -177,6 +172,7 @@ def test_a_scan_that_can_not_keep_replies_pays_for_no_more(logs: Logs, tmp_path:
     server.plan("401")
     with pytest.raises(ObserverError, match="key"):
         paid(path, out, server).run()
+    shutil.rmtree(out / "replies", ignore_errors=True)  # other threads had answers
     (out / "replies").write_text("in the way")
     before = server.calls
     with pytest.raises(ObserverError, match="a reply that was paid for can't be kept in"):
@@ -186,7 +182,7 @@ def test_a_scan_that_can_not_keep_replies_pays_for_no_more(logs: Logs, tmp_path:
 
 @pytest.mark.parametrize(
     ("observer", "jobs"),
-    [(f"second_look:{SCREEN}+{JUDGE}", 1), (JUDGE, 1), (JUDGE, 2)],
+    [(TWO, 1), (JUDGE, 1), (JUDGE, 2)],
     ids=["two", "llm", "workers"],
 )
 def test_after_a_kill_nothing_that_was_answered_is_asked_again(
