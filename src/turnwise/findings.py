@@ -7,7 +7,8 @@
     findings/failures/failures-000000.jsonl         what could not be read or scored, and texts in languages that
                                                     the observer does not read; only where there is such
 
-A part of the input is a file of each. Only the files of parts that are done count; `Findings` names them.
+A part of the input is a file of each. While a scan that is paid for has not ended, ``replies`` has what it paid
+for (`turnwise.runs.scan_journal`). Only the files of parts that are done count; `Findings` names them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ SCORES: Final = "scores"
 SEQUENCES: Final = "sequences"
 TURNS: Final = "turns"
 FAILURES: Final = "failures"
+STAGES: Final = "stages"
+"""What of a manifest's `run` describes screen and judge, where one decided on the scores of the other."""
 
 _DIGEST: Final = "sha256"
 
@@ -79,6 +82,14 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 """Columns of each table in order, with their types in DuckDB; docs/findings.md says what they hold."""
 
 
+STAGE_COLUMNS: Final[Mapping[str, str]] = {
+    "asked": "VARCHAR",
+    "unanswered": "VARCHAR",
+    **{f"{stage}_{component}": "DOUBLE" for stage in ("screen", "judge") for component in "TIF"},
+}
+"""Columns that scores have beside these in a scan with a second look."""
+
+
 def part_file(table: str, number: int) -> str:
     """Return the path of a part's file within the folder of findings.
 
@@ -104,6 +115,8 @@ class Counts:
         failures: dead letters: what could not be read or scored.
         left_out: rows that a condition or a sample left out.
         unread: texts without a score since the observer does not read their language, by language.
+        asked: turns that the judge of a second look was asked about.
+        unanswered: those of them without a score of it, by the reason.
     """
 
     rows: int = 0
@@ -115,12 +128,18 @@ class Counts:
     failures: int = 0
     left_out: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
+    asked: int = 0
+    unanswered: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
         mine, others = asdict(self), asdict(other)
-        left, right = mine.pop("unread"), others.pop("unread")
-        unread = {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}
-        return Counts(**{name: mine[name] + others[name] for name in mine}, unread=unread)
+        return Counts(**{name: _sum(value, others[name]) for name, value in mine.items()})
+
+
+def _sum(left: Any, right: Any) -> Any:
+    if isinstance(left, int):
+        return left + right
+    return {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +192,8 @@ class Manifest:
     Args:
         versions: of turnwise, its code, Python and the libraries that bytes depend on.
         run: ``name``, ``observer`` (its specification), ``observer_version``, ``context``, ``parameters`` and
-            ``operating_points``, as a run of a store has them.
+            ``operating_points``, as a run of a store has them; with a second look also ``stages``, the same of
+            screen and judge.
         principles: name and revision of each, in the order in which they are scored.
         detector: ``spec``, ``threshold`` (None where it never fires), ``threshold_source``, and ``mapping``, which
             builds it.
@@ -184,6 +204,8 @@ class Manifest:
         parts: those that are done, by number.
         complete: whether all parts are done.
         totals: the sum over the parts that are done.
+        replies: of the replies of a language model that were kept, how many (``calls``), their ``prompt_tokens``
+            and ``completion_tokens``, and ``cost_usd``, as far as it is known; empty where there are none.
         layout: version of names and columns.
     """
 
@@ -198,6 +220,7 @@ class Manifest:
     parts: tuple[PartEntry, ...] = ()
     complete: bool = False
     totals: Counts = field(default_factory=Counts)
+    replies: Mapping[str, float] = field(default_factory=dict)
     layout: int = LAYOUT
 
     def to_json(self) -> bytes:
@@ -242,6 +265,16 @@ class Manifest:
     def revisions(self) -> dict[str, str]:
         """The revision of every principle, by name."""
         return {str(one["name"]): str(one["revision"]) for one in self.principles}
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether a screen scored every turn, and a judge those that it pointed at."""
+        return STAGES in self.run
+
+    def columns(self, table: str) -> Mapping[str, str]:
+        """The columns that a table of this scan has, with their types."""
+        more = STAGE_COLUMNS if table == SCORES and self.has_stages else {}
+        return {**COLUMNS[table], **more}
 
     def with_parts(self, parts: Mapping[int, PartEntry], *, complete: bool) -> Manifest:
         """Return the same manifest with these parts done, by number."""

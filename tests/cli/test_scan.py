@@ -156,3 +156,34 @@ def test_it_draws_a_sample_for_people_to_label(cli: Cli, tmp_path: Path) -> None
     assert refused.code == 2
     assert "--label-sample needs the texts" in refused.err
     assert not (tmp_path / "other").exists()
+
+
+SCREEN = "scripted:0.1,0.5,0.1,0.6,0.1,0.7"
+SECOND = "--observer", SCREEN, "--ask-above", "0.4", "--detector", "any_turn:threshold=0.4"
+
+
+def test_a_second_look_begins_with_what_the_judge_confirms(cli: Cli, tmp_path: Path) -> None:
+    given = ("scan", write(tmp_path), "--out", "found", *SECOND, "--second-look", "scripted:0.9,0.9,0.9")
+    found = cli(*given, "--json").json["second_look"]
+    done = cli(*given)
+    told = done.out.splitlines()
+    share = found["asked"] / found["turns"]
+    assert told[0].startswith(
+        f"second look: asked about {found['asked']} of {found['turns']} turns ({share:.1%}), "
+    )
+    assert f"{found['answered']} answered, {found['unanswered']['no_answer']} failed" in told[0]
+    assert found["asked"] == found["answered"] + found["unanswered"]["no_answer"]
+    assert told[1] == f"flagged, and the judge confirms it: {len(found['confirmed'])}"
+    assert found["confirmed"][0]["F"] == 0.9
+    assert f"and {len(found['confirmed']) - 10} more" in done.out
+    assert "flagged by the screen alone: none" in told
+
+
+def test_a_dry_run_of_a_second_look_says_what_the_judge_would_be_asked(cli: Cli, tmp_path: Path) -> None:
+    judge = ("--second-look", "llm:openai/gpt-4.1-mini", "--dry-run")
+    done = cli("scan", write(tmp_path), "--out", "found", *SECOND, *judge, "-j", 50)
+    assert "the judge is asked about " in done.out
+    assert "with 1 worker, without waiting for the judge" in done.out
+    assert f"calls of second_look:{SCREEN}+llm:openai/gpt-4.1-mini" in done.out
+    assert "at most $" in done.out
+    assert not (tmp_path / "found").exists()

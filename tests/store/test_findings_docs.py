@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.found import conversation, make_findings
 
-from turnwise.findings import COLUMNS
+from turnwise.findings import COLUMNS, STAGE_COLUMNS
 
 DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
 
@@ -32,6 +32,7 @@ def test_every_column_is_documented() -> None:
         part = text.split(f"### {table}\n")[1].split("##")[0]
         for name in columns:
             assert f"`{name}`" in part, f"{table}.{name}"
+    assert not [name for name in STAGE_COLUMNS if f"`{name}`" not in text.split("### sequences\n")[0]]
 
 
 def test_duckdb_reads_them(here: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import dollars, note, print_json, say, share_done
+from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
 from turnwise.cli.stores import opened_store
 from turnwise.cli.study_prevalence import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
@@ -17,9 +18,13 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
+    from turnwise.runs.second_looks import Flagged, SecondLooks
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
+
+_SHOWN = 10
+"""Flagged conversations that a table names."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ def scan(
     from turnwise.observers import describe_observer
     from turnwise.runs import ReadOptions, make_engine, plan_scan
     from turnwise.runs.forecast import forecast_scan
+    from turnwise.runs.second_looks import second_looks
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:
@@ -154,12 +160,14 @@ def scan(
     if not result.findings.folder.is_url:
         with opened_store(out):  # which makes the index, so that no question waits for it
             pass
+    looks = second_looks(result.findings)
     found = summarise(result.findings, known)
     drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)
     if json:
         sampled = {} if drawn is None else {"label_sample": drawn.to_dict()}
-        print_json(_as_json(result) | {"prevalence": found.to_dict()} | sampled)
+        print_json(_as_json(result, looks) | {"prevalence": found.to_dict()} | sampled)
     else:
+        _tell_looks(looks)
         _tell(result)
         print_prevalence(found)
         if drawn is not None:
@@ -172,8 +180,9 @@ def scan(
         raise typer.Exit(3)
 
 
-def _as_json(result: ScanResult) -> dict[str, Any]:
+def _as_json(result: ScanResult, looks: SecondLooks | None) -> dict[str, Any]:
     manifest = result.findings.manifest
+    second = {} if looks is None else {"second_look": looks.to_dict()}
     return {
         "findings": str(result.findings.folder),
         "detector": {key: manifest.detector[key] for key in ("spec", "threshold", "threshold_source")},
@@ -184,7 +193,39 @@ def _as_json(result: ScanResult) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "cost_usd": result.cost_usd,
         "complete": manifest.complete,
+        **second,
     }
+
+
+def _tell_looks(looks: SecondLooks | None) -> None:
+    if looks is None:
+        return
+    share = looks.asked / looks.turns if looks.turns else 0.0
+    failed = ", ".join(f"{count} {reason}" for reason, count in looks.unanswered.items())
+    cost = dollars(looks.replies.get("cost_usd")) if looks.replies else "nothing paid"
+    say(
+        f"second look: asked about {looks.asked} of {looks.turns} turns ({share:.1%}), {looks.answered} answered, "
+        f"{looks.asked - looks.answered} failed{f' ({failed})' if failed else ''}; "
+        f"{looks.replies.get('calls', 0)} calls, {cost}"
+    )
+    _tell_flagged(looks.confirmed, "flagged, and the judge confirms it", "judge's F", ())
+    _tell_flagged(looks.screen_alone, "flagged by the screen alone", "screen's F", ("why not judged",))
+
+
+def _tell_flagged(flagged: Sequence[Flagged], title: str, name: str, why: tuple[str, ...]) -> None:
+    say(f"{title}: {len(flagged) or 'none'}")
+    if flagged:
+        columns = "conversation", "turn", name
+        print_table(
+            (*columns, *why),
+            (
+                [one.sequence, str(one.turn), f"{one.F:.2f}", *([one.why or ""] if why else [])]
+                for one in flagged[:_SHOWN]
+            ),
+            numeric=columns[1:],
+        )
+    if len(flagged) > _SHOWN:
+        say(f"and {len(flagged) - _SHOWN} more, which --json names")
 
 
 def _tell(result: ScanResult) -> None:
@@ -217,10 +258,14 @@ def _tell_forecast(found: Forecast, prepared: ScanPlan, jobs: int) -> None:
         f"{found.conversations} conversations would be scored ({found.share:.0%} of those looked at)"
     )
     if found.seconds is not None:
+        jobs = jobs if found.asked is None else 1  # threads: they wait for the judge, and share one screen
         say(
-            f"about {_time(found.seconds / jobs)} with {jobs} worker{'s' if jobs > 1 else ''}, by "
+            f"about {_time(found.seconds / jobs)} with {jobs} worker{'s' if jobs > 1 else ''}"
+            f"{', without waiting for the judge' if found.asked else ''}, by "
             f"{found.timed} conversations that were scored and timed"
         )
+    if found.asked is not None:
+        say(f"the judge is asked about {found.asked[0]:.1%} of the turns, by {found.asked[1]} that were screened")
     if found.calls:
         say(f"about {found.calls} calls of {prepared.manifest.run['observer']}")
         if found.cost_usd is None or found.most_usd is None:

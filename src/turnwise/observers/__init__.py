@@ -20,6 +20,7 @@ from turnwise.observers.protocol import (
     Request,
     SharesAllowance,
     Stage,
+    TellsAsked,
     Workers,
 )
 from turnwise.observers.registry import (
@@ -61,6 +62,7 @@ __all__ = [
     "Setting",
     "SharesAllowance",
     "Stage",
+    "TellsAsked",
     "Workers",
     "build_cost_estimator",
     "build_live_observer",

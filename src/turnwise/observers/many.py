@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnwise._support.secret import told
 from turnwise.conversation import Turn
@@ -14,20 +14,56 @@ from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    HasStages,
     NotRead,
     Observation,
     ObservationFailure,
     Observer,
     ObservesMany,
     Request,
+    Stage,
 )
 from turnwise.observers.session import ObservedTurn, ObserverSession
+from turnwise.scoring import Score
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _log = logging.getLogger("turnwise.observers")
+
+
+class Look(NamedTuple):
+    """What screen and judge made of a text.
+
+    Args:
+        asked: why the judge was asked, see `Stage`; None where it was not.
+        unanswered: why there is no score of it all the same, such as ``budget``; None where there is.
+        screen: the screen's own score; None where it has none.
+        judge: the judge's; likewise.
+    """
+
+    asked: str | None
+    unanswered: str | None
+    screen: Score | None
+    judge: Score | None
+
+    @classmethod
+    def of(cls, stages: Sequence[Stage]) -> Look:
+        """What the stages of an answer say."""
+        asked = next((stage.asked for stage in stages), "")
+        given = {stage.name: stage.given for stage in stages}
+        screen, judge = (_score(given.get(name)) for name in ("screen", "judge"))
+        unanswered = None if judge is not None or not asked else "no_answer"
+        if isinstance(failed := given.get("judge"), ObservationFailure):
+            unanswered = failed.reason
+        elif isinstance(failed, NotRead):
+            unanswered = "not_read"
+        return cls(asked or None, unanswered, screen, judge)
+
+
+def _score(given: object) -> Score | None:
+    return given.score if isinstance(given, Observation) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +78,7 @@ class ObservedMany:
         failures: conversation, number of the turn, and what could not be scored.
         unread: likewise what was not read. What is in none of them nor in a row is a gap: there was nothing to
             score.
+        looks: what screen and judge made of each row, where the observer has these stages; else None.
     """
 
     conversation: NDArray[np.int32]
@@ -50,6 +87,7 @@ class ObservedMany:
     scores: NDArray[np.float64]
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
     unread: tuple[tuple[int, int, NotRead], ...] = ()
+    looks: tuple[Look, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -61,6 +99,7 @@ class ObservedMany:
         scores: Sequence[Sequence[float]] | NDArray[np.float64],
         failures: Iterable[tuple[int, int, ObservationFailure]] = (),
         unread: Iterable[tuple[int, int, NotRead]] = (),
+        looks: Sequence[Look] | None = None,
     ) -> ObservedMany:
         """Bring rows into order.
 
@@ -69,6 +108,7 @@ class ObservedMany:
             scores: T, I and F of each.
             failures: conversation, turn, and what could not be scored.
             unread: conversation, turn, and what was not read.
+            looks: what screen and judge made of each.
         """
         import numpy as np
 
@@ -76,7 +116,8 @@ class ObservedMany:
         order = np.lexsort((places[:, 2], places[:, 1], places[:, 0]))
         places = places[order]
         values = np.array(scores, np.float64).reshape(-1, 3)[order]
-        return cls(places[:, 0], places[:, 1], places[:, 2], values, tuple(failures), tuple(unread))
+        looked = None if looks is None else tuple(looks[place] for place in order.tolist())
+        return cls(places[:, 0], places[:, 1], places[:, 2], values, tuple(failures), tuple(unread), looked)
 
 
 def observe_conversations(
@@ -127,8 +168,8 @@ def observe_conversations(
     places = range(len(conversations))
     if threads > 1:
         with ThreadPoolExecutor(threads) as pool:
-            return _in_columns(pool.map(one, places), wanted)
-    return _in_columns(map(one, places), wanted)
+            return _in_columns(pool.map(one, places), wanted, isinstance(observer, HasStages))
+    return _in_columns(map(one, places), wanted, isinstance(observer, HasStages))
 
 
 def asked_of(turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequence[Request]) -> Sequence[Request]:
@@ -138,20 +179,25 @@ def asked_of(turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequen
     return wanted if turn.response is not None else [one for one in wanted if turn.text(one.side) is not None]
 
 
-def _in_columns(observed: Iterable[list[ObservedTurn]], wanted: Sequence[Request]) -> ObservedMany:
+def _in_columns(
+    observed: Iterable[list[ObservedTurn]], wanted: Sequence[Request], has_stages: bool
+) -> ObservedMany:
     places = {(one.principle.name, one.side): place for place, one in enumerate(wanted)}
     rows: list[tuple[int, int, int]] = []
     scores: list[tuple[float, float, float]] = []
     failures: list[tuple[int, int, ObservationFailure]] = []
     unread: list[tuple[int, int, NotRead]] = []
+    looks: list[Look] = []
     for conversation, turns in enumerate(observed):
         for turn in turns:
             for given in turn.given:
                 if isinstance(given, Observation):
                     rows.append((conversation, turn.turn, places[given.principle, given.side]))
                     scores.append((given.score.T, given.score.I, given.score.F))
+                    if has_stages:
+                        looks.append(Look.of(given.stages))
                 elif isinstance(given, NotRead):
                     unread.append((conversation, turn.turn, given))
                 else:
                     failures.append((conversation, turn.turn, given))
-    return ObservedMany.of(rows, scores, failures, unread)
+    return ObservedMany.of(rows, scores, failures, unread, looks if has_stages else None)

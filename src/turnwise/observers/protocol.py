@@ -74,12 +74,15 @@ class Stage:
     Args:
         name: ``screen`` or ``judge``; the scores of a stage are stored in a run of their own, ``RUN.screen``.
         given: its score, its failure, or that it does not read the text.
-        why: why it was asked; empty for the one that reads every text.
+        why: why it was asked, for a person; empty for the one that reads every text.
+        asked: the same in a word, with every stage of a text that the judge was asked about: ``pointed``,
+            ``not_read``, ``failed`` or ``sampled``; empty elsewhere.
     """
 
     name: str
     given: Observation | ObservationFailure | NotRead
     why: str = ""
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,14 @@ class HasStages(Protocol):
     @property
     def stages(self) -> Mapping[str, Observer]:
         """The observers by the name of their stage."""
+
+
+@runtime_checkable
+class TellsAsked(Protocol):
+    """A `CostEstimator` of an observer that pays for some turns alone; it screens them to tell which."""
+
+    def asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
+        """Return the numbers of the turns of a conversation that would be paid for."""
 
 
 @runtime_checkable

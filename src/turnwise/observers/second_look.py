@@ -55,8 +55,8 @@ ordinary English conversations; docs/model-card.md says what it catches so."""
 SUSPICION = 0.5
 """Highest F of a screen so far from which every later turn is asked about: a clear sign, by the guideline."""
 
-SAMPLED = "sampled"
-"""Why a turn was judged that the screen did not point at."""
+POINTED, NOT_READ, FAILED, SAMPLED = "pointed", "not_read", "failed", "sampled"
+"""Why the judge is asked, in a word: the pattern holds, the screen gave no score, or chance drew the turn."""
 
 NO_SECOND_LOOK = "no second look"
 """How it is said of a turn that the judge was asked about it and gave no score."""
@@ -295,17 +295,18 @@ class SecondLookObserver:
         if not (why or sampled) or not wanted:
             state.judge.observe(turn)
             return [_with_stages(one, (Stage(SCREEN, one),)) for one in seen.values()]
+        word, told = why or (SAMPLED, SAMPLED)
         judged = self._judged(state, turn, wanted, limited=bool(why))
         decided = []
         for request in wanted:
             key = request.principle.name, request.side
             screen, judge = seen.get(key), judged.get(key)
             stages = tuple(
-                Stage(name, one, why or SAMPLED if name == JUDGE else "")
+                Stage(name, one, told if name == JUDGE else "", word)
                 for name, one in ((SCREEN, screen), (JUDGE, judge))
                 if one is not None
             )
-            chosen = _paid(screen, judge) if sampled else self._decided(request, screen, judge, why)
+            chosen = _paid(screen, judge) if sampled else self._decided(request, screen, judge, told)
             if chosen is not None:
                 decided.append(_with_stages(chosen, stages))
         return decided
@@ -322,8 +323,8 @@ class SecondLookObserver:
         )
         return state.screen.observe(turn, list(asked)).given
 
-    def _why(self, state: _State, turn: Turn, screened: Sequence[_Given]) -> str:
-        """Why the judge is to be asked about a turn; empty where it is not."""
+    def _why(self, state: _State, turn: Turn, screened: Sequence[_Given]) -> tuple[str, str] | None:
+        """Why the judge is to be asked about a turn, in a word and for a person; None where it is not."""
         scores: dict[Side, dict[str, Score]] = {Side.PROMPT: {}, Side.RESPONSE: {}}
         for one in screened:
             if isinstance(one, Observation):
@@ -332,13 +333,13 @@ class SecondLookObserver:
         told = TurnScores(turn.number, scores[Side.PROMPT], lengths[0], scores[Side.RESPONSE], lengths[1])
         if self._rule.update(state.rule, told).holds:
             highest = max((score.F for side in scores.values() for score in side.values()), default=0.0)
-            return f"{self._specs[0]} F {highest:.2f}, asked where {self._ask}"
+            return POINTED, f"{self._specs[0]} F {highest:.2f}, asked where {self._ask}"
         for one in screened:
             if isinstance(one, NotRead) and self._unread == "ask":
-                return f"{self._specs[0]} does not read {one.language}"
+                return NOT_READ, f"{self._specs[0]} does not read {one.language}"
             if isinstance(one, ObservationFailure):
-                return f"{self._specs[0]} failed: {one.reason}"
-        return ""
+                return FAILED, f"{self._specs[0]} failed: {one.reason}"
+        return None
 
     def _is_sampled(self, conversation: str, turn: int) -> bool:
         """Whether chance has the judge look at a turn."""
@@ -475,7 +476,7 @@ class _Estimator:
         self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> Sequence[tuple[str, int]]:
         """The judge's requests; none of a turn that it is not asked about."""
-        asked = turn in self._asked(turns, context)
+        asked = turn in self.asked(turns, context)
         return self._judge.requests(principle, turns, turn, side, context) if asked else []
 
     def is_readable(self, reply: Reply) -> bool:
@@ -492,18 +493,25 @@ class _Estimator:
         requests: int | None = None,
     ) -> Estimate:
         """What the judge's requests may cost; nothing of a turn that it is not asked about."""
-        if turn in self._asked(turns, context):
+        if turn in self.asked(turns, context):
             return self._judge.estimate(principle, turns, turn, side, context, requests)
         return Estimate(0, 0, 0.0, 0.0)
 
-    def _asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
-        """The turns of a conversation that the judge is asked about; the latest conversation is remembered."""
+    def asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
+        """The turns of a conversation that the judge is asked about; the latest conversation is remembered.
+
+        What is drawn is drawn by the first text, since nobody says here what the conversation is called.
+        """
         if self._latest is None or self._latest[:2] != (turns, context):
-            state = self._observer.start("", context)
-            found = frozenset(
-                one.number
-                for one in turns
-                if self._observer._why(state, one, self._observer._screened(state, one, ()))
-            )
-            self._latest = turns, context, found
+            observer = self._observer
+            state = observer.start(turns[0].prompt if turns else "", context)
+            found = set()
+            for one in turns:
+                if observer._why(state, one, observer._screened(state, one, ())):
+                    state.asked += 1
+                    if observer._most is None or state.asked <= observer._most:
+                        found.add(one.number)
+                elif observer._is_sampled(state.name, one.number):
+                    found.add(one.number)
+            self._latest = turns, context, frozenset(found)
         return self._latest[2]

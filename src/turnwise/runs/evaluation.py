@@ -6,7 +6,6 @@ import functools
 import time
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Ordered
-from typing import Any
 
 from turnwise._support.revision import code_version
 from turnwise.clock import Clock, utc_now
@@ -17,7 +16,6 @@ from turnwise.observers import (
     BoundsRequests,
     CanStop,
     Context,
-    HasStages,
     KeepsReplies,
     Observer,
     Workers,
@@ -27,7 +25,7 @@ from turnwise.observers import (
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.runs.engines import InlineEngine, ProcessEngine, ThreadEngine
-from turnwise.runs.plan import Plan, describe_run
+from turnwise.runs.plan import Plan, describe_run, describe_stages
 from turnwise.runs.run import Engine, Tell, carry_out
 from turnwise.runs.store_sink import StoreSink, Summary
 from turnwise.runs.task_work import TaskWork
@@ -104,7 +102,7 @@ def evaluate(
     started = store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
     stages = {
         name: store.start_run(Run(**one, code_version=code_version(), created_at=clock()))
-        for name, one in _described_stages(run, scorer, seen).items()
+        for name, one in describe_stages(run, scorer, seen).items()
     }
     versions = {principle.name: principle.revision for principle in judged}
     _refuse_other_versions(run, store.principle_versions(run), versions)
@@ -129,16 +127,6 @@ def evaluate(
     )
     carry_out(work, engine, sink)
     return sink.summary(time.perf_counter() - began)
-
-
-def _described_stages(run: str, observer: Observer, context: Context) -> dict[str, dict[str, Any]]:
-    """What the store is to say of the runs of the observers on whose scores one decides."""
-    if not isinstance(observer, HasStages):
-        return {}
-    return {
-        name: describe_run(f"{run}.{name}", getattr(one, "spec", one.info.name), one.info, one.parameters, context)
-        for name, one in observer.stages.items()
-    }
 
 
 def _engine_here(observer: Observer, jobs: int) -> Engine:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from turnwise._support.locations import Location
@@ -15,10 +16,11 @@ from turnwise.findings import MANIFEST, Counts, Findings, Manifest
 from turnwise.runs.done_parts import clear_partial, done_parts
 from turnwise.runs.parts import Done, Part
 from turnwise.runs.run import Progress, Tell
+from turnwise.runs.scan_journal import ScanJournal
 
 _LOCK = ".scan.lock"
 
-_NOT_COMPARED = {"parts", "complete", "totals", "sha256"}
+_NOT_COMPARED = {"parts", "complete", "totals", "replies", "sha256"}
 
 _PAUSE = 1.0
 """Seconds between two writings of the manifest, at least; parts that it lacks are found by their files."""
@@ -48,6 +50,7 @@ class FindingsSink:
         self._parts = parts
         self._total = total
         self._tell = tell
+        self._journal = ScanJournal(folder)
         clear_partial(folder)
         self._done = done_parts(Findings(folder, manifest))
         self.resumed = len(self._done)
@@ -86,12 +89,15 @@ class FindingsSink:
                 self._tell(Progress(reached, self._total, self._before, self._here, seconds, self._counts))
 
     def close(self, *, complete: bool) -> None:
-        """Write the manifest; `complete` says that all parts are done."""
+        """Write the manifest; `complete` says that all parts are done, so that no reply is asked for again."""
         self._write(complete=complete)
+        if complete:
+            self._journal.clear()
 
     def _write(self, *, complete: bool = False) -> None:
         began = time.monotonic()
-        self._manifest = self._manifest.with_parts(self._done, complete=complete)
+        made = self._manifest.with_parts(self._done, complete=complete)
+        self._manifest = replace(made, replies=self._journal.paid())
         (self._folder / MANIFEST).write(self._manifest.to_json())
         now = time.monotonic()
         self._not_before = now + max(_PAUSE, _SHARE * (now - began))

@@ -10,7 +10,14 @@ from statistics import fmean
 
 from turnwise import conversation
 from turnwise.datasets import BadRecord
-from turnwise.observers import Context, CostEstimator, Request, build_cost_estimator, describe_observer
+from turnwise.observers import (
+    Context,
+    CostEstimator,
+    Request,
+    TellsAsked,
+    build_cost_estimator,
+    describe_observer,
+)
 from turnwise.observers.many import asked_of
 from turnwise.principles import Principle
 from turnwise.runs.parts import Part, meets, read_part
@@ -126,12 +133,14 @@ class Forecast:
         share: share of the rows that could be read and were wanted, of those that were looked at.
         conversations: conversations that would be scored, about.
         timed: conversations that the estimate rests on.
-        seconds: seconds that one worker would take; None where nothing was timed, because the observer is paid for
-            or no conversation was found.
+        seconds: seconds that one worker would take, with a second look for the screen alone; None where nothing
+            was timed, because the observer is paid for or no conversation was found.
         cost_usd: what a language model would cost, in US dollars; 0 where nothing is paid for, None where the
             price is not known or no conversation was found.
         most_usd: the same if every reply were as long as it may be.
         calls: requests to a language model.
+        asked: share of the turns that the judge of a second look would be asked about, and the turns that this
+            rests on; None where there is no judge.
     """
 
     files: int
@@ -145,6 +154,7 @@ class Forecast:
     cost_usd: float | None = 0.0
     most_usd: float | None = 0.0
     calls: int = 0
+    asked: tuple[float, int] | None = None
 
 
 def forecast_scan(prepared: ScanPlan) -> Forecast:
@@ -220,21 +230,40 @@ def _priced(
     prepared: ScanPlan,
     taken: Sequence[conversation.Sequence],
 ) -> Forecast:
-    costs = [_cost(estimator, _asked(prepared, one)) for one in taken]
+    screens = estimator if isinstance(estimator, TellsAsked) else None
+    chats = [
+        [conversation.Turn(turn.number, turn.prompt, turn.response) for turn in one.conversation] for one in taken
+    ]
+    if screens is not None:  # it takes a while: those that are looked at should not all be of the first parts
+        random.Random(prepared.seed).shuffle(chats)
+    costs: list[Cost] = []
+    asked = turns = 0
+    began = time.monotonic()
+    for chat in chats:
+        if screens is not None:
+            if costs and time.monotonic() - began > _SECONDS:
+                break
+            asked += len(screens.asked(chat, prepared.work.context))
+            turns += len(chat)
+            if not costs:
+                began = time.monotonic()  # what is loaded at the first use is not counted
+        costs.append(_cost(estimator, _asked(prepared, chat)))
+    pace = (time.monotonic() - began) / max(1, len(costs) - 1) + _OVERHEAD
     wanted = known[4]
     priced = bool(costs) and estimator.price_as_of is not None
     return Forecast(
-        *known,
-        seconds=None,
+        *known[:-1],
+        timed=len(costs),
+        seconds=pace * wanted if screens is not None and costs else None,
         cost_usd=fmean(one.cost_usd or 0.0 for one in costs) * wanted if priced else None,
         most_usd=fmean(one.most_usd or 0.0 for one in costs) * wanted if priced else None,
         calls=round(fmean(one.calls for one in costs) * wanted) if costs else 0,
+        asked=(asked / turns, turns) if turns else None,
     )
 
 
-def _asked(prepared: ScanPlan, one: conversation.Sequence) -> Iterator[_Asked]:
+def _asked(prepared: ScanPlan, turns: Sequence[conversation.Turn]) -> Iterator[_Asked]:
     work = prepared.work
-    turns = [conversation.Turn(turn.number, turn.prompt, turn.response) for turn in one.conversation]
     wanted = [Request(principle, side) for side in work.sides for principle in work.principles]
     for turn in turns:
         for request in asked_of(turn, turns, work.context, wanted):

@@ -18,6 +18,7 @@ from turnwise.findings import (
     FAILURES,
     SCORES,
     SEQUENCES,
+    STAGE_COLUMNS,
     TURNS,
     Counts,
     PartEntry,
@@ -43,6 +44,11 @@ _SPECIAL = {
     (SCORES, "flag_turn"): "nullif(flag_turn, 0)",
     (SEQUENCES, "flag_turn"): "nullif(flag_turn, 0)",
     (SEQUENCES, "peak"): "CASE WHEN isnan(peak) THEN NULL ELSE peak END",
+    **{
+        (SCORES, name): f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END"
+        for name, kind in STAGE_COLUMNS.items()
+        if kind == "DOUBLE"
+    },
 }
 """Columns that come as numbers for something else: codes of names, and what stands for NULL."""
 
@@ -94,7 +100,7 @@ class PartFiles:
 
         Tables have an array for each column of `turnwise.findings.COLUMNS`: ``side`` is 0 for the prompt and 1 for
         the response, ``principle`` an index, a ``flag_turn`` of 0 is none, and so is a ``peak`` that is not a
-        number. `turns` are None where texts are not kept.
+        number. Scores may have `turnwise.findings.STAGE_COLUMNS` too. `turns` are None where texts are not kept.
         """
         files: dict[str, PartFile] = {}
         if failures:
@@ -140,9 +146,11 @@ class PartFiles:
         if self._connection is None:
             self._connection = duckdb.connect(config={"threads": 1})
         given = dict(columns)
+        wanted = COLUMNS[table] if table != SCORES else {**COLUMNS[table], **STAGE_COLUMNS}
         query = ", ".join(
             f'CAST({_SPECIAL.get((table, name), f"{chr(34)}{name}{chr(34)}")} AS {kind}) AS "{name}"'
-            for name, kind in COLUMNS[table].items()
+            for name, kind in wanted.items()
+            if name in given or name not in STAGE_COLUMNS
         )
         query = query.replace("$principles", "[" + ", ".join(map(quoted, self._principles)) + "]")
         options = "FORMAT parquet, COMPRESSION zstd"

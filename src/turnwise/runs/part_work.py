@@ -16,7 +16,7 @@ from turnwise.detectors import Detector, run_detector
 from turnwise.errors import ConversationError
 from turnwise.findings import PLACES, Counts
 from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
-from turnwise.observers.many import ObservedMany, observe_conversations
+from turnwise.observers.many import Look, ObservedMany, observe_conversations
 from turnwise.principles import Principle
 from turnwise.runs.part_files import DeadLetter, PartFiles
 from turnwise.runs.parts import Done, Part, meets, read_part
@@ -65,6 +65,8 @@ class ScanWorker:
             failures=len(letters),
             left_out=taken.left_out,
             unread=dict(sorted(Counter(unread.values()).items())),
+            asked=len(scored.asked),
+            unanswered=dict(sorted(Counter(filter(None, scored.asked.values())).items())),
         )
         entry = self._files.write(
             part.number,
@@ -149,7 +151,19 @@ def _score_columns(key: Any, sequences: list[Sequence], scored: Scored) -> dict[
         "fired": scored.fired[of],
         "flag_turn": scored.flag_turn[of],
         "chars": scored.chars,
+        **({} if scored.looks is None else _look_columns(scored.looks)),
     }
+
+
+def _look_columns(looks: Ordered[Look]) -> dict[str, Any]:
+    """What screen and judge made of each score; a number that is not there is not a number."""
+    columns = {name: _texts([getattr(look, name) for look in looks]) for name in ("asked", "unanswered")}
+    for stage in ("screen", "judge"):
+        given = [getattr(look, stage) for look in looks]
+        for part in "TIF":
+            values = (np.nan if score is None else getattr(score, part) for score in given)
+            columns[f"{stage}_{part}"] = np.fromiter(values, np.float64, len(given))
+    return columns
 
 
 def _sequence_columns(key: Any, taken: _Taken, scored: Scored) -> dict[str, Any]:
@@ -192,7 +206,8 @@ class Scored:
     response, `scores` are T, I and F, with shape (scores, 3), and `chars` the characters of the text. The others
     have a row for each conversation: `flag_turn` is the first turn at which the detector fired, 0 for none, and
     `peak` its highest score, not a number where nothing was scored. `failures` and `unread` have the index of the
-    conversation, the number of the turn, and what happened.
+    conversation, the number of the turn, and what happened. `looks` has a row for each score where a judge took a
+    second look, else it is None.
     """
 
     conversation: NDArray[np.int32]
@@ -208,6 +223,19 @@ class Scored:
     peak: NDArray[np.float64]
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
     unread: tuple[tuple[int, int, NotRead], ...] = ()
+    looks: tuple[Look, ...] | None = None
+
+    @property
+    def asked(self) -> dict[tuple[int, int], str | None]:
+        """Conversation and turn of what the judge was asked about, and why it gave no score of it, if so."""
+        places = zip(self.conversation.tolist(), self.turn.tolist(), strict=True)
+        looks = [(place, look) for place, look in zip(places, self.looks or (), strict=False)]
+        looks += [((of, turn), Look.of(failure.stages)) for of, turn, failure in self.failures]
+        found: dict[tuple[int, int], str | None] = {}
+        for place, look in looks:
+            if look.asked is not None:
+                found[place] = found.get(place) or look.unanswered
+        return found
 
 
 class Scorer:
@@ -300,6 +328,7 @@ class Scorer:
             peak,
             many.failures,
             many.unread,
+            many.looks,
         )
 
     def _trajectory(

@@ -10,7 +10,7 @@ from typing import Any
 from turnwise._support.batches import batched
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.conversation.json_values import json_object
-from turnwise.observers import Context, ContextMode, ObserverInfo, Request
+from turnwise.observers import Context, ContextMode, HasStages, Observer, ObserverInfo, Request
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey
 from turnwise.store import Store
@@ -130,4 +130,16 @@ def describe_run(
         "context": str(context),
         "parameters": json_object(parameters, f"parameters of the observer {info.name!r}"),
         "operating_points": dict(info.operating_points.get(str(context), {})),
+    }
+
+
+def describe_stages(name: str, observer: Observer | None, context: Context) -> dict[str, dict[str, Any]]:
+    """The same of the observers on whose scores one decides, by their stage; empty where it has none."""
+    if not isinstance(observer, HasStages):
+        return {}
+    return {
+        stage: describe_run(
+            f"{name}.{stage}", getattr(one, "spec", one.info.name), one.info, one.parameters, context
+        )
+        for stage, one in observer.stages.items()
     }

@@ -17,10 +17,11 @@ from turnwise.datasets import BadRecord
 from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UsageError
-from turnwise.findings import MANIFEST, PLACES, Counts, Findings, Manifest
+from turnwise.findings import MANIFEST, PLACES, STAGES, Counts, Findings, Manifest
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
+    KeepsReplies,
     Observer,
     ObserverInfo,
     SharesAllowance,
@@ -35,8 +36,9 @@ from turnwise.runs.engines import InlineEngine
 from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
-from turnwise.runs.plan import describe_run
+from turnwise.runs.plan import describe_run, describe_stages
 from turnwise.runs.run import Engine, Limits, Tell, carry_out
+from turnwise.runs.scan_journal import ScanJournal
 from turnwise.store.where import parse_where
 
 if TYPE_CHECKING:
@@ -94,6 +96,8 @@ class ScanWork:
             raise UsageError(
                 f"observer {observer.info.name!r} can't share a budget between workers: use --engine inline"
             )
+        if isinstance(observer, KeepsReplies):
+            observer = observer.with_journal(ScanJournal(self.folder))
         detector = pickle.loads(self.detector)  # made by the driver, a moment ago
         scorer = Scorer(observer, self.context, self.principles, self.sides, detector, self.threads)
         return ScanWorker(self, scorer)
@@ -159,6 +163,7 @@ class ScanPlan:
             if found is None:
                 (folder / MANIFEST).write(self.manifest.to_json())
             elif found.complete:
+                ScanJournal(folder).clear()  # what a kill at the very end left
                 return ScanResult(Findings(folder, found), 0, len(found.parts), time.monotonic() - began)
             sink = FindingsSink(folder, found or self.manifest, *self.parts(), progress)
             carry_out(self.work, engine or InlineEngine(), sink)
@@ -262,10 +267,12 @@ def plan_scan(
     reading = (read or ReadOptions()).of([fspath(name) for name in names])
 
     given = dict(settings or {})
-    info, parameters = _described(observer, given, priced_only)
+    info, parameters, built = _described(observer, given, priced_only)
     check_supported(info, seen, (principle.name for principle in judged))
     spec = observer if isinstance(observer, str) else info.name
     run = describe_run("scan", spec, info, parameters, seen)
+    if stages := describe_stages("scan", built, seen):
+        run[STAGES] = stages
     named = name_detector(detector, run["operating_points"], patterns)
     described = describe_inputs(reading.files)
     manifest = Manifest(
@@ -296,14 +303,14 @@ def plan_scan(
 
 def _described(
     observer: str | Observer, settings: Mapping[str, Any], priced_only: bool
-) -> tuple[ObserverInfo, Mapping[str, object]]:
-    """What is known of an observer, and its settings; it is built for that, and let go of again."""
+) -> tuple[ObserverInfo, Mapping[str, object], Observer | None]:
+    """What is known of an observer, its settings, and itself unless it can't be built without a key."""
     if isinstance(observer, str):
         known = describe_observer(observer)
         if priced_only and known.costs:
-            return known, settings
+            return known, settings, None
         observer = build_observer(observer, **settings)
-    return observer.info, observer.parameters
+    return observer.info, observer.parameters, observer
 
 
 def _check_extent(sample: int | None, part_rows: int | None, where: str | None) -> None:

@@ -227,6 +227,10 @@ def spread(scores: Iterable[Score]) -> Spread | None:
 class ReplyJournal(Protocol):
     """Keeps replies durably, and finds them again, so that none is paid for twice. Used from several threads."""
 
+    @property
+    def final(self) -> bool:
+        """Whether a kept reply stands even where no score can be read from it; else it is asked for again."""
+
     def find(self, request_key: str, repeat: int) -> Reply | None:
         """Return the newest reply to this asking of a request, or None."""
 
@@ -240,6 +244,8 @@ class MemoryJournal:
     >>> MemoryJournal().find("a key", 1) is None
     True
     """
+
+    final = False
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []

@@ -60,6 +60,8 @@ class KeptReplies(Shown):
 class Journal:
     """The `ReplyJournal` of a store; `Store.journal` has it. Several threads and processes may use it at once."""
 
+    final = False
+
     def __init__(self, database: Database) -> None:
         self._finder = _Finder(database)
         self._db = database

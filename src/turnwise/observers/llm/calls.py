@@ -84,12 +84,13 @@ class Calls:
         make: Callable[[], tuple[str, tuple[Message, ...]]],
         journal: ReplyJournal | None,
     ) -> Call:
-        """Ask, or take the kept reply where there is one that can be read; `ObserverError` once the run stopped.
+        """Ask, or take the kept reply where there is one that can be read, or where the journal's are final.
+
+        `ObserverError` once the run stopped and a request would have to be sent.
 
         `key` is the hash of the request without its nonce, `repeat` counts from 1. `make` gives a fresh nonce and
         the messages marked with it; it is only called where they are sent.
         """
-        self.halt.check()
         if journal is None or not self.endpoint.settings.cache:
             return self._send(Asking(key, repeat, *make()), journal)
         with self._alone(key, repeat):
@@ -97,11 +98,12 @@ class Calls:
             if kept is not None:
                 call = _call(kept, cached=True, attempts=0)
                 # A reply that can't be read is no result: whoever asks again wants another.
-                if call.score is not None:
+                if call.score is not None or journal.final:
                     return call
             return self._send(Asking(key, repeat, *make()), journal)
 
     def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
+        self.halt.check()
         structured = self.structure.current
         most = estimate(asking.messages, self.endpoint.price, self.endpoint.settings.max_tokens).most_usd or 0.0
         attempts, tries, refused = 0, 0, True

@@ -15,7 +15,6 @@ from turnwise._support.locations import filesystem
 from turnwise._support.sql_text import file_name, quoted
 from turnwise.errors import FindingsError, LocationError, StoreCorruptError, StoreError, UsageError
 from turnwise.findings import (
-    COLUMNS,
     FAILURES,
     MEND,
     PLACES,
@@ -153,7 +152,9 @@ class FoundFiles:
             if path in self._parts[number].files
         ]
         if not files:
-            columns = ", ".join(f'NULL::{kind} AS "{column}"' for column, kind in COLUMNS[name].items())
+            columns = ", ".join(
+                f'NULL::{kind} AS "{column}"' for column, kind in self.manifest.columns(name).items()
+            )
             return f"(SELECT {columns} WHERE FALSE)"
         return f"read_parquet([{', '.join(files)}])"
 

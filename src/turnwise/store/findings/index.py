@@ -19,7 +19,7 @@ from turnwise._support.sql_text import quoted
 from turnwise._support.visible import shown
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
-from turnwise.findings import COLUMNS, MEND, SCORES, SEQUENCES, TURNS, PartEntry
+from turnwise.findings import MEND, SCORES, SEQUENCES, TURNS, PartEntry
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.places import for_the_user
 from turnwise.store.source import Progress
@@ -170,7 +170,8 @@ class Index:
         for name in (SCORES, SEQUENCES):
             query = f"DESCRIBE SELECT * FROM {self._files.table(name)}"
             found = {row[0]: row[1] for row in connection.execute(query).fetchall()}
-            wrong = [f"{column} {kind}" for column, kind in COLUMNS[name].items() if found.get(column) != kind]
+            wanted = self._files.manifest.columns(name)
+            wrong = [f"{column} {kind}" for column, kind in wanted.items() if found.get(column) != kind]
             if wrong:
                 raise StoreCorruptError(
                     f"{self._files.where} is damaged, or not of this layout: its {name} have no column "

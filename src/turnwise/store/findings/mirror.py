@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from turnwise._support.sql_text import file_name, quoted
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.findings import SCORES, SEQUENCES, TURNS
+from turnwise.findings import SCORES, SEQUENCES, STAGE_COLUMNS, TURNS
 from turnwise.patterns.sql import Columns
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles
@@ -169,6 +169,12 @@ class FoundMirror:
             f"e.turn, e.side, e.principle, e.T, e.I, e.F, e.chars FROM {scores} e JOIN {NAME}.sequences s "
             "ON s.sequence = e.key + 1"
         )
+        if files.manifest.has_stages:
+            more = ", ".join(f"e.{name}" for name in STAGE_COLUMNS)
+            yield (
+                f"CREATE VIEW second_looks AS SELECT s.sequence_id, e.turn, e.side, e.principle, {more} "
+                f"FROM {scores} e JOIN {NAME}.sequences s ON s.sequence = e.key + 1"
+            )
         yield (
             "CREATE VIEW findings AS SELECT sequence_id, label, source, turns, scored, fired, "
             "flag_turn, peak, file, row, metadata FROM copied.sequences JOIN copied.found USING (sequence)"
