@@ -236,6 +236,19 @@ def test_a_line_that_was_cut_off_is_no_reply_and_the_rest_is_taken(
     assert result.findings.manifest.replies["calls"] == result.counts.asked
 
 
+def test_a_reply_that_can_not_be_read_is_an_answer_too(logs: Logs, tmp_path: Path, server: ChatServer) -> None:
+    path, out = logs(count=8), tmp_path / "found"
+    server.plan("malformed", "malformed", *[None] * 3, "401")
+    with pytest.raises(ObserverError, match="key"):
+        paid(path, out, server).run()
+    kept = b"".join(file.read_bytes() for file in (out / "replies").iterdir()).count(b"\n")
+    before = server.calls
+    result = paid(path, out, server).run()
+    assert kept >= 5
+    assert server.calls - before == result.counts.asked - kept
+    assert result.counts.unanswered == {"malformed": 2}
+
+
 def test_findings_behind_a_url_keep_replies_too(logs: Logs, tmp_path: Path, server: ChatServer) -> None:
     path, out = logs(count=8), f"memory://{tmp_path.name}/found"
     server.plan(*[None] * 5, "401")
