@@ -66,8 +66,9 @@ def test_once_a_turn_was_a_clear_sign_every_later_one_is_asked_about() -> None:
     assert stages(observed(look("0.6,0.0,0.0"), 3)) == [["screen", "judge"]] * 3
 
 
-def test_the_same_turns_are_asked_about_whatever_scores_were_wanted_before() -> None:
-    observer = look("0.6,0.0,0.3,0.0")
+@pytest.mark.parametrize("most", [None, 1, 3])
+def test_the_same_turns_are_asked_about_whatever_scores_were_wanted_before(most: int | None) -> None:
+    observer = look("0.6,0.0,0.3,0.0", per_conversation=most)
     whole, part = ObserverSession(observer, HISTORY, "c"), ObserverSession(observer, HISTORY, "c")
     for number in range(1, 5):
         turn = Turn(number, "text")

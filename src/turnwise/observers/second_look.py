@@ -294,6 +294,7 @@ class SecondLookObserver:
         sampled = not why and self._is_sampled(state.name, turn.number)
         if not (why or sampled) or not wanted:
             state.judge.observe(turn)
+            state.asked += why is not None  # asked about before, where nothing is wanted any more
             return [_with_stages(one, (Stage(SCREEN, one),)) for one in seen.values()]
         word, told = why or (SAMPLED, SAMPLED)
         judged = self._judged(state, turn, wanted, limited=bool(why))
