@@ -24,7 +24,6 @@ from turnwise.observers.llm.chat import (
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate
 from turnwise.observers.llm.limits import Halt, RequestLimits
-from turnwise.observers.llm.replies import read_reply
 from turnwise.observers.llm.structure import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
 
@@ -69,7 +68,7 @@ class Calls:
     def __post_init__(self) -> None:
         settings = self.endpoint.settings
         self.limits = RequestLimits(self.halt, settings.budget_usd, settings.requests_per_minute)
-        self.structure = Structure(self.endpoint.structured)
+        self.structure = Structure(self.endpoint.structured, self.endpoint.ways)
 
     def sharing(self, allowance: Allowance) -> Calls:
         """The same within what several processes may spend and send together."""
@@ -95,7 +94,7 @@ class Calls:
         with self._alone(key, repeat):
             kept = journal.find(key, repeat)
             if kept is not None:
-                call = _call(kept, cached=True, attempts=0)
+                call = self._call(kept, cached=True, attempts=0)
                 # A reply that can't be read is no result: whoever asks again wants another.
                 if call.score is not None:
                     return call
@@ -103,7 +102,7 @@ class Calls:
 
     def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
         structured = self.structure.current
-        most = estimate(asking.messages, self.endpoint.price, self.endpoint.settings.max_tokens).most_usd or 0.0
+        most = estimate(asking.messages, self.endpoint.price, self.endpoint.max_tokens).most_usd or 0.0
         attempts, tries, refused = 0, 0, True
         while True:
             attempts += 1
@@ -123,7 +122,7 @@ class Calls:
                     asking.repeat, None, None, reason=str(fault.kind), message=f"{fault}{tried}", attempts=attempts
                 )
             else:
-                call = _call(reply, cached=False, attempts=attempts)
+                call = self._call(reply, cached=False, attempts=attempts)
             self._count(call)
             return call
 
@@ -170,6 +169,7 @@ class Calls:
             nonce=asking.nonce,
             received_at=self.clock(),
             structured=structured,
+            logprobs=answer.logprobs,
         )
 
     def _again(self, fault: ChatError, attempts: int) -> bool:
@@ -208,6 +208,19 @@ class Calls:
                 )
             )
 
+    def _call(self, reply: Reply, *, cached: bool, attempts: int) -> Call:
+        parsed = self.endpoint.read(reply)
+        return Call(
+            reply.repeat,
+            reply,
+            parsed.score,
+            parsed.reasoning,
+            parsed.reason,
+            parsed.message,
+            cached=cached,
+            attempts=attempts,
+        )
+
     @contextmanager
     def _alone(self, key: str, repeat: int) -> Iterator[None]:
         """Let one thread at a time ask the same: the others then find the reply that it paid for."""
@@ -228,20 +241,6 @@ class Calls:
 class _Turnstile:
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
-
-
-def _call(reply: Reply, *, cached: bool, attempts: int) -> Call:
-    parsed = read_reply(reply)
-    return Call(
-        reply.repeat,
-        reply,
-        parsed.score,
-        parsed.reasoning,
-        parsed.reason,
-        parsed.message,
-        cached=cached,
-        attempts=attempts,
-    )
 
 
 FIRST = 0.5

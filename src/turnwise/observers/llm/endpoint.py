@@ -15,10 +15,11 @@ from turnwise._support.secret import Secret
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.llm.chat import ChatRequest, Message
-from turnwise.observers.llm.prompt import load_frame, prompt_version, render
+from turnwise.observers.llm.guard_models import ALTERNATIVES, DERIVED, PRINCIPLE, GuardModel, guard_model
+from turnwise.observers.llm.prompt import NO_NONCE, load_frame, prompt_version, render
 from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
-from turnwise.observers.llm.replies import read_reply
-from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.llm.replies import ParsedReply, read_reply
+from turnwise.observers.llm.settings import STRUCTURED, VERDICT, LlmSettings
 from turnwise.observers.protocol import Context, Estimate
 from turnwise.principles import Principle
 from turnwise.scoring import Reply
@@ -50,6 +51,7 @@ class Endpoint:
     model: str
     settings: LlmSettings
     price: Price | None
+    guard_model: GuardModel | None = None
 
     @property
     def spec(self) -> str:
@@ -63,8 +65,19 @@ class Endpoint:
 
     @property
     def structured(self) -> str:
-        """How JSON is asked for."""
-        return self.settings.structured or self.provider.structured
+        """How JSON is asked for; for a guard model, how its verdict is."""
+        return self.settings.structured or (VERDICT[0] if self.guard_model else self.provider.structured)
+
+    @property
+    def ways(self) -> Sequence[str]:
+        """Ways of asking, from the one that a server may refuse to the one that it can't."""
+        return VERDICT if self.guard_model else STRUCTURED
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that a reply may have."""
+        most = self.settings.max_tokens
+        return min(most, self.guard_model.max_tokens) if self.guard_model else most
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -78,13 +91,42 @@ class Endpoint:
             "structured": self.structured,
             "extra": dict(self.settings.extra),
             "repeats": self.settings.repeats,
-            "frame_version": load_frame().revision,
+            **self._form,
         }
 
+    @property
+    def _form(self) -> Mapping[str, object]:
+        model = self.guard_model
+        if model is None:
+            return {"frame_version": load_frame().revision}
+        return {"format": model.name, "format_version": model.revision, "derived": DERIVED}
+
+    def messages(
+        self,
+        principle: Principle,
+        turns: Sequence[Turn],
+        turn: int,
+        side: Side,
+        context: Context,
+        nonce: str = NO_NONCE,
+    ) -> tuple[Message, ...]:
+        """The messages that ask for one score."""
+        if self.guard_model:
+            return self.guard_model.messages(turns, turn, side, context)
+        return render(principle, turns, turn, side, context, nonce)
+
+    def read(self, reply: Reply) -> ParsedReply:
+        """The score that a reply gives, or why it gives none."""
+        return self.guard_model.read(reply) if self.guard_model else read_reply(reply)
+
+    def scores(self, principle: Principle) -> bool:
+        """Whether the model can judge by a principle."""
+        return self.guard_model is None or principle.name == PRINCIPLE
+
     def request(self, messages: tuple[Message, ...], structured: str | None = None) -> ChatRequest:
-        """The request that sends these messages and asks for JSON as `structured` says; None for the usual way."""
+        """The request that sends these messages and asks as `structured` says; None for the usual way."""
         structured = structured or self.structured
-        parameters: dict[str, object] = {self.provider.token_limit: self.settings.max_tokens}
+        parameters: dict[str, object] = {self.provider.token_limit: self.max_tokens}
         if self.settings.temperature is not None:
             parameters["temperature"] = self.settings.temperature
         if structured == "json_schema":
@@ -92,6 +134,10 @@ class Endpoint:
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif structured == "json_object":
             parameters["response_format"] = {"type": "json_object"}
+        elif structured == VERDICT[0]:
+            parameters |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+        if self.guard_model:
+            parameters |= self.guard_model.extra[messages[-1].role]
         return ChatRequest(self.model, messages, {**parameters, **self.settings.extra})
 
     def request_key(
@@ -102,8 +148,9 @@ class Endpoint:
         It covers base URL, model, parameters, messages without their nonce, and the version of the prompt. A reply
         to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
         """
-        body = self.request(render(principle, turns, turn, side, context)).body()
-        whole = {"base_url": self.base_url, "prompt_version": prompt_version(principle), "body": body}
+        body = self.request(self.messages(principle, turns, turn, side, context)).body()
+        version = self.guard_model.revision if self.guard_model else prompt_version(principle)
+        whole = {"base_url": self.base_url, "prompt_version": version, "body": body}
         # Lone surrogates, which no UTF-8 has, are escaped like everything beyond ASCII.
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()
 
@@ -120,13 +167,15 @@ class Endpoint:
     def requests(
         self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> list[tuple[str, int]]:
-        """Key and repeat of every request that one score rests on."""
+        """Key and repeat of every request that one score rests on; none where the model can't give it."""
+        if not self.scores(principle):
+            return []
         key = self.request_key(principle, turns, turn, side, context)
         return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
 
     def is_readable(self, reply: Reply) -> bool:
         """Whether a kept reply gives a score."""
-        return read_reply(reply).score is not None
+        return self.read(reply).score is not None
 
     def estimate(
         self,
@@ -138,9 +187,9 @@ class Endpoint:
         requests: int | None = None,
     ) -> Estimate:
         """What `requests` of the requests of one score may cost; all repeats where None."""
-        messages = render(principle, turns, turn, side, context)
+        messages = self.messages(principle, turns, turn, side, context)
         count = self.settings.repeats if requests is None else requests
-        return estimate(messages, self.price, self.settings.max_tokens, count)
+        return estimate(messages, self.price, self.max_tokens, count)
 
     def key(self, environ: Mapping[str, str] = os.environ) -> Secret:
         """The key of the provider; where there is none, an `ObserverError` that names the variable."""
@@ -170,7 +219,7 @@ def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoi
             f"no price is known for {provider.name}/{model}, so a budget can't be kept: leave the budget out, or "
             f'add ["{provider.name}/{model}"] with input, output and as_of to prices.toml'
         )
-    return Endpoint(provider, model, given, price)
+    return Endpoint(provider, model, given, price, guard_model(given.format) if given.format else None)
 
 
 def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1) -> Estimate:

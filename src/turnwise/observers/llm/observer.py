@@ -17,8 +17,9 @@ from turnwise.observers.llm.allowance import Allowance
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, resolve
+from turnwise.observers.llm.guard_models import PRINCIPLE
 from turnwise.observers.llm.openai_client import OpenAIClient
-from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, render, shown_texts
+from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, shown_texts
 from turnwise.observers.llm.settings import INLINE, LlmSettings
 from turnwise.observers.protocol import (
     Context,
@@ -168,12 +169,15 @@ class LlmObserver:
 
     def _score(self, state: LlmState, turn: Turn, request: Request) -> Observation | ObservationFailure:
         principle, side = request
+        if not self.endpoint.scores(principle):
+            knows = f"{self.endpoint.settings.format} models know harm: only {PRINCIPLE} has a score of theirs"
+            return ObservationFailure(principle.name, side, "unsupported", knows)
         key = self.endpoint.request_key(principle, state.turns, turn.number, side, state.context)
 
         def make() -> tuple[str, tuple[Message, ...]]:
             texts = shown_texts(state.turns, turn.number, side, state.context)
             nonce = fresh_nonce((text for _, _, text in texts), self._draw)
-            return nonce, render(principle, state.turns, turn.number, side, state.context, nonce)
+            return nonce, self.endpoint.messages(principle, state.turns, turn.number, side, state.context, nonce)
 
         calls: list[Call] = []
         for repeat in range(1, self.endpoint.settings.repeats + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -21,6 +22,9 @@ _NO_KEY = "none"
 
 _MOST_TOKENS = 100_000_000
 """Tokens beyond which a count is nonsense: ten times the longest context that any model has."""
+
+_LOGPROB_TOKENS, _LOGPROB_ALTERNATIVES = 16, 20
+"""Tokens of a reply, and alternatives to each, whose log-probabilities are kept: a verdict stands at the start."""
 
 _DIGITS = 18
 """Digits of a whole number that is taken as one."""
@@ -164,7 +168,30 @@ def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply
         refusal=hide(refusal) if isinstance(refusal, str) and refusal else None,
         prompt_tokens=_count(counts.get("prompt_tokens")),
         completion_tokens=_count(counts.get("completion_tokens")),
+        logprobs=_logprobs(choice.get("logprobs"), hide),
     )
+
+
+def _logprobs(given: object, hide: Callable[[str], str]) -> str | None:
+    """The first tokens with their likeliest alternatives, as JSON; None where the server gives none."""
+    content = given.get("content") if isinstance(given, dict) else None
+    if not isinstance(content, list):
+        return None
+    tokens = []
+    for one in content[:_LOGPROB_TOKENS]:
+        if not isinstance(one, dict) or not isinstance(one.get("token"), str):
+            return None  # without one of them nobody could tell where the others stand
+        others = one.get("top_logprobs")
+        known = [one, *(others[:_LOGPROB_ALTERNATIVES] if isinstance(others, list) else [])]
+        tokens.append((one["token"], dict(filter(None, map(_logprob, known)))))
+    return hide(json.dumps(tokens)) if tokens else None
+
+
+def _logprob(given: object) -> tuple[str, float] | None:
+    token, logprob = (given.get("token"), given.get("logprob")) if isinstance(given, dict) else (None, None)
+    if not isinstance(token, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
+        return None
+    return (token, float(min(logprob, 0))) if math.isfinite(logprob) else None
 
 
 def _text(value: object) -> str:

@@ -42,10 +42,9 @@ def read_reply(reply: Reply) -> ParsedReply:
     thoughts in `<think>` before it, are passed over. Anything else beside it makes the reply malformed: of two
     objects one may be quoted from the material, and nothing tells which.
     """
-    if reply.refusal:
-        return ParsedReply(reason=REFUSED, message=f"the model refused: {_short(reply.refusal)}")
-    if (reply.finish_reason or "").lower() in _FILTERED:
-        return ParsedReply(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
+    kept_back = withheld(reply)
+    if kept_back is not None:
+        return kept_back
     text = reply.text.strip()
     if text.startswith(_THINKS):
         text = text.partition(_THOUGHT)[2].strip()
@@ -56,12 +55,21 @@ def read_reply(reply: Reply) -> ParsedReply:
             raise ValueError("the reply may go on")
     except (ValueError, RecursionError) as error:
         if "{" not in text and _REFUSES.match(text):
-            return ParsedReply(reason=REFUSED, message=f"the model refused: {_short(text)}")
+            return ParsedReply(reason=REFUSED, message=f"the model refused: {short(text)}")
         why = "the reply is nested too deeply" if isinstance(error, RecursionError) else str(error)
         if cut_off:
             why += "; it was cut off at the limit that --max-tokens sets"
-        return ParsedReply(reason=MALFORMED, message=f"{why}: {_short(text)}" if text else "the reply is empty")
+        return ParsedReply(reason=MALFORMED, message=f"{why}: {short(text)}" if text else "the reply is empty")
     return reading
+
+
+def withheld(reply: Reply) -> ParsedReply | None:
+    """The refusal, where the provider marks a reply as one."""
+    if reply.refusal:
+        return ParsedReply(reason=REFUSED, message=f"the model refused: {short(reply.refusal)}")
+    if (reply.finish_reason or "").lower() in _FILTERED:
+        return ParsedReply(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
+    return None
 
 
 def _read(text: str) -> ParsedReply:
@@ -115,6 +123,7 @@ def _degree(name: str, value: object) -> float:
     return float(value)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A reply as a message quotes it."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
