@@ -106,7 +106,8 @@ class ChatServer:
         port: where to listen; 0 for any free one.
 
     Attributes:
-        refused: types of ``response_format`` that it does not take, or ``"logprobs"``, such as ``("json_schema",)``.
+        refused: types of ``response_format`` that it does not take, such as ``("json_schema",)``;
+            ``"logprobs"`` for log-probabilities.
         logprobs: gives the log-probabilities of a reply from its text; None where it gives none.
         refusal: what it answers to these, one of `REFUSALS`.
     """

@@ -12,6 +12,7 @@ from turnwise import conversation
 from turnwise.datasets import BadRecord
 from turnwise.observers import Context, CostEstimator, Request, build_cost_estimator, describe_observer
 from turnwise.observers.many import asked_of
+from turnwise.observers.protocol import asked_together
 from turnwise.principles import Principle
 from turnwise.runs.parts import Part, meets, read_part
 from turnwise.runs.plan import Plan, tasks_of
@@ -31,8 +32,8 @@ _SECONDS = 10.0
 _OVERHEAD = 0.0005
 """Seconds that reading, judging and writing a conversation takes about; benchmarks/scan.py measures it."""
 
-_Asked = tuple[Principle, Sequence[conversation.Turn], int, conversation.Side, Context]
-"""What one score rests on: the turns, which of them, and what is asked of it."""
+_Asked = tuple[Sequence[Principle], Sequence[conversation.Turn], int, conversation.Side, Context]
+"""What scores of one side rest on: the turns, which of them, and what is asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +73,20 @@ def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: 
     """
     counted: set[tuple[str, int]] = set()
 
-    def is_free(request: tuple[str, int]) -> bool:
+    def is_free(request: tuple[str, int], principles: Sequence[Principle]) -> bool:
         if not estimator.reuses_replies:
             return False
         if request in counted:
             return True
         counted.add(request)
         kept = store.journal.find(*request)
-        return kept is not None and estimator.is_readable(kept)
+        return kept is not None and estimator.is_readable(kept, principles)
 
     asked = (
-        (request.principle, task.turns, turn, request.side, plan.context)
+        (_principles(requests), task.turns, turn, requests[0].side, plan.context)
         for task in tasks_of(store, run, plan)
         for turn, wanted in task.wanted.items()
-        for request in wanted
+        for requests in asked_together(wanted, together=estimator.together)
     )
     return _cost(estimator, asked, is_free)
 
@@ -93,14 +94,14 @@ def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: 
 def _cost(
     estimator: CostEstimator,
     asked: Iterable[_Asked],
-    is_free: Callable[[tuple[str, int]], bool] = lambda request: False,
+    is_free: Callable[[tuple[str, int], Sequence[Principle]], bool] = lambda request, principles: False,
 ) -> Cost:
     scores = calls = cached = prompt_tokens = completion_tokens = 0
     cost = most = 0.0
     for about in asked:
         requests = estimator.requests(*about)
-        new = sum(not is_free(request) for request in requests)
-        scores += 1
+        new = sum(not is_free(request, about[0]) for request in requests)
+        scores += len(about[0])
         calls += new
         cached += len(requests) - new
         if new:
@@ -220,7 +221,7 @@ def _priced(
     prepared: ScanPlan,
     taken: Sequence[conversation.Sequence],
 ) -> Forecast:
-    costs = [_cost(estimator, _asked(prepared, one)) for one in taken]
+    costs = [_cost(estimator, _asked(prepared, one, together=estimator.together)) for one in taken]
     wanted = known[4]
     priced = bool(costs) and estimator.price_as_of is not None
     return Forecast(
@@ -232,10 +233,15 @@ def _priced(
     )
 
 
-def _asked(prepared: ScanPlan, one: conversation.Sequence) -> Iterator[_Asked]:
+def _principles(requests: Sequence[Request]) -> list[Principle]:
+    return [request.principle for request in requests]
+
+
+def _asked(prepared: ScanPlan, one: conversation.Sequence, *, together: bool) -> Iterator[_Asked]:
     work = prepared.work
     turns = [conversation.Turn(turn.number, turn.prompt, turn.response) for turn in one.conversation]
     wanted = [Request(principle, side) for side in work.sides for principle in work.principles]
     for turn in turns:
-        for request in asked_of(turn, turns, work.context, wanted):
-            yield request.principle, turns, turn.number, request.side, work.context
+        asked = asked_of(turn, turns, work.context, wanted)
+        for requests in asked_together(asked, together=together):
+            yield _principles(requests), turns, turn.number, requests[0].side, work.context

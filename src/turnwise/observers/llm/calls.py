@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -35,10 +35,14 @@ _UNREACHED_RETRIES = 2
 
 
 class Asking(NamedTuple):
-    """What is asked: `key` is the hash of the request without its nonce, `repeat` counts from 1."""
+    """What is asked: `key` is the hash of the request without its nonce, `repeat` counts from 1.
+
+    `names` are those of the principles that are asked for.
+    """
 
     key: str
     repeat: int
+    names: Sequence[str]
     nonce: str
     messages: tuple[Message, ...]
 
@@ -80,27 +84,29 @@ class Calls:
         self,
         key: str,
         repeat: int,
+        names: Sequence[str],
         make: Callable[[], tuple[str, tuple[Message, ...]]],
         journal: ReplyJournal | None,
-    ) -> Call:
+    ) -> list[Call]:
         """Ask, or take the kept reply where there is one that can be read; `ObserverError` once the run stopped.
 
-        `key` is the hash of the request without its nonce, `repeat` counts from 1. `make` gives a fresh nonce and
+        `key` is the hash of the request without its nonce, `repeat` counts from 1. Each of `names`, the
+        principles that are asked for, gets a call, all of them with the same reply. `make` gives a fresh nonce and
         the messages marked with it; it is only called where they are sent.
         """
         self.halt.check()
         if journal is None or not self.endpoint.settings.cache:
-            return self._send(Asking(key, repeat, *make()), journal)
+            return self._send(Asking(key, repeat, names, *make()), journal)
         with self._alone(key, repeat):
             kept = journal.find(key, repeat)
             if kept is not None:
-                call = self._call(kept, cached=True, attempts=0)
+                calls = self._read(kept, names, cached=True, attempts=0)
                 # A reply that can't be read is no result: whoever asks again wants another.
-                if call.score is not None:
-                    return call
-            return self._send(Asking(key, repeat, *make()), journal)
+                if any(call.score for call in calls):
+                    return calls
+            return self._send(Asking(key, repeat, names, *make()), journal)
 
-    def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
+    def _send(self, asking: Asking, journal: ReplyJournal | None) -> list[Call]:
         structured = self.structure.current
         most = estimate(asking.messages, self.endpoint.price, self.endpoint.max_tokens).most_usd or 0.0
         attempts, tries, refused = 0, 0, True
@@ -121,16 +127,17 @@ class Calls:
                 call = Call(
                     asking.repeat, None, None, reason=str(fault.kind), message=f"{fault}{tried}", attempts=attempts
                 )
+                calls = [call] * len(asking.names)
             else:
-                call = self._call(reply, cached=False, attempts=attempts)
-            self._count(call)
-            return call
+                calls = self._read(reply, asking.names, cached=False, attempts=attempts)
+            self._count(calls)
+            return calls
 
     def _attempt(
         self, structured: str, asking: Asking, most: float, journal: ReplyJournal | None, *, refused: bool
     ) -> Reply:
         """Send a request once; its reply is kept before anybody reads it."""
-        request = self.endpoint.request(asking.messages, structured)
+        request = self.endpoint.request(asking.messages, asking.names, structured)
         ticket = self.limits.take(most)
         try:
             self.halt.wait(ticket.delay)
@@ -192,34 +199,36 @@ class Calls:
         self.halt.check()
         return True
 
-    def _count(self, call: Call) -> None:
+    def _count(self, calls: Sequence[Call]) -> None:
         """Stop the run when too many calls in a row have failed."""
         most = self.endpoint.settings.max_failures_in_row
         with self._lock:
-            self._reached = self._reached or call.reply is not None
-            self._failed_in_row = 0 if call.score is not None else self._failed_in_row + 1
+            self._reached = self._reached or calls[0].reply is not None
+            self._failed_in_row = 0 if any(call.score for call in calls) else self._failed_in_row + 1
             failed = self._failed_in_row
         if most and failed >= most:
             self.halt.now(
                 ObserverError(
-                    f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: "
-                    f"{call.message}. The same command continues; LlmSettings.max_failures_in_row sets how "
+                    f"{failed} calls in a row failed, so the run stops; the last one: {calls[0].reason}: "
+                    f"{calls[0].message}. The same command continues; LlmSettings.max_failures_in_row sets how "
                     "many are borne"
                 )
             )
 
-    def _call(self, reply: Reply, *, cached: bool, attempts: int) -> Call:
-        parsed = self.endpoint.read(reply)
-        return Call(
-            reply.repeat,
-            reply,
-            parsed.score,
-            parsed.reasoning,
-            parsed.reason,
-            parsed.message,
-            cached=cached,
-            attempts=attempts,
-        )
+    def _read(self, reply: Reply, names: Sequence[str], *, cached: bool, attempts: int) -> list[Call]:
+        return [
+            Call(
+                reply.repeat,
+                reply,
+                parsed.score,
+                parsed.reasoning,
+                parsed.reason,
+                parsed.message,
+                cached=cached,
+                attempts=attempts,
+            )
+            for parsed in self.endpoint.read(reply, names)
+        ]
 
     @contextmanager
     def _alone(self, key: str, repeat: int) -> Iterator[None]:

@@ -16,31 +16,21 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.llm.chat import ChatRequest, Message
 from turnwise.observers.llm.guard_models import ALTERNATIVES, DERIVED, PRINCIPLE, GuardModel, guard_model
-from turnwise.observers.llm.prompt import NO_NONCE, load_frame, prompt_version, render
+from turnwise.observers.llm.prompt import NO_NONCE, load_frame, prompt_version, render_together
 from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
-from turnwise.observers.llm.replies import ParsedReply, read_reply
+from turnwise.observers.llm.replies import ParsedReply, read_parts
 from turnwise.observers.llm.settings import STRUCTURED, VERDICT, LlmSettings
 from turnwise.observers.protocol import Context, Estimate
 from turnwise.principles import Principle
 from turnwise.scoring import Reply
 
 TYPICAL_REPLY = 160
-"""Tokens of a usual reply: two or three sentences and three numbers."""
+"""Tokens that a usual reply has for a score: two or three sentences and three numbers."""
 
 _BYTES_A_TOKEN = 4
 _TOKENS_A_MESSAGE = 4
 
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "T": {"type": "number"},
-        "I": {"type": "number"},
-        "F": {"type": "number"},
-    },
-    "required": ["reasoning", "T", "I", "F"],
-    "additionalProperties": False,
-}
+_FIELDS = {"reasoning": "string", "T": "number", "I": "number", "F": "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,39 +88,45 @@ class Endpoint:
     def _form(self) -> Mapping[str, object]:
         model = self.guard_model
         if model is None:
-            return {"frame_version": load_frame().revision}
+            several = {"together": True, "together_version": load_frame("together.toml").revision}
+            return {"frame_version": load_frame().revision, **(several if self.together else {})}
         return {"format": model.name, "format_version": model.revision, "derived": DERIVED}
 
     def messages(
         self,
-        principle: Principle,
+        principles: Sequence[Principle],
         turns: Sequence[Turn],
         turn: int,
         side: Side,
         context: Context,
         nonce: str = NO_NONCE,
     ) -> tuple[Message, ...]:
-        """The messages that ask for one score."""
+        """The messages that ask for the scores of one side."""
         if self.guard_model:
             return self.guard_model.messages(turns, turn, side, context)
-        return render(principle, turns, turn, side, context, nonce)
+        return render_together(principles, turns, turn, side, context, nonce)
 
-    def read(self, reply: Reply) -> ParsedReply:
-        """The score that a reply gives, or why it gives none."""
-        return self.guard_model.read(reply) if self.guard_model else read_reply(reply)
+    def read(self, reply: Reply, names: Sequence[str]) -> list[ParsedReply]:
+        """The scores that a reply gives of principles, by their names, or why it gives none."""
+        return [self.guard_model.read(reply)] if self.guard_model else read_parts(reply, _prefixes(names))
 
     def scores(self, principle: Principle) -> bool:
         """Whether the model can judge by a principle."""
         return self.guard_model is None or principle.name == PRINCIPLE
 
-    def request(self, messages: tuple[Message, ...], structured: str | None = None) -> ChatRequest:
-        """The request that sends these messages and asks as `structured` says; None for the usual way."""
+    def request(
+        self, messages: tuple[Message, ...], names: Sequence[str], structured: str | None = None
+    ) -> ChatRequest:
+        """The request that sends these messages and asks as `structured` says; None for the usual way.
+
+        `names` are those of the principles that it asks for.
+        """
         structured = structured or self.structured
         parameters: dict[str, object] = {self.provider.token_limit: self.max_tokens}
         if self.settings.temperature is not None:
             parameters["temperature"] = self.settings.temperature
         if structured == "json_schema":
-            schema = {"name": "score", "strict": True, "schema": _SCHEMA}
+            schema = {"name": "score", "strict": True, "schema": _schema(names)}
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif structured == "json_object":
             parameters["response_format"] = {"type": "json_object"}
@@ -141,15 +137,16 @@ class Endpoint:
         return ChatRequest(self.model, messages, {**parameters, **self.settings.extra})
 
     def request_key(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+        self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
         """The hash under which the replies to a request are kept.
 
         It covers base URL, model, parameters, messages without their nonce, and the version of the prompt. A reply
         to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
         """
-        body = self.request(self.messages(principle, turns, turn, side, context)).body()
-        version = self.guard_model.revision if self.guard_model else prompt_version(principle)
+        names = [principle.name for principle in principles]
+        body = self.request(self.messages(principles, turns, turn, side, context), names).body()
+        version = self.guard_model.revision if self.guard_model else prompt_version(*principles)
         whole = {"base_url": self.base_url, "prompt_version": version, "body": body}
         # Lone surrogates, which no UTF-8 has, are escaped like everything beyond ASCII.
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()
@@ -164,32 +161,37 @@ class Endpoint:
         """Whether a kept reply answers the same request again."""
         return self.settings.cache
 
+    @property
+    def together(self) -> bool:
+        """Whether one request asks for all principles of a side."""
+        return self.settings.together
+
     def requests(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+        self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> list[tuple[str, int]]:
-        """Key and repeat of every request that one score rests on; none where the model can't give it."""
-        if not self.scores(principle):
+        """Key and repeat of every request that these scores rest on; none where the model can't give them."""
+        if not all(map(self.scores, principles)):
             return []
-        key = self.request_key(principle, turns, turn, side, context)
+        key = self.request_key(principles, turns, turn, side, context)
         return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
 
-    def is_readable(self, reply: Reply) -> bool:
-        """Whether a kept reply gives a score."""
-        return self.read(reply).score is not None
+    def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
+        """Whether a kept reply gives a score of one of the principles."""
+        return any(one.score for one in self.read(reply, [principle.name for principle in principles]))
 
     def estimate(
         self,
-        principle: Principle,
+        principles: Sequence[Principle],
         turns: Sequence[Turn],
         turn: int,
         side: Side,
         context: Context,
         requests: int | None = None,
     ) -> Estimate:
-        """What `requests` of the requests of one score may cost; all repeats where None."""
-        messages = self.messages(principle, turns, turn, side, context)
+        """What `requests` of the requests of these scores may cost; all repeats where None."""
+        messages = self.messages(principles, turns, turn, side, context)
         count = self.settings.repeats if requests is None else requests
-        return estimate(messages, self.price, self.max_tokens, count)
+        return estimate(messages, self.price, self.max_tokens, count, len(principles))
 
     def key(self, environ: Mapping[str, str] = os.environ) -> Secret:
         """The key of the provider; where there is none, an `ObserverError` that names the variable."""
@@ -222,8 +224,22 @@ def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoi
     return Endpoint(provider, model, given, price, guard_model(given.format) if given.format else None)
 
 
-def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1) -> Estimate:
-    """What it may cost to send messages `repeats` times; `max_tokens` are those that a reply may have.
+def _prefixes(names: Sequence[str]) -> list[str]:
+    """What the fields of each principle begin with in a reply; nothing where there is only one."""
+    return [f"{name}_" for name in names] if len(names) > 1 else [""]
+
+
+def _schema(names: Sequence[str]) -> Mapping[str, Any]:
+    fields = {f"{prefix}{name}": {"type": kind} for prefix in _prefixes(names) for name, kind in _FIELDS.items()}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def estimate(
+    messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1, scores: int = 1
+) -> Estimate:
+    """What it may cost to send messages `repeats` times, for some scores at once.
+
+    `max_tokens` are those that a reply may have.
 
     >>> estimate([Message("user", "a" * 400)], None, 1024).prompt_tokens
     104
@@ -232,7 +248,7 @@ def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, 
         math.ceil(len(message.content.encode("utf-8", "replace")) / _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE
         for message in messages
     )
-    reply = min(TYPICAL_REPLY, max_tokens)
+    reply = min(TYPICAL_REPLY * scores, max_tokens)
     return Estimate(
         prompt_tokens=prompt * repeats,
         completion_tokens=reply * repeats,

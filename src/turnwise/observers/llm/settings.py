@@ -45,6 +45,7 @@ class LlmSettings:
             None for what the provider honours.
         format: the kind of guard model that is asked, in its own format: ``llama-guard``, ``qwen3guard``,
             ``shieldgemma`` or ``granite-guardian``; None for any other model.
+        together: whether one request asks for all principles of a side at once; not with `format`.
         extra: further fields of the request body, JSON values, such as ``{"reasoning_effort": "low"}``.
         repeats: how often each score is asked for, from 1 to 1,000; the score is the mean.
         max_retries: how often a request is sent again after a fault that may pass, at least 0.
@@ -66,6 +67,7 @@ class LlmSettings:
     max_tokens: int = 1024
     structured: str | None = None
     format: str | None = None
+    together: bool = False
     extra: Mapping[str, object] = field(default_factory=dict)
     repeats: int = 1
     max_retries: int = 5
@@ -93,6 +95,8 @@ class LlmSettings:
         if self.structured is not None and self.structured not in ways:
             of = "" if self.format is None else f" of a {self.format} model"
             raise UsageError(f"structured{of} must be one of {', '.join(ways)}, not {self.structured!r}")
+        if self.format is not None and self.together:
+            raise UsageError("together can't be set where format is: a guard model gives one verdict a request")
         taken = sorted(set(self.extra) & set(RESERVED))
         if taken:
             raise UsageError(f"extra field {taken[0]!r} is not free: {', '.join(RESERVED)} are set otherwise")
