@@ -83,12 +83,20 @@ def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: 
         return kept is not None and estimator.is_readable(kept, principles)
 
     asked = (
-        (_principles(requests), task.turns, turn, requests[0].side, plan.context)
-        for task in tasks_of(store, run, plan)
-        for turn, wanted in task.wanted.items()
-        for requests in asked_together(wanted, together=estimator.together)
+        (_principles(requests), turns, turn, requests[0].side, plan.context)
+        for requests, turns, turn, _ in asked_of_run(store, run, plan, together=estimator.together)
     )
     return _cost(estimator, asked, is_free)
+
+
+def asked_of_run(
+    store: Store, run: str, plan: Plan, *, together: bool
+) -> Iterator[tuple[list[Request], Sequence[conversation.Turn], int, Context]]:
+    """Yield what a language model is to be asked for scores that a run lacks: requests, turns, turn, context."""
+    for task in tasks_of(store, run, plan):
+        for turn, wanted in task.wanted.items():
+            for requests in asked_together(wanted, together=together):
+                yield requests, task.turns, turn, plan.context
 
 
 def _cost(

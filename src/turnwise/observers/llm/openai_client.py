@@ -37,7 +37,9 @@ class OpenAIClient:
     comes, before the SDK makes objects of it, so that what a provider adds or leaves out can't break the reading.
     """
 
-    def __init__(self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now) -> None:
+    def __init__(
+        self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now, most_bytes: int = MOST_BYTES
+    ) -> None:
         try:
             openai = import_module("openai")
         except ImportError as error:
@@ -49,7 +51,7 @@ class OpenAIClient:
         http = import_module(base.__module__.partition(".")[0])
         self._openai, self._http = openai, http
         self._endpoint, self._key, self._clock = endpoint, key, clock
-        transport = BoundedTransport(endpoint.base_url, endpoint.settings.timeout, http)
+        transport = BoundedTransport(endpoint.base_url, endpoint.settings.timeout, http, most_bytes)
         self._client = openai.OpenAI(
             api_key=key.reveal() or _NO_KEY,
             base_url=endpoint.base_url,
@@ -70,16 +72,24 @@ class OpenAIClient:
 
     def complete(self, request: ChatRequest) -> ChatReply:
         """Send a request and wait for its reply; the message of a `ChatError` holds no key."""
-        answer = self._post(request.body())
+        body = request.body()
+        response = self.call(lambda sdk: sdk.post("/chat/completions", body=body, cast_to=self._http.Response))
+        answer = self.read(response.content, int(response.status_code))
         if isinstance(answer, ChatError):
-            raise answer  # out here, so that it drags along no request with its headers
+            raise answer
         return answer
 
-    def _post(self, body: dict[str, object]) -> ChatReply | ChatError:
+    def call(self, do: Callable[[Any], Any]) -> Any:
+        """What a call of the SDK gives; the message of a `ChatError` holds no key."""
+        given = self._given(do)
+        if isinstance(given, ChatError):
+            raise given  # out here, so that it drags along no request with its headers
+        return given
+
+    def _given(self, do: Callable[[Any], Any]) -> Any:
         openai = self._openai
         try:
-            response = self._client.post("/chat/completions", body=body, cast_to=self._http.Response)
-            return self._read(response.content, int(response.status_code))
+            return do(self._client)
         except openai.APIStatusError as error:
             headers = error.response.headers
             asked = retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock())
@@ -92,7 +102,8 @@ class OpenAIClient:
         except (openai.OpenAIError, self._http.HTTPError) as error:
             return ChatError(FaultKind.CONNECTION, short(self._key.hide(f"{type(error).__name__}: {error}")))
 
-    def _read(self, content: bytes, status: int) -> ChatReply | ChatError:
+    def read(self, content: bytes, status: int) -> ChatReply | ChatError:
+        """The reply in the body of an answer, or why it has none."""
         if len(content) > MOST_BYTES:
             most = f"{MOST_BYTES >> 20} MB"
             return ChatError(
