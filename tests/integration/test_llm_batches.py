@@ -166,6 +166,13 @@ def test_a_state_of_another_model_is_refused(tmp_path: Path, server: BatchServer
     assert len(server.batches) == 1
 
 
+def test_what_a_batch_cost_is_taken_from_the_budget(store: Path, server: BatchServer) -> None:
+    server.done, server.failing, server.completion_tokens = True, frozenset({str(REQUESTS - 1)}), 2400
+    code, out = finish(store, server, "--budget", "0.4")
+    assert (code, server.calls, scores(store)) == (1, 0, REQUESTS - 1), out
+    assert "is used up" in out
+
+
 def test_a_batch_keeps_within_the_budget(store: Path, server: BatchServer) -> None:
     code, out = finish(store, server, "--budget", "0.01")
     assert (code, server.files, state_of(store).exists()) == (1, {}, False)

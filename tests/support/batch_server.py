@@ -16,6 +16,7 @@ class BatchServer(ChatServer):
         failed: whether they ended without results.
         lose: whether the answer to the next submission is lost on the way.
         failing: requests of a batch, by their number, that get an error.
+        completion_tokens: tokens that each reply of a batch is counted with.
         files: contents by id.
         batches: batches by id, as they were submitted.
     """
@@ -25,6 +26,7 @@ class BatchServer(ChatServer):
         self.done = self.failed = False
         self.lose = False
         self.failing: frozenset[str] = frozenset()
+        self.completion_tokens = 100
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self._server.RequestHandlerClass = _BatchHandler
@@ -88,7 +90,7 @@ class _BatchHandler(_Handler):
             body = {
                 "model": line["body"]["model"],
                 "choices": [{"message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 1000, "completion_tokens": 100},
+                "usage": {"prompt_tokens": 1000, "completion_tokens": server.completion_tokens},
             }
             response = {"status_code": 200, "body": body}
         return json.dumps({"custom_id": line["custom_id"], "response": response, "error": None})

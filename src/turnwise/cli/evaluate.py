@@ -109,7 +109,9 @@ def evaluate(
             plan = Plan(principles, Context.parse(seen), halves, ids, label)
             name = whole or f"{spec}-{seen}"
             if batch is not None:
-                _ask_in_batch(opened, name, spec, plan, settings.of(spec, known.get(name)), batch)
+                spent = _ask_in_batch(opened, name, spec, plan, settings.of(spec, known.get(name)), batch)
+                if settings.budget is not None:
+                    settings = dataclasses.replace(settings, budget=max(0.0, settings.budget - spent))
             summary = _score(opened, name, spec, plan, settings, jobs)
             summaries.append(summary)
             if settings.budget is not None:  # one budget for the whole panel
@@ -200,8 +202,8 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSe
         raise
 
 
-def _ask_in_batch(store: Store, run: str, spec: str, plan: Plan, settings: Mapping[str, Any], path: Path) -> None:
-    """Have the replies that a run lacks come by a batch."""
+def _ask_in_batch(store: Store, run: str, spec: str, plan: Plan, settings: Mapping[str, Any], path: Path) -> float:
+    """Have the replies that a run lacks come by a batch, and return what it cost as far as that is known."""
     from turnwise.observers.llm import Batch, LlmSettings, resolve
     from turnwise.runs.forecast import asked_of_run
 
@@ -210,6 +212,7 @@ def _ask_in_batch(store: Store, run: str, spec: str, plan: Plan, settings: Mappi
     done = batch.run(asked_of_run(store, run, plan, together=endpoint.together))
     if done.requests:
         note(f"the batch gave {done.replies} replies to {done.requests} requests, {dollars(done.cost_usd)}")
+    return done.cost_usd or 0.0
 
 
 def _tell(store: Store, summaries: Sequence[Summary], json: bool) -> None:

@@ -240,25 +240,8 @@ class Batch:
         answer = client.read(body, 200) if status == 200 else None
         if not isinstance(answer, ChatReply):
             return None
-        price, cost = self.endpoint.price, None
-        if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
-            cost = price.cost(answer.prompt_tokens, answer.completion_tokens) * price.batch
-        return Reply(
-            request_key=key,
-            repeat=repeat,
-            text=answer.text,
-            model=answer.model,
-            finish_reason=answer.finish_reason,
-            refusal=answer.refusal,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            cost_usd=cost,
-            latency_s=0.0,
-            nonce=nonce,
-            received_at=self.clock(),
-            structured=self.endpoint.structured,
-            logprobs=answer.logprobs,
-        )
+        made = self.endpoint.reply(answer, key, repeat, nonce, self.endpoint.structured, 0.0, self.clock())
+        return replace(made, cost_usd=None if made.cost_usd is None else made.cost_usd * self._share)
 
 
 def _replace(path: Path, text: str) -> None:

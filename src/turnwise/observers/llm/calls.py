@@ -18,7 +18,6 @@ from turnwise.observers.llm.chat import (
     PASSING,
     ChatClient,
     ChatError,
-    ChatReply,
     FaultKind,
     Message,
 )
@@ -148,7 +147,8 @@ class Calls:
                 ticket.throttled = fault.kind is FaultKind.THROTTLED
                 ticket.spent_usd = most if fault.kind in MAYBE_PAID else 0.0
                 raise
-            reply = self._reply(asking, structured, answer, self.monotonic() - began)
+            latency, now = self.monotonic() - began, self.clock()
+            reply = self.endpoint.reply(answer, asking.key, asking.repeat, asking.nonce, structured, latency, now)
             ticket.replied = True
             ticket.spent_usd = most if reply.cost_usd is None else reply.cost_usd
         finally:
@@ -157,27 +157,6 @@ class Calls:
         if journal is not None:
             journal.record(reply)
         return reply
-
-    def _reply(self, asking: Asking, structured: str, answer: ChatReply, latency: float) -> Reply:
-        price, cost = self.endpoint.price, None
-        if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
-            cost = price.cost(answer.prompt_tokens, answer.completion_tokens)
-        return Reply(
-            request_key=asking.key,
-            repeat=asking.repeat,
-            text=answer.text,
-            model=answer.model,
-            finish_reason=answer.finish_reason,
-            refusal=answer.refusal,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            cost_usd=cost,
-            latency_s=latency,
-            nonce=asking.nonce,
-            received_at=self.clock(),
-            structured=structured,
-            logprobs=answer.logprobs,
-        )
 
     def _again(self, fault: ChatError, attempts: int) -> bool:
         """Wait and say whether to send the request again; stop the run where no request would fare better."""

@@ -8,13 +8,13 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from turnwise._support.secret import Secret
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers.llm.chat import ChatRequest, Message
+from turnwise.observers.llm.chat import ChatReply, ChatRequest, Message
 from turnwise.observers.llm.guard_models import ALTERNATIVES, DERIVED, PRINCIPLE, GuardModel, guard_model
 from turnwise.observers.llm.prompt import NO_NONCE, load_frame, prompt_version, render_together
 from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
@@ -105,6 +105,37 @@ class Endpoint:
         if self.guard_model:
             return self.guard_model.messages(turns, turn, side, context)
         return render_together(principles, turns, turn, side, context, nonce)
+
+    def reply(
+        self,
+        answer: ChatReply,
+        key: str,
+        repeat: int,
+        nonce: str,
+        structured: str,
+        latency_s: float,
+        received_at: datetime,
+    ) -> Reply:
+        """An answer as it is kept, with what it cost."""
+        price, cost = self.price, None
+        if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
+            cost = price.cost(answer.prompt_tokens, answer.completion_tokens)
+        return Reply(
+            request_key=key,
+            repeat=repeat,
+            text=answer.text,
+            model=answer.model,
+            finish_reason=answer.finish_reason,
+            refusal=answer.refusal,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
+            cost_usd=cost,
+            latency_s=latency_s,
+            nonce=nonce,
+            received_at=received_at,
+            structured=structured,
+            logprobs=answer.logprobs,
+        )
 
     def read(self, reply: Reply, names: Sequence[str]) -> list[ParsedReply]:
         """The scores that a reply gives of principles, by their names, or why it gives none."""
