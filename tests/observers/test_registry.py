@@ -101,7 +101,7 @@ def test_settings_come_from_the_signature() -> None:
 
 
 def test_only_what_costs_can_be_estimated() -> None:
-    about = builtin_principles()[0], [Turn(1, "Hello")], 1, Side.PROMPT, Context.parse("turn")
+    about = builtin_principles()[:1], [Turn(1, "Hello")], 1, Side.PROMPT, Context.parse("turn")
     estimator = build_cost_estimator("llm:openai/gpt-4.1-mini", repeats=3)
     assert [repeat for _, repeat in estimator.requests(*about)] == [1, 2, 3]
     with pytest.raises(UsageError, match="observer 'local' costs nothing"):

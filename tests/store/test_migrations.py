@@ -128,6 +128,19 @@ def test_a_store_of_version_3_keeps_its_replies_and_learns_how_later_ones_were_a
         assert opened.journal.find("new", 1).structured == "json_object"
 
 
+def test_a_store_of_version_5_keeps_log_probabilities_of_later_replies(
+    path: Path, store: Store, raw: Raw, make_reply: Callable[..., Reply]
+) -> None:
+    store.journal.record(make_reply("old"))
+    store.close()
+    raw("ALTER TABLE replies DROP COLUMN logprobs")
+    raw("DELETE FROM schema_migrations WHERE version > 5")
+    with Store(path) as opened:
+        assert opened.journal.find("old", 1) == make_reply("old")
+        opened.journal.record(make_reply("new", logprobs='[["safe", {"safe": -0.1}]]'))
+        assert opened.journal.find("new", 1).logprobs == '[["safe", {"safe": -0.1}]]'
+
+
 def test_a_migrated_store_has_the_schema_of_a_fresh_one(path: Path, tmp_path: Path) -> None:
     def shape(file: Path) -> dict[str, object]:
         with closing(sqlite3.connect(file)) as connection:

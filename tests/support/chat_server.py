@@ -106,7 +106,9 @@ class ChatServer:
         port: where to listen; 0 for any free one.
 
     Attributes:
-        refused: types of ``response_format`` that it does not take, such as ``("json_schema",)``.
+        refused: types of ``response_format`` that it does not take, such as ``("json_schema",)``;
+            ``"logprobs"`` for log-probabilities.
+        logprobs: gives the log-probabilities of a reply from its text; None where it gives none.
         refusal: what it answers to these, one of `REFUSALS`.
     """
 
@@ -136,6 +138,7 @@ class ChatServer:
         self.usage: str | None = None
         self.refusal = "500"
         self.refused: tuple[str, ...] = ()
+        self.logprobs: Callable[[str], list[dict[str, Any]]] | None = None
         self.rewrite: Callable[[bytes], bytes] = bytes
         self.sent: list[bytes] = []
         self.requests: list[dict[str, Any]] = []
@@ -249,7 +252,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b"{}")
             return
         fault = chat.enter(body, {name.lower(): value for name, value in self.headers.items()})
-        if body.get("response_format", {}).get("type") in chat.refused:
+        asked = "logprobs" if body.get("logprobs") else body.get("response_format", {}).get("type")
+        if asked in chat.refused:
             chat.leave()
             chat.note("refused")
             status, answer = REFUSALS[chat.refusal]
@@ -308,6 +312,8 @@ class _Handler(BaseHTTPRequestHandler):
                 "total_tokens": prompt + completion,
             },
         }
+        if chat.logprobs is not None and body.get("logprobs"):
+            answer["choices"][0]["logprobs"] = {"content": chat.logprobs(text)}
         if fault == "no_usage":
             del answer["usage"]
         content = json.dumps(answer).encode()

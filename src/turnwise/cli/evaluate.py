@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -58,6 +59,14 @@ def evaluate(
     ] = False,
     selection: options.Selection,
     jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            help="First ask a language model for all that is missing in one batch of its provider, and wait "
+            "for it. FILE keeps its state meanwhile: the same command goes on after a kill.",
+            metavar="FILE",
+        ),
+    ] = None,
     settings: options.ModelSettings,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
@@ -71,6 +80,8 @@ def evaluate(
     from turnwise.store import Store
 
     if failed:
+        if batch is not None:
+            raise UsageError("--failed goes without --batch: what failed is asked for one by one")
         if wrong := [f"--{name}" for name in _OF_THE_RUN if options.given(name, command)]:
             raise UsageError(f"--failed goes without {', '.join(wrong)}: it scores as the run does")
         _evaluate_failed(run, principle or [], selection, jobs, settings, store, json)
@@ -88,11 +99,20 @@ def evaluate(
         asked = observer or [named.observer if named and not settings.second_look else DEFAULT_OBSERVER]
         specs = list(dict.fromkeys(map(settings.spec, asked)))
         settings.check(specs)
+        if batch is not None and (len(specs) > 1 or not specs[0].startswith("llm:")):
+            raise UsageError("--batch needs one --observer, a language model such as llm:openai/gpt-4.1-mini")
+        if batch is not None and settings.no_cache:
+            raise UsageError("--batch goes without --no-cache: its replies are read like kept ones")
         for spec in specs:
             whole = run if len(specs) == 1 else f"{run}-{spec}" if run else None
             seen = context or (known[whole].context if whole in known else "history")
             plan = Plan(principles, Context.parse(seen), halves, ids, label)
-            summary = _score(opened, whole or f"{spec}-{seen}", spec, plan, settings, jobs)
+            name = whole or f"{spec}-{seen}"
+            if batch is not None:
+                spent = _ask_in_batch(opened, name, spec, plan, settings.of(spec, known.get(name)), batch)
+                if settings.budget is not None:
+                    settings = dataclasses.replace(settings, budget=max(0.0, settings.budget - spent))
+            summary = _score(opened, name, spec, plan, settings, jobs)
             summaries.append(summary)
             if settings.budget is not None:  # one budget for the whole panel
                 left = max(0.0, settings.budget - (summary.cost_usd or 0.0))
@@ -180,6 +200,19 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSe
             "the same command continues"
         )
         raise
+
+
+def _ask_in_batch(store: Store, run: str, spec: str, plan: Plan, settings: Mapping[str, Any], path: Path) -> float:
+    """Have the replies that a run lacks come by a batch, and return what it cost as far as that is known."""
+    from turnwise.observers.llm import Batch, LlmSettings, resolve
+    from turnwise.runs.forecast import asked_of_run
+
+    endpoint = resolve(spec.partition(":")[2], LlmSettings(**settings))
+    batch = Batch(endpoint, path, store.journal, tell=note)
+    done = batch.run(asked_of_run(store, run, plan, together=endpoint.together))
+    if done.requests:
+        note(f"the batch gave {done.replies} replies to {done.requests} requests, {dollars(done.cost_usd)}")
+    return done.cost_usd or 0.0
 
 
 def _tell(store: Store, summaries: Sequence[Summary], json: bool) -> None:

@@ -166,7 +166,8 @@ def notes(structured: Mapping[str, int], wanted: object, commonest: FailureReaso
     others = {name: count for name, count in structured.items() if name != wanted}
     if wanted is not None and others:
         came = ", ".join(f"{count} replies came with {name}" for name, count in others.items())
-        yield f"the server did not take the structure {wanted}: {came}"
+        what = wanted if wanted == "logprobs" else f"the structure {wanted}"
+        yield f"the server did not take {what}: {came}"
     shown = without_secrets(commonest)
     if shown is not None:
         yield f"commonest failure: {shown.reason}, {shown.count} times, such as: {shown.example}"

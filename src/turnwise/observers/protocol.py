@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -38,6 +38,7 @@ class ObserverInfo:
         deterministic: whether the same input always gives the same score.
         independent: whether each score depends on the texts of the turns alone, so that the turns of one
             conversation may be scored at the same time.
+        together: whether it scores all principles of a side with one request, so that they are not to be divided.
         operating_points: threshold by context and detector at which the observer was calibrated, in the unit of
             the detector's score; a detector that is named without parameters uses it on the observer's scores.
         principles: names of the principles that it can score, all of them at once; None where it can score any.
@@ -54,6 +55,7 @@ class ObserverInfo:
     workers: Workers = Workers.THREADS
     deterministic: bool = True
     independent: bool = False
+    together: bool = False
     operating_points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     principles: tuple[str, ...] | None = None
     costs: bool = False
@@ -65,6 +67,16 @@ class Request(NamedTuple):
 
     principle: Principle
     side: Side
+
+
+def asked_together(wanted: Iterable[Request], *, together: bool) -> list[list[Request]]:
+    """What each request to a model asks for: one score, or all of a side."""
+    if not together:
+        return [[request] for request in wanted]
+    sides: dict[Side, list[Request]] = {}
+    for request in wanted:
+        sides.setdefault(request.side, []).append(request)
+    return list(sides.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,21 +373,25 @@ class CostEstimator(Protocol):
     def reuses_replies(self) -> bool:
         """Whether a kept reply answers the same request again."""
 
-    def requests(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
-    ) -> Sequence[tuple[str, int]]:
-        """Return key and repeat of every request that one score rests on, as the journal keeps them."""
+    @property
+    def together(self) -> bool:
+        """Whether one request asks for all principles of a side; else each call below is about one principle."""
 
-    def is_readable(self, reply: Reply) -> bool:
-        """Return whether a kept reply gives a score."""
+    def requests(
+        self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> Sequence[tuple[str, int]]:
+        """Return key and repeat of every request that these scores rest on, as the journal keeps them."""
+
+    def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
+        """Return whether a kept reply gives a score of one of the principles."""
 
     def estimate(
         self,
-        principle: Principle,
+        principles: Sequence[Principle],
         turns: Sequence[Turn],
         turn: int,
         side: Side,
         context: Context,
         requests: int | None = None,
     ) -> Estimate:
-        """Return what `requests` of the requests of one score may cost; all of them where None."""
+        """Return what `requests` of the requests of these scores may cost; all of them where None."""

@@ -473,20 +473,25 @@ class _Estimator:
         """Whether the judge's kept reply answers the same request again."""
         return self._judge.reuses_replies
 
+    @property
+    def together(self) -> bool:
+        """Whether the judge is asked for all principles of a side at once."""
+        return self._judge.together
+
     def requests(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+        self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> Sequence[tuple[str, int]]:
         """The judge's requests; none of a turn that it is not asked about."""
         asked = turn in self.asked(turns, context)
-        return self._judge.requests(principle, turns, turn, side, context) if asked else []
+        return self._judge.requests(principles, turns, turn, side, context) if asked else []
 
-    def is_readable(self, reply: Reply) -> bool:
+    def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
         """Whether the judge's kept reply gives a score."""
-        return self._judge.is_readable(reply)
+        return self._judge.is_readable(reply, principles)
 
     def estimate(
         self,
-        principle: Principle,
+        principles: Sequence[Principle],
         turns: Sequence[Turn],
         turn: int,
         side: Side,
@@ -495,7 +500,7 @@ class _Estimator:
     ) -> Estimate:
         """What the judge's requests may cost; nothing of a turn that it is not asked about."""
         if turn in self.asked(turns, context):
-            return self._judge.estimate(principle, turns, turn, side, context, requests)
+            return self._judge.estimate(principles, turns, turn, side, context, requests)
         return Estimate(0, 0, 0.0, 0.0)
 
     def asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:

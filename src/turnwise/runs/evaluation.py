@@ -120,6 +120,7 @@ def evaluate(
         versions,
         clock,
         batch=None if independent else _BATCH if computes else 1,
+        together=scorer.info.together,
         pause=_PAUSE if independent else 0.0,
         total=total,
         tell=progress,

@@ -19,6 +19,7 @@ from turnwise.observers import (
     describe_observer,
 )
 from turnwise.observers.many import asked_of
+from turnwise.observers.protocol import asked_together
 from turnwise.principles import Principle
 from turnwise.runs.parts import Part, meets, read_part
 from turnwise.runs.plan import Plan, tasks_of
@@ -38,8 +39,8 @@ _SECONDS = 10.0
 _OVERHEAD = 0.0005
 """Seconds that reading, judging and writing a conversation takes about; benchmarks/scan.py measures it."""
 
-_Asked = tuple[Principle, Sequence[conversation.Turn], int, conversation.Side, Context]
-"""What one score rests on: the turns, which of them, and what is asked of it."""
+_Asked = tuple[Sequence[Principle], Sequence[conversation.Turn], int, conversation.Side, Context]
+"""What scores of one side rest on: the turns, which of them, and what is asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,35 +80,43 @@ def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: 
     """
     counted: set[tuple[str, int]] = set()
 
-    def is_free(request: tuple[str, int]) -> bool:
+    def is_free(request: tuple[str, int], principles: Sequence[Principle]) -> bool:
         if not estimator.reuses_replies:
             return False
         if request in counted:
             return True
         counted.add(request)
         kept = store.journal.find(*request)
-        return kept is not None and estimator.is_readable(kept)
+        return kept is not None and estimator.is_readable(kept, principles)
 
     asked = (
-        (request.principle, task.turns, turn, request.side, plan.context)
-        for task in tasks_of(store, run, plan)
-        for turn, wanted in task.wanted.items()
-        for request in wanted
+        (_principles(requests), turns, turn, requests[0].side, plan.context)
+        for requests, turns, turn, _ in asked_of_run(store, run, plan, together=estimator.together)
     )
     return _cost(estimator, asked, is_free)
+
+
+def asked_of_run(
+    store: Store, run: str, plan: Plan, *, together: bool
+) -> Iterator[tuple[list[Request], Sequence[conversation.Turn], int, Context]]:
+    """Yield what a language model is to be asked for scores that a run lacks: requests, turns, turn, context."""
+    for task in tasks_of(store, run, plan):
+        for turn, wanted in task.wanted.items():
+            for requests in asked_together(wanted, together=together):
+                yield requests, task.turns, turn, plan.context
 
 
 def _cost(
     estimator: CostEstimator,
     asked: Iterable[_Asked],
-    is_free: Callable[[tuple[str, int]], bool] = lambda request: False,
+    is_free: Callable[[tuple[str, int], Sequence[Principle]], bool] = lambda request, principles: False,
 ) -> Cost:
     scores = calls = cached = prompt_tokens = completion_tokens = 0
     cost = most = 0.0
     for about in asked:
         requests = estimator.requests(*about)
-        new = sum(not is_free(request) for request in requests)
-        scores += 1
+        new = sum(not is_free(request, about[0]) for request in requests)
+        scores += len(about[0])
         calls += new
         cached += len(requests) - new
         if new:
@@ -247,7 +256,7 @@ def _priced(
             turns += len(chat)
             if not costs:
                 began = time.monotonic()  # what is loaded at the first use is not counted
-        costs.append(_cost(estimator, _asked(prepared, chat)))
+        costs.append(_cost(estimator, _asked(prepared, chat, together=estimator.together)))
     pace = (time.monotonic() - began) / max(1, len(costs) - 1) + _OVERHEAD
     wanted = known[4]
     priced = bool(costs) and estimator.price_as_of is not None
@@ -262,9 +271,14 @@ def _priced(
     )
 
 
-def _asked(prepared: ScanPlan, turns: Sequence[conversation.Turn]) -> Iterator[_Asked]:
+def _principles(requests: Sequence[Request]) -> list[Principle]:
+    return [request.principle for request in requests]
+
+
+def _asked(prepared: ScanPlan, turns: Sequence[conversation.Turn], *, together: bool) -> Iterator[_Asked]:
     work = prepared.work
     wanted = [Request(principle, side) for side in work.sides for principle in work.principles]
     for turn in turns:
-        for request in asked_of(turn, turns, work.context, wanted):
-            yield request.principle, turns, turn.number, request.side, work.context
+        asked = asked_of(turn, turns, work.context, wanted)
+        for requests in asked_together(asked, together=together):
+            yield _principles(requests), turns, turn.number, requests[0].side, work.context

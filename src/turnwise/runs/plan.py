@@ -11,6 +11,7 @@ from turnwise._support.batches import batched
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.conversation.json_values import json_object
 from turnwise.observers import Context, ContextMode, HasStages, Observer, ObserverInfo, Request
+from turnwise.observers.protocol import asked_together
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey
 from turnwise.store import Store
@@ -59,11 +60,14 @@ class Task:
         """How many scores are to be made."""
         return sum(map(len, self.wanted.values()))
 
-    def split(self) -> Iterator[Task]:
-        """One for each score, for observers whose scores depend on the texts of the turns alone."""
-        for turn, requests in self.wanted.items():
-            for request in requests:
-                yield replace(self, wanted={turn: (request,)}, present=0)
+    def split(self, *, together: bool) -> Iterator[Task]:
+        """One for each score, for observers whose scores depend on the texts of the turns alone.
+
+        With `together` it is one for each side of a turn.
+        """
+        for turn, wanted in self.wanted.items():
+            for requests in asked_together(wanted, together=together):
+                yield replace(self, wanted={turn: tuple(requests)}, present=0)
 
 
 def make_task(run: str, sequence: Sequence, recorded: Collection[EvaluationKey], plan: Plan) -> Task:

@@ -78,6 +78,7 @@ class StoreSink:
         versions: revision of each principle by name.
         clock: gives the times that are recorded.
         batch: sequences that a worker takes at once; None where each score is work of its own.
+        together: whether then the principles of a side stay together.
         pause: least time from the beginning of one write to that of the next, in seconds.
         total: sequences that there are, for `tell`.
         stages: runs of the observers that the run's own decides on, by the name of their stage.
@@ -93,6 +94,7 @@ class StoreSink:
         clock: Clock,
         *,
         batch: int | None,
+        together: bool = False,
         pause: float = 0.0,
         total: int = 0,
         tell: Tell | None = None,
@@ -105,6 +107,7 @@ class StoreSink:
         self._stages = {name: (run.name, _provenances(run, versions)) for name, run in (stages or {}).items()}
         self._clock = clock
         self._batch = batch
+        self._together = together
         self._tell = tell
         self._began = time.perf_counter()
         self._total = total
@@ -117,7 +120,7 @@ class StoreSink:
         """Yield what the run lacks: some sequences at a time, or one score."""
         tasks = self._tasks()
         if self._batch is None:
-            return ([one] for task in tasks for one in task.split())
+            return ([one] for task in tasks for one in task.split(together=self._together))
         return batched(tasks, self._batch)
 
     def _tasks(self) -> Iterator[Task]:
@@ -236,17 +239,18 @@ class _Count:
     def add(self, outcomes: Ordered[Outcome], wanted: int, of_stages: Ordered[Outcome] = ()) -> None:
         """Count what came of so many scores that were wanted; the rest are gaps. Of stages only calls count."""
         self.gaps += wanted - len(outcomes)
-        for outcome in (*outcomes, *of_stages):
-            if isinstance(outcome, Unread):
-                continue
-            self.calls += len(outcome.calls)
-            self.cached += sum(call.cached for call in outcome.calls)
-            paid = [call.reply for call in outcome.calls if call.reply is not None and not call.cached]
-            self.prompt_tokens += sum(reply.prompt_tokens or 0 for reply in paid)
-            self.completion_tokens += sum(reply.completion_tokens or 0 for reply in paid)
-            self.structured.update(
-                call.reply.structured for call in outcome.calls if call.reply and call.reply.structured
-            )
+        calls = {  # one may be for several principles
+            (one.key.sequence_id, one.key.turn, one.key.side, id(call.reply or call)): call
+            for one in (*outcomes, *of_stages)
+            if not isinstance(one, Unread)
+            for call in one.calls
+        }.values()
+        self.calls += len(calls)
+        self.cached += sum(call.cached for call in calls)
+        paid = [call.reply for call in calls if call.reply is not None and not call.cached]
+        self.prompt_tokens += sum(reply.prompt_tokens or 0 for reply in paid)
+        self.completion_tokens += sum(reply.completion_tokens or 0 for reply in paid)
+        self.structured.update(call.reply.structured for call in calls if call.reply and call.reply.structured)
         for outcome in outcomes:
             if isinstance(outcome, Unread):
                 self.unread[outcome.language] += 1

@@ -151,7 +151,10 @@ class Reply:
         nonce: what the request marked its untrusted part with.
         received_at: when it came, aware and in UTC.
         structured: how the request asked for JSON: ``json_schema``, ``json_object`` or ``none``; weaker than the
-            setting where the server refused that; None where it is not known.
+            setting where the server refused that; None where it is not known. Of a guard model ``logprobs`` or
+            ``none``.
+        logprobs: JSON, a list with each of the first tokens and, by token, the natural logarithms of the
+            probabilities of those that might have stood there; None where they were not given.
     """
 
     request_key: str
@@ -167,6 +170,7 @@ class Reply:
     nonce: str
     received_at: datetime
     structured: str | None = None
+    logprobs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,7 @@ replies = Table(
     Column("nonce", text_type()),
     Column("reusable", Boolean, nullable=False, server_default=true()),
     Column("structured", text_type(16)),
+    Column("logprobs", text_type()),
     Index("replies_by_request", "request_key", "repeat"),
 )
 
@@ -314,7 +315,7 @@ def _keep_audit(connection: Connection) -> None:
     audit_events.create(connection, checkfirst=True)
 
 
-def _keep_structure(connection: Connection) -> None:
+def _complete_replies(connection: Connection) -> None:
     _add_columns(connection, replies)
 
 
@@ -327,8 +328,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", metadata.create_all),
     Migration(2, "calls to language models", _keep_calls),
     Migration(3, "the audit of a guard", _keep_audit),
-    Migration(4, "how replies were asked for", _keep_structure),
+    Migration(4, "how replies were asked for", _complete_replies),
     Migration(5, "corrections and scores of people", _keep_people),
+    Migration(6, "log-probabilities of replies", _complete_replies),
 )
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     literal,
     null,
     select,
+    union,
     union_all,
 )
 
@@ -189,15 +190,18 @@ def _structures() -> Select[Any]:
 
 
 def _all_calls() -> Subquery:
-    """A query for the calls of all runs, those of scores and those of failures."""
+    """A query for the calls of all runs, those of scores and those of failures.
+
+    A call that asked for several principles is a row of `calls` for each, and one here.
+    """
     calls = schema.calls
 
     def rows(table: Table, column: Column[int]) -> Select[Any]:
-        return select(table.c.run, calls.c.cached, calls.c.reply).join(table, table.c.id == column)
+        about = (table.c[name] for name in ("run", "sequence", "turn", "side", "created_at"))
+        lost = case((calls.c.reply.is_(None), calls.c.id)).label("lost")  # nothing tells which were one
+        return select(*about, calls.c.cached, calls.c.reply, lost).join(table, table.c.id == column)
 
-    return union_all(
-        rows(schema.evaluations, calls.c.evaluation), rows(schema.failures, calls.c.failure)
-    ).subquery()
+    return union(rows(schema.evaluations, calls.c.evaluation), rows(schema.failures, calls.c.failure)).subquery()
 
 
 def _calls() -> Select[Any]:

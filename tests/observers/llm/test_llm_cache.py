@@ -95,7 +95,7 @@ class TestKey:
         **settings,
     ):
         endpoint = resolve(argument, LlmSettings(**settings))
-        return endpoint.request_key(principle, turns, 2, side, Context.parse(context))
+        return endpoint.request_key([principle], turns, 2, side, Context.parse(context))
 
     def test_is_a_hash_that_stays_the_same(self):
         assert self.key() == self.key()
@@ -142,7 +142,7 @@ class TestKey:
 
     def test_is_that_of_the_reply(self, make, score, turns):
         observer = make()
-        expected = observer.endpoint.request_key(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history"))
+        expected = observer.endpoint.request_key([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse("history"))
         assert score(observer, turns).calls[0].reply.request_key == expected
 
     def test_takes_any_text(self):

@@ -173,7 +173,7 @@ class TestBudget:
 class TestEstimate:
     def test_needs_no_key_and_no_network(self, turns):
         endpoint = resolve("openai/gpt-4.1-mini", LlmSettings(repeats=3))
-        given = endpoint.estimate(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history"))
+        given = endpoint.estimate([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse("history"))
         once = estimate(render(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history")), endpoint.price, 1_024)
         assert given.prompt_tokens == 3 * once.prompt_tokens
         assert given.completion_tokens == 3 * 160
@@ -183,20 +183,20 @@ class TestEstimate:
 
     def test_is_near_what_the_server_counts(self, server, make, score, turns):
         observer = make()
-        expected = observer.endpoint.estimate(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history"))
+        expected = observer.endpoint.estimate([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse("history"))
         reply = score(observer, turns).calls[0].reply
         assert expected.prompt_tokens == pytest.approx(reply.prompt_tokens, rel=0.02)
 
     def test_grows_with_what_is_shown(self, turns):
         endpoint = resolve("openai/gpt-4.1-mini")
         tokens = [
-            endpoint.estimate(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse(mode)).prompt_tokens
+            endpoint.estimate([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse(mode)).prompt_tokens
             for mode in ("turn", "window:2", "history")
         ]
         assert tokens == sorted(set(tokens))
 
     def test_without_price_has_tokens_alone(self, turns):
-        given = resolve("openai/gpt-nonesuch").estimate(PRINCIPLE, turns, 1, Side.PROMPT, Context.parse("turn"))
+        given = resolve("openai/gpt-nonesuch").estimate([PRINCIPLE], turns, 1, Side.PROMPT, Context.parse("turn"))
         assert (given.cost_usd, given.most_usd) == (None, None)
         assert given.prompt_tokens > 500
 

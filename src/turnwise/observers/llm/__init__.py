@@ -1,5 +1,6 @@
 """``llm:provider/model``: a language model as observer."""
 
+from turnwise.observers.llm.batches import Batch, BatchDone
 from turnwise.observers.llm.chat import (
     ChatClient,
     ChatError,
@@ -17,6 +18,8 @@ from turnwise.observers.llm.settings import INLINE, LlmSettings
 
 __all__ = [
     "INLINE",
+    "Batch",
+    "BatchDone",
     "ChatClient",
     "ChatError",
     "ChatReply",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -18,13 +18,11 @@ from turnwise.observers.llm.chat import (
     PASSING,
     ChatClient,
     ChatError,
-    ChatReply,
     FaultKind,
     Message,
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate
 from turnwise.observers.llm.limits import Halt, RequestLimits
-from turnwise.observers.llm.replies import read_reply
 from turnwise.observers.llm.structure import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
 
@@ -36,10 +34,14 @@ _UNREACHED_RETRIES = 2
 
 
 class Asking(NamedTuple):
-    """What is asked: `key` is the hash of the request without its nonce, `repeat` counts from 1."""
+    """What is asked: `key` is the hash of the request without its nonce, `repeat` counts from 1.
+
+    `names` are those of the principles that are asked for.
+    """
 
     key: str
     repeat: int
+    names: Sequence[str]
     nonce: str
     messages: tuple[Message, ...]
 
@@ -69,7 +71,7 @@ class Calls:
     def __post_init__(self) -> None:
         settings = self.endpoint.settings
         self.limits = RequestLimits(self.halt, settings.budget_usd, settings.requests_per_minute)
-        self.structure = Structure(self.endpoint.structured)
+        self.structure = Structure(self.endpoint.structured, self.endpoint.ways)
 
     def sharing(self, allowance: Allowance) -> Calls:
         """The same within what several processes may spend and send together."""
@@ -81,31 +83,33 @@ class Calls:
         self,
         key: str,
         repeat: int,
+        names: Sequence[str],
         make: Callable[[], tuple[str, tuple[Message, ...]]],
         journal: ReplyJournal | None,
-    ) -> Call:
+    ) -> list[Call]:
         """Ask, or take the kept reply where there is one that can be read, or where the journal's are final.
 
         `ObserverError` once the run stopped and a request would have to be sent.
 
-        `key` is the hash of the request without its nonce, `repeat` counts from 1. `make` gives a fresh nonce and
+        `key` is the hash of the request without its nonce, `repeat` counts from 1. Each of `names`, the
+        principles that are asked for, gets a call, all of them with the same reply. `make` gives a fresh nonce and
         the messages marked with it; it is only called where they are sent.
         """
         if journal is None or not self.endpoint.settings.cache:
-            return self._send(Asking(key, repeat, *make()), journal)
+            return self._send(Asking(key, repeat, names, *make()), journal)
         with self._alone(key, repeat):
             kept = journal.find(key, repeat)
             if kept is not None:
-                call = _call(kept, cached=True, attempts=0)
+                calls = self._read(kept, names, cached=True, attempts=0)
                 # A reply that can't be read is no result: whoever asks again wants another.
-                if call.score is not None or journal.final:
-                    return call
-            return self._send(Asking(key, repeat, *make()), journal)
+                if any(call.score for call in calls) or journal.final:
+                    return calls
+            return self._send(Asking(key, repeat, names, *make()), journal)
 
-    def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
+    def _send(self, asking: Asking, journal: ReplyJournal | None) -> list[Call]:
         self.halt.check()
         structured = self.structure.current
-        most = estimate(asking.messages, self.endpoint.price, self.endpoint.settings.max_tokens).most_usd or 0.0
+        most = estimate(asking.messages, self.endpoint.price, self.endpoint.max_tokens).most_usd or 0.0
         attempts, tries, refused = 0, 0, True
         while True:
             attempts += 1
@@ -124,16 +128,17 @@ class Calls:
                 call = Call(
                     asking.repeat, None, None, reason=str(fault.kind), message=f"{fault}{tried}", attempts=attempts
                 )
+                calls = [call] * len(asking.names)
             else:
-                call = _call(reply, cached=False, attempts=attempts)
-            self._count(call)
-            return call
+                calls = self._read(reply, asking.names, cached=False, attempts=attempts)
+            self._count(calls)
+            return calls
 
     def _attempt(
         self, structured: str, asking: Asking, most: float, journal: ReplyJournal | None, *, refused: bool
     ) -> Reply:
         """Send a request once; its reply is kept before anybody reads it."""
-        request = self.endpoint.request(asking.messages, structured)
+        request = self.endpoint.request(asking.messages, asking.names, structured)
         ticket = self.limits.take(most)
         try:
             self.halt.wait(ticket.delay)
@@ -144,7 +149,8 @@ class Calls:
                 ticket.throttled = fault.kind is FaultKind.THROTTLED
                 ticket.spent_usd = most if fault.kind in MAYBE_PAID else 0.0
                 raise
-            reply = self._reply(asking, structured, answer, self.monotonic() - began)
+            latency, now = self.monotonic() - began, self.clock()
+            reply = self.endpoint.reply(answer, asking.key, asking.repeat, asking.nonce, structured, latency, now)
             ticket.replied = True
             ticket.spent_usd = most if reply.cost_usd is None else reply.cost_usd
         finally:
@@ -153,26 +159,6 @@ class Calls:
         if journal is not None:
             journal.record(reply)
         return reply
-
-    def _reply(self, asking: Asking, structured: str, answer: ChatReply, latency: float) -> Reply:
-        price, cost = self.endpoint.price, None
-        if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
-            cost = price.cost(answer.prompt_tokens, answer.completion_tokens)
-        return Reply(
-            request_key=asking.key,
-            repeat=asking.repeat,
-            text=answer.text,
-            model=answer.model,
-            finish_reason=answer.finish_reason,
-            refusal=answer.refusal,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            cost_usd=cost,
-            latency_s=latency,
-            nonce=asking.nonce,
-            received_at=self.clock(),
-            structured=structured,
-        )
 
     def _again(self, fault: ChatError, attempts: int) -> bool:
         """Wait and say whether to send the request again; stop the run where no request would fare better."""
@@ -194,21 +180,36 @@ class Calls:
         self.halt.check()
         return True
 
-    def _count(self, call: Call) -> None:
+    def _count(self, calls: Sequence[Call]) -> None:
         """Stop the run when too many calls in a row have failed."""
         most = self.endpoint.settings.max_failures_in_row
         with self._lock:
-            self._reached = self._reached or call.reply is not None
-            self._failed_in_row = 0 if call.score is not None else self._failed_in_row + 1
+            self._reached = self._reached or calls[0].reply is not None
+            self._failed_in_row = 0 if any(call.score for call in calls) else self._failed_in_row + 1
             failed = self._failed_in_row
         if most and failed >= most:
             self.halt.now(
                 ObserverError(
-                    f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: "
-                    f"{call.message}. The same command continues; LlmSettings.max_failures_in_row sets how "
+                    f"{failed} calls in a row failed, so the run stops; the last one: {calls[0].reason}: "
+                    f"{calls[0].message}. The same command continues; LlmSettings.max_failures_in_row sets how "
                     "many are borne"
                 )
             )
+
+    def _read(self, reply: Reply, names: Sequence[str], *, cached: bool, attempts: int) -> list[Call]:
+        return [
+            Call(
+                reply.repeat,
+                reply,
+                parsed.score,
+                parsed.reasoning,
+                parsed.reason,
+                parsed.message,
+                cached=cached,
+                attempts=attempts,
+            )
+            for parsed in self.endpoint.read(reply, names)
+        ]
 
     @contextmanager
     def _alone(self, key: str, repeat: int) -> Iterator[None]:
@@ -230,20 +231,6 @@ class Calls:
 class _Turnstile:
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
-
-
-def _call(reply: Reply, *, cached: bool, attempts: int) -> Call:
-    parsed = read_reply(reply)
-    return Call(
-        reply.repeat,
-        reply,
-        parsed.score,
-        parsed.reasoning,
-        parsed.reason,
-        parsed.message,
-        cached=cached,
-        attempts=attempts,
-    )
 
 
 FIRST = 0.5

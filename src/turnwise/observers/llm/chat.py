@@ -15,7 +15,7 @@ from turnwise.linear_regex import LinearRegex
 
 
 class Message(NamedTuple):
-    """One message of a request; its role is ``system`` or ``user``."""
+    """One message of a request; its role is ``system``, ``user`` or ``assistant``."""
 
     role: str
     content: str
@@ -40,7 +40,7 @@ class ChatReply:
     """What a language model answered, in the provider's words.
 
     `text` is empty where there is no answer; `refusal` is set where the provider marks one apart from the text.
-    Counts of tokens are None where the provider does not count.
+    Counts of tokens are None where the provider does not count. `logprobs` is as in `turnwise.scoring.Reply`.
     """
 
     text: str
@@ -49,6 +49,7 @@ class ChatReply:
     refusal: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    logprobs: str | None = None
 
 
 class FaultKind(StrEnum):

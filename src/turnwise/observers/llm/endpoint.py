@@ -8,38 +8,29 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from turnwise._support.secret import Secret
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers.llm.chat import ChatRequest, Message
-from turnwise.observers.llm.prompt import load_frame, prompt_version, render
+from turnwise.observers.llm.chat import ChatReply, ChatRequest, Message
+from turnwise.observers.llm.guard_models import ALTERNATIVES, DERIVED, PRINCIPLE, GuardModel, guard_model
+from turnwise.observers.llm.prompt import NO_NONCE, load_frame, prompt_version, render_together
 from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
-from turnwise.observers.llm.replies import read_reply
-from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.llm.replies import ParsedReply, read_parts
+from turnwise.observers.llm.settings import STRUCTURED, VERDICT, LlmSettings
 from turnwise.observers.protocol import Context, Estimate
 from turnwise.principles import Principle
 from turnwise.scoring import Reply
 
 TYPICAL_REPLY = 160
-"""Tokens of a usual reply: two or three sentences and three numbers."""
+"""Tokens that a usual reply has for a score: two or three sentences and three numbers."""
 
 _BYTES_A_TOKEN = 4
 _TOKENS_A_MESSAGE = 4
 
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "T": {"type": "number"},
-        "I": {"type": "number"},
-        "F": {"type": "number"},
-    },
-    "required": ["reasoning", "T", "I", "F"],
-    "additionalProperties": False,
-}
+_FIELDS = {"reasoning": "string", "T": "number", "I": "number", "F": "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +41,7 @@ class Endpoint:
     model: str
     settings: LlmSettings
     price: Price | None
+    guard_model: GuardModel | None = None
 
     @property
     def spec(self) -> str:
@@ -63,8 +55,19 @@ class Endpoint:
 
     @property
     def structured(self) -> str:
-        """How JSON is asked for."""
-        return self.settings.structured or self.provider.structured
+        """How JSON is asked for; for a guard model, how its verdict is."""
+        return self.settings.structured or (VERDICT[0] if self.guard_model else self.provider.structured)
+
+    @property
+    def ways(self) -> Sequence[str]:
+        """Ways of asking, from the one that a server may refuse to the one that it can't."""
+        return VERDICT if self.guard_model else STRUCTURED
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that a reply may have."""
+        most = self.settings.max_tokens
+        return min(most, self.guard_model.max_tokens) if self.guard_model else most
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -78,32 +81,104 @@ class Endpoint:
             "structured": self.structured,
             "extra": dict(self.settings.extra),
             "repeats": self.settings.repeats,
-            "frame_version": load_frame().revision,
+            **self._form,
         }
 
-    def request(self, messages: tuple[Message, ...], structured: str | None = None) -> ChatRequest:
-        """The request that sends these messages and asks for JSON as `structured` says; None for the usual way."""
+    @property
+    def _form(self) -> Mapping[str, object]:
+        model = self.guard_model
+        if model is None:
+            several = {"together": True, "together_version": load_frame("together.toml").revision}
+            return {"frame_version": load_frame().revision, **(several if self.together else {})}
+        return {"format": model.name, "format_version": model.revision, "derived": DERIVED}
+
+    def messages(
+        self,
+        principles: Sequence[Principle],
+        turns: Sequence[Turn],
+        turn: int,
+        side: Side,
+        context: Context,
+        nonce: str = NO_NONCE,
+    ) -> tuple[Message, ...]:
+        """The messages that ask for the scores of one side."""
+        if self.guard_model:
+            return self.guard_model.messages(turns, turn, side, context)
+        return render_together(principles, turns, turn, side, context, nonce)
+
+    def reply(
+        self,
+        answer: ChatReply,
+        key: str,
+        repeat: int,
+        nonce: str,
+        structured: str,
+        latency_s: float,
+        received_at: datetime,
+    ) -> Reply:
+        """An answer as it is kept, with what it cost."""
+        price, cost = self.price, None
+        if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
+            cost = price.cost(answer.prompt_tokens, answer.completion_tokens)
+        return Reply(
+            request_key=key,
+            repeat=repeat,
+            text=answer.text,
+            model=answer.model,
+            finish_reason=answer.finish_reason,
+            refusal=answer.refusal,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
+            cost_usd=cost,
+            latency_s=latency_s,
+            nonce=nonce,
+            received_at=received_at,
+            structured=structured,
+            logprobs=answer.logprobs,
+        )
+
+    def read(self, reply: Reply, names: Sequence[str]) -> list[ParsedReply]:
+        """The scores that a reply gives of principles, by their names, or why it gives none."""
+        return [self.guard_model.read(reply)] if self.guard_model else read_parts(reply, _prefixes(names))
+
+    def scores(self, principle: Principle) -> bool:
+        """Whether the model can judge by a principle."""
+        return self.guard_model is None or principle.name == PRINCIPLE
+
+    def request(
+        self, messages: tuple[Message, ...], names: Sequence[str], structured: str | None = None
+    ) -> ChatRequest:
+        """The request that sends these messages and asks as `structured` says; None for the usual way.
+
+        `names` are those of the principles that it asks for.
+        """
         structured = structured or self.structured
-        parameters: dict[str, object] = {self.provider.token_limit: self.settings.max_tokens}
+        parameters: dict[str, object] = {self.provider.token_limit: self.max_tokens}
         if self.settings.temperature is not None:
             parameters["temperature"] = self.settings.temperature
         if structured == "json_schema":
-            schema = {"name": "score", "strict": True, "schema": _SCHEMA}
+            schema = {"name": "score", "strict": True, "schema": _schema(names)}
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif structured == "json_object":
             parameters["response_format"] = {"type": "json_object"}
+        elif structured == VERDICT[0]:
+            parameters |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+        if self.guard_model:
+            parameters |= self.guard_model.extra[messages[-1].role]
         return ChatRequest(self.model, messages, {**parameters, **self.settings.extra})
 
     def request_key(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+        self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
         """The hash under which the replies to a request are kept.
 
         It covers base URL, model, parameters, messages without their nonce, and the version of the prompt. A reply
         to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
         """
-        body = self.request(render(principle, turns, turn, side, context)).body()
-        whole = {"base_url": self.base_url, "prompt_version": prompt_version(principle), "body": body}
+        names = [principle.name for principle in principles]
+        body = self.request(self.messages(principles, turns, turn, side, context), names).body()
+        version = self.guard_model.revision if self.guard_model else prompt_version(*principles)
+        whole = {"base_url": self.base_url, "prompt_version": version, "body": body}
         # Lone surrogates, which no UTF-8 has, are escaped like everything beyond ASCII.
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()
 
@@ -117,30 +192,37 @@ class Endpoint:
         """Whether a kept reply answers the same request again."""
         return self.settings.cache
 
+    @property
+    def together(self) -> bool:
+        """Whether one request asks for all principles of a side."""
+        return self.settings.together
+
     def requests(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+        self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> list[tuple[str, int]]:
-        """Key and repeat of every request that one score rests on."""
-        key = self.request_key(principle, turns, turn, side, context)
+        """Key and repeat of every request that these scores rest on; none where the model can't give them."""
+        if not all(map(self.scores, principles)):
+            return []
+        key = self.request_key(principles, turns, turn, side, context)
         return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
 
-    def is_readable(self, reply: Reply) -> bool:
-        """Whether a kept reply gives a score."""
-        return read_reply(reply).score is not None
+    def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
+        """Whether a kept reply gives a score of one of the principles."""
+        return any(one.score for one in self.read(reply, [principle.name for principle in principles]))
 
     def estimate(
         self,
-        principle: Principle,
+        principles: Sequence[Principle],
         turns: Sequence[Turn],
         turn: int,
         side: Side,
         context: Context,
         requests: int | None = None,
     ) -> Estimate:
-        """What `requests` of the requests of one score may cost; all repeats where None."""
-        messages = render(principle, turns, turn, side, context)
+        """What `requests` of the requests of these scores may cost; all repeats where None."""
+        messages = self.messages(principles, turns, turn, side, context)
         count = self.settings.repeats if requests is None else requests
-        return estimate(messages, self.price, self.settings.max_tokens, count)
+        return estimate(messages, self.price, self.max_tokens, count, len(principles))
 
     def key(self, environ: Mapping[str, str] = os.environ) -> Secret:
         """The key of the provider; where there is none, an `ObserverError` that names the variable."""
@@ -170,11 +252,25 @@ def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoi
             f"no price is known for {provider.name}/{model}, so a budget can't be kept: leave the budget out, or "
             f'add ["{provider.name}/{model}"] with input, output and as_of to prices.toml'
         )
-    return Endpoint(provider, model, given, price)
+    return Endpoint(provider, model, given, price, guard_model(given.format) if given.format else None)
 
 
-def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1) -> Estimate:
-    """What it may cost to send messages `repeats` times; `max_tokens` are those that a reply may have.
+def _prefixes(names: Sequence[str]) -> list[str]:
+    """What the fields of each principle begin with in a reply; nothing where there is only one."""
+    return [f"{name}_" for name in names] if len(names) > 1 else [""]
+
+
+def _schema(names: Sequence[str]) -> Mapping[str, Any]:
+    fields = {f"{prefix}{name}": {"type": kind} for prefix in _prefixes(names) for name, kind in _FIELDS.items()}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def estimate(
+    messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1, scores: int = 1
+) -> Estimate:
+    """What it may cost to send messages `repeats` times, for some scores at once.
+
+    `max_tokens` are those that a reply may have.
 
     >>> estimate([Message("user", "a" * 400)], None, 1024).prompt_tokens
     104
@@ -183,7 +279,7 @@ def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, 
         math.ceil(len(message.content.encode("utf-8", "replace")) / _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE
         for message in messages
     )
-    reply = min(TYPICAL_REPLY, max_tokens)
+    reply = min(TYPICAL_REPLY * scores, max_tokens)
     return Estimate(
         prompt_tokens=prompt * repeats,
         completion_tokens=reply * repeats,

@@ -30,7 +30,7 @@ _NO_FIELD = LinearRegex(
     r"unsupported_parameter|unsupported_value|unknown_parameter|response_format|max_(completion_)?tokens.{0,60}not"
 )
 _NO_STRUCTURE = LinearRegex(
-    r"response_format|json_schema|json_object|structured[ _-]?outputs?|guided_json|grammar"
+    r"response_format|json_schema|json_object|structured[ _-]?outputs?|guided_json|grammar|logprobs"
 )
 _KEY_REFUSED = LinearRegex("invalid_api_key|incorrect api key|api[ _-]key (is )?(not valid|invalid|missing)")
 

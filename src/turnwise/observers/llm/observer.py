@@ -17,8 +17,9 @@ from turnwise.observers.llm.allowance import Allowance
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, resolve
+from turnwise.observers.llm.guard_models import PRINCIPLE
 from turnwise.observers.llm.openai_client import OpenAIClient
-from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, render, shown_texts
+from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, shown_texts
 from turnwise.observers.llm.settings import INLINE, LlmSettings
 from turnwise.observers.protocol import (
     Context,
@@ -29,6 +30,7 @@ from turnwise.observers.protocol import (
     ObserverInfo,
     Request,
     Workers,
+    asked_together,
 )
 from turnwise.scoring import Call, ReplyJournal, Score
 
@@ -46,6 +48,8 @@ class LlmState:
 
 class LlmObserver:
     """Scores each wanted side of a turn against each principle with a request of its own to a language model.
+
+    With the setting `together` one request asks for all principles of a side, and its cost is divided among them.
 
     Safe to use from several threads; the turns of a conversation may be scored in any order, each from a state
     that has seen the earlier ones. A score rests on all of its repeats or there is none: where one fails, the
@@ -108,7 +112,7 @@ class LlmObserver:
     @property
     def info(self) -> ObserverInfo:
         """What is known of the observer, whatever the model."""
-        return self.describe()
+        return replace(self.describe(), together=self.endpoint.together)
 
     @property
     def spec(self) -> str:
@@ -164,24 +168,39 @@ class LlmObserver:
         `ObserverError` means that the run can't go on.
         """
         state.turns.append(turn)
-        return [self._score(state, turn, request) for request in wanted if _said(state, turn, request.side)]
+        said = [request for request in wanted if _said(state, turn, request.side)]
+        groups = asked_together(said, together=self.endpoint.together)
+        return [one for group in groups for one in self._scores(state, turn, group)]
 
-    def _score(self, state: LlmState, turn: Turn, request: Request) -> Observation | ObservationFailure:
-        principle, side = request
-        key = self.endpoint.request_key(principle, state.turns, turn.number, side, state.context)
+    def _scores(
+        self, state: LlmState, turn: Turn, requests: Sequence[Request]
+    ) -> list[Observation | ObservationFailure]:
+        """What one request, with its repeats, gives for principles of the same side."""
+        principles, side = [request.principle for request in requests], requests[0].side
+        names = [principle.name for principle in principles]
+        if not all(map(self.endpoint.scores, principles)):
+            knows = f"{self.endpoint.settings.format} models know harm: only {PRINCIPLE} has a score of theirs"
+            return [ObservationFailure(name, side, "unsupported", knows) for name in names]
+        key = self.endpoint.request_key(principles, state.turns, turn.number, side, state.context)
 
         def make() -> tuple[str, tuple[Message, ...]]:
             texts = shown_texts(state.turns, turn.number, side, state.context)
             nonce = fresh_nonce((text for _, _, text in texts), self._draw)
-            return nonce, render(principle, state.turns, turn.number, side, state.context, nonce)
+            return nonce, self.endpoint.messages(principles, state.turns, turn.number, side, state.context, nonce)
 
-        calls: list[Call] = []
+        sent: list[Call] = []
+        given: list[list[Call]] = [[] for _ in requests]
         for repeat in range(1, self.endpoint.settings.repeats + 1):
-            call = self._calls.ask(key, repeat, make, self._journal)
-            calls.append(call)
-            if call.score is None:  # the other repeats would be paid for in vain
-                return _failure(request, calls)
-        return _observation(request, calls)
+            answers = self._calls.ask(key, repeat, names, make, self._journal)
+            sent.append(answers[0])
+            for calls, call in zip(given, answers, strict=True):
+                if not calls or calls[-1].score is not None:
+                    calls.append(call)
+            if all(calls[-1].score is None for calls in given):  # other repeats would be paid for in vain
+                break
+        cost = _cost(sent)
+        share = None if cost is None else cost / len(requests)
+        return [_outcome(request, calls, share) for request, calls in zip(requests, given, strict=True)]
 
 
 class LastingLlmObserver:
@@ -261,7 +280,13 @@ def _said(state: LlmState, turn: Turn, side: Side) -> bool:
     return any(text.strip() for _, _, text in judged)
 
 
-def _observation(request: Request, calls: Sequence[Call]) -> Observation:
+def _outcome(request: Request, calls: Sequence[Call], cost: float | None) -> Observation | ObservationFailure:
+    if calls[-1].score is None:
+        return _failure(request, calls, cost)
+    return _observation(request, calls, cost)
+
+
+def _observation(request: Request, calls: Sequence[Call], cost: float | None) -> Observation:
     scores = [call.score for call in calls if call.score is not None]
     middle = _mean(scores)
     # Of several reasons the one is told whose score is nearest to the mean that is stored beside it.
@@ -273,12 +298,12 @@ def _observation(request: Request, calls: Sequence[Call]) -> Observation:
         reasoning=told.reasoning,
         raw_reply=told.reply.text if told.reply else None,
         latency_s=_latency(calls),
-        cost_usd=_cost(calls),
+        cost_usd=cost,
         calls=tuple(calls),
     )
 
 
-def _failure(request: Request, calls: Sequence[Call]) -> ObservationFailure:
+def _failure(request: Request, calls: Sequence[Call], cost: float | None) -> ObservationFailure:
     last = calls[-1]
     several = f"repeat {last.repeat}: " if last.repeat > 1 else ""
     return ObservationFailure(
@@ -288,7 +313,7 @@ def _failure(request: Request, calls: Sequence[Call]) -> ObservationFailure:
         message=f"{several}{last.message}",
         raw_reply=last.reply.text if last.reply else None,
         latency_s=_latency(calls),
-        cost_usd=_cost(calls),
+        cost_usd=cost,
         calls=tuple(calls),
     )
 

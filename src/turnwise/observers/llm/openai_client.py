@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -22,6 +23,9 @@ _NO_KEY = "none"
 _MOST_TOKENS = 100_000_000
 """Tokens beyond which a count is nonsense: ten times the longest context that any model has."""
 
+_LOGPROB_TOKENS, _LOGPROB_ALTERNATIVES = 16, 20
+"""Tokens of a reply, and alternatives to each, whose log-probabilities are kept: a verdict stands at the start."""
+
 _DIGITS = 18
 """Digits of a whole number that is taken as one."""
 
@@ -33,7 +37,9 @@ class OpenAIClient:
     comes, before the SDK makes objects of it, so that what a provider adds or leaves out can't break the reading.
     """
 
-    def __init__(self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now) -> None:
+    def __init__(
+        self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now, most_bytes: int = MOST_BYTES
+    ) -> None:
         try:
             openai = import_module("openai")
         except ImportError as error:
@@ -45,7 +51,7 @@ class OpenAIClient:
         http = import_module(base.__module__.partition(".")[0])
         self._openai, self._http = openai, http
         self._endpoint, self._key, self._clock = endpoint, key, clock
-        transport = BoundedTransport(endpoint.base_url, endpoint.settings.timeout, http)
+        transport = BoundedTransport(endpoint.base_url, endpoint.settings.timeout, http, most_bytes)
         self._client = openai.OpenAI(
             api_key=key.reveal() or _NO_KEY,
             base_url=endpoint.base_url,
@@ -66,16 +72,24 @@ class OpenAIClient:
 
     def complete(self, request: ChatRequest) -> ChatReply:
         """Send a request and wait for its reply; the message of a `ChatError` holds no key."""
-        answer = self._post(request.body())
+        body = request.body()
+        response = self.call(lambda sdk: sdk.post("/chat/completions", body=body, cast_to=self._http.Response))
+        answer = self.read(response.content, int(response.status_code))
         if isinstance(answer, ChatError):
-            raise answer  # out here, so that it drags along no request with its headers
+            raise answer
         return answer
 
-    def _post(self, body: dict[str, object]) -> ChatReply | ChatError:
+    def call(self, do: Callable[[Any], Any]) -> Any:
+        """What a call of the SDK gives; the message of a `ChatError` holds no key."""
+        given = self._given(do)
+        if isinstance(given, ChatError):
+            raise given  # out here, so that it drags along no request with its headers
+        return given
+
+    def _given(self, do: Callable[[Any], Any]) -> Any:
         openai = self._openai
         try:
-            response = self._client.post("/chat/completions", body=body, cast_to=self._http.Response)
-            return self._read(response.content, int(response.status_code))
+            return do(self._client)
         except openai.APIStatusError as error:
             headers = error.response.headers
             asked = retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock())
@@ -88,7 +102,8 @@ class OpenAIClient:
         except (openai.OpenAIError, self._http.HTTPError) as error:
             return ChatError(FaultKind.CONNECTION, short(self._key.hide(f"{type(error).__name__}: {error}")))
 
-    def _read(self, content: bytes, status: int) -> ChatReply | ChatError:
+    def read(self, content: bytes, status: int) -> ChatReply | ChatError:
+        """The reply in the body of an answer, or why it has none."""
         if len(content) > MOST_BYTES:
             most = f"{MOST_BYTES >> 20} MB"
             return ChatError(
@@ -164,7 +179,30 @@ def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply
         refusal=hide(refusal) if isinstance(refusal, str) and refusal else None,
         prompt_tokens=_count(counts.get("prompt_tokens")),
         completion_tokens=_count(counts.get("completion_tokens")),
+        logprobs=_logprobs(choice.get("logprobs"), hide),
     )
+
+
+def _logprobs(given: object, hide: Callable[[str], str]) -> str | None:
+    """The first tokens with their likeliest alternatives, as JSON; None where the server gives none."""
+    content = given.get("content") if isinstance(given, dict) else None
+    if not isinstance(content, list):
+        return None
+    tokens = []
+    for one in content[:_LOGPROB_TOKENS]:
+        if not isinstance(one, dict) or not isinstance(one.get("token"), str):
+            return None  # without one of them nobody could tell where the others stand
+        others = one.get("top_logprobs")
+        known = [one, *(others[:_LOGPROB_ALTERNATIVES] if isinstance(others, list) else [])]
+        tokens.append((one["token"], dict(filter(None, map(_logprob, known)))))
+    return hide(json.dumps(tokens)) if tokens else None
+
+
+def _logprob(given: object) -> tuple[str, float] | None:
+    token, logprob = (given.get("token"), given.get("logprob")) if isinstance(given, dict) else (None, None)
+    if not isinstance(token, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
+        return None
+    return (token, float(min(logprob, 0))) if math.isfinite(logprob) else None
 
 
 def _text(value: object) -> str:

@@ -32,9 +32,12 @@ NO_NONCE = "0" * 16
 """Stands in the place of the nonce where a request is hashed or shown."""
 
 
-def prompt_version(principle: Principle) -> str:
-    """The version of all text that a request is made of, beside the turns: frame and principle."""
-    return f"frame {load_frame().revision}, {principle.name} {principle.revision}"
+def prompt_version(*principles: Principle) -> str:
+    """The version of all text that a request is made of, beside the turns: frame and principles."""
+    together = f", together {load_frame('together.toml').revision}" if len(principles) > 1 else ""
+    return ", ".join(
+        (f"frame {load_frame().revision}{together}", *(f"{one.name} {one.revision}" for one in principles))
+    )
 
 
 def shown_texts(
@@ -62,25 +65,35 @@ def render(
     principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context, nonce: str = NO_NONCE
 ) -> tuple[Message, ...]:
     """The messages that ask for one score; for a request that is sent, `nonce` comes from `fresh_nonce`."""
+    return render_together([principle], turns, turn, side, context, nonce)
+
+
+def render_together(
+    principles: Sequence[Principle],
+    turns: Sequence[Turn],
+    turn: int,
+    side: Side,
+    context: Context,
+    nonce: str = NO_NONCE,
+) -> tuple[Message, ...]:
+    """The messages that ask for the scores of one side by several principles; those of `render` for one."""
     frame = load_frame()
+    form = frame if len(principles) == 1 else load_frame("together.toml")
     mark = f"<<{nonce}>>"
-    name = principle.name
+    names = [principle.name for principle in principles]
+    said = {"name": names[0]}
+    if len(names) > 1:
+        fields = ", ".join(form.fill("fields", name=name) for name in names)
+        said = {"names": f"{', '.join(names[:-1])} and {names[-1]}", "fields": fields}
     system = (
-        frame.fill("principle", name=name, summary=principle.summary, prompt=principle.prompt),
-        frame.fill(
-            "scales",
-            name=name,
-            truth=principle.truth,
-            indeterminacy=principle.indeterminacy,
-            falsity=principle.falsity,
-        ),
-        frame.fill("answer"),
+        *(text for principle in principles for text in _principle(frame, principle)),
+        form.fill("answer", **said),
         frame.fill("material"),
     )
     texts = shown_texts(turns, turn, side, context)
     material = list(_material(texts))
     whole = context.mode is ContextMode.TRANSCRIPT
-    asked = frame.fill("asked_of_transcript" if whole else "asked", side, turn=turn, name=name)
+    asked = form.fill("asked_of_transcript" if whole else "asked", side, turn=turn, **said)
     user = (
         *material,
         f"{mark} END MATERIAL",
@@ -88,6 +101,18 @@ def render(
         f"{mark} {asked} Answer with the JSON object alone.",
     )
     return Message("system", "\n\n".join(system)), Message("user", "\n".join(user))
+
+
+def _principle(frame: Frame, principle: Principle) -> tuple[str, str]:
+    about = frame.fill("principle", name=principle.name, summary=principle.summary, prompt=principle.prompt)
+    scales = frame.fill(
+        "scales",
+        name=principle.name,
+        truth=principle.truth,
+        indeterminacy=principle.indeterminacy,
+        falsity=principle.falsity,
+    )
+    return about, scales
 
 
 def _texts(seen: Sequence[Turn], turn: int, side: Side) -> Iterator[tuple[int, Side, str]]:
@@ -124,7 +149,7 @@ def _counted(number: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The texts of ``frame.toml`` by name; `version` changes with any word of it, `sha256` is of the file."""
+    """The texts of a file by name; `version` changes with any word of it, `sha256` is of the file."""
 
     version: str
     sha256: str
@@ -142,9 +167,9 @@ class Frame:
 
 
 @functools.cache
-def load_frame() -> Frame:
-    """The frame that ships with turnwise."""
-    content = resources.files("turnwise.observers.llm").joinpath("frame.toml").read_bytes().replace(b"\r\n", b"\n")
+def load_frame(name: str = "frame.toml") -> Frame:
+    """The frame that ships with turnwise; ``together.toml`` has what differs for several principles."""
+    content = resources.files("turnwise.observers.llm").joinpath(name).read_bytes().replace(b"\r\n", b"\n")
     texts = tomllib.loads(content.decode())
     return Frame(texts.pop("version"), hashlib.sha256(content).hexdigest(), texts)
 

@@ -92,7 +92,7 @@ def _provider(where: str, name: str, value: object) -> Provider:
     return Provider(name=name, **{**given, "base_url": url})
 
 
-_PRICE_KEYS = ("input", "output", "as_of")
+_PRICE_KEYS = ("input", "output", "as_of", "batch")
 _SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 """What providers append to the name of a model to fix its date; the price is that of the model."""
 
@@ -101,6 +101,8 @@ _SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 class Price:
     """What a model costs: US dollars per million tokens of request and reply, and the day of the last check.
 
+    `batch` is the share of it that a request in a batch costs.
+
     >>> Price(0.40, 1.60, date(2026, 2, 23)).cost(1_000_000, 500_000)
     1.2
     """
@@ -108,6 +110,7 @@ class Price:
     input: float
     output: float
     as_of: date
+    batch: float = 1.0
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """What a call costs, in US dollars."""
@@ -153,7 +156,10 @@ def _price(where: str, name: str, value: object) -> Price:
             raise ObserverError(f"{place} {key} must be US dollars per million tokens, at least 0")
     if type(given.get("as_of")) is not date:
         raise ObserverError(f"{place} as_of must be the day of the price, such as 2026-04-30")
-    return Price(float(given["input"]), float(given["output"]), given["as_of"])
+    batch = given.get("batch", 1.0)
+    if isinstance(batch, bool) or not isinstance(batch, int | float) or not 0 <= batch <= 1:
+        raise ObserverError(f"{place} batch must be the share of the price that batches cost, from 0 to 1")
+    return Price(float(given["input"]), float(given["output"]), given["as_of"], float(batch))
 
 
 def user_file(name: str, environ: Mapping[str, str] = os.environ) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnwise.linear_regex import LinearRegex
@@ -42,35 +43,64 @@ def read_reply(reply: Reply) -> ParsedReply:
     thoughts in `<think>` before it, are passed over. Anything else beside it makes the reply malformed: of two
     objects one may be quoted from the material, and nothing tells which.
     """
-    if reply.refusal:
-        return ParsedReply(reason=REFUSED, message=f"the model refused: {_short(reply.refusal)}")
-    if (reply.finish_reason or "").lower() in _FILTERED:
-        return ParsedReply(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
+    (parsed,) = read_parts(reply, ("",))
+    return parsed
+
+
+def read_parts(reply: Reply, prefixes: Sequence[str]) -> list[ParsedReply]:
+    """The scores that a reply gives, or why it gives none; the fields of each begin with its prefix.
+
+    A score that is missing or broken leaves the others as they are.
+    """
+    kept_back = withheld(reply)
+    if kept_back is not None:
+        return [kept_back] * len(prefixes)
     text = reply.text.strip()
     if text.startswith(_THINKS):
         text = text.partition(_THOUGHT)[2].strip()
     cut_off = reply.finish_reason in _CUT_OFF
     try:
-        reading = _read(text)
+        record = _only_object(text)
+    except (ValueError, RecursionError) as error:
+        return [_failed(text, error, cut_off=cut_off)] * len(prefixes)
+    return [_part(record, prefix, text, cut_off=cut_off) for prefix in prefixes]
+
+
+def _part(record: Mapping[str, Any], prefix: str, text: str, *, cut_off: bool) -> ParsedReply:
+    try:
+        reading = _read(record, prefix)
         if cut_off:
             raise ValueError("the reply may go on")
-    except (ValueError, RecursionError) as error:
-        if "{" not in text and _REFUSES.match(text):
-            return ParsedReply(reason=REFUSED, message=f"the model refused: {_short(text)}")
-        why = "the reply is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        if cut_off:
-            why += "; it was cut off at the limit that --max-tokens sets"
-        return ParsedReply(reason=MALFORMED, message=f"{why}: {_short(text)}" if text else "the reply is empty")
+    except ValueError as error:
+        return _failed(text, error, cut_off=cut_off)
     return reading
 
 
-def _read(text: str) -> ParsedReply:
-    record = _only_object(text)
-    missing = [name for name in ("T", "I", "F", "reasoning") if name not in record]
+def _failed(text: str, error: Exception, *, cut_off: bool) -> ParsedReply:
+    if "{" not in text and _REFUSES.match(text):
+        return ParsedReply(reason=REFUSED, message=f"the model refused: {short(text)}")
+    why = "the reply is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    if cut_off:
+        why += "; it was cut off at the limit that --max-tokens sets"
+    return ParsedReply(reason=MALFORMED, message=f"{why}: {short(text)}" if text else "the reply is empty")
+
+
+def withheld(reply: Reply) -> ParsedReply | None:
+    """The refusal, where the provider marks a reply as one."""
+    if reply.refusal:
+        return ParsedReply(reason=REFUSED, message=f"the model refused: {short(reply.refusal)}")
+    if (reply.finish_reason or "").lower() in _FILTERED:
+        return ParsedReply(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
+    return None
+
+
+def _read(record: Mapping[str, Any], prefix: str) -> ParsedReply:
+    *degrees, words = (f"{prefix}{name}" for name in ("T", "I", "F", "reasoning"))
+    missing = [name for name in (*degrees, words) if name not in record]
     if missing:
         raise ValueError(f"the reply has no {', '.join(missing)}")
-    numbers = [_degree(name, record[name]) for name in ("T", "I", "F")]
-    reasoning = record["reasoning"]
+    numbers = [_degree(name, record[name]) for name in degrees]
+    reasoning = record[words]
     if not isinstance(reasoning, str) or not reasoning.strip():
         raise ValueError("the reply's reasoning is not text")
     return ParsedReply(score=Score(*numbers), reasoning=reasoning.strip())
@@ -115,6 +145,7 @@ def _degree(name: str, value: object) -> float:
     return float(value)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A reply as a message quotes it."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

@@ -17,6 +17,9 @@ STRUCTURED = ("json_schema", "json_object", "none")
 MOST_REPEATS = 1_000
 """How often a score may be asked for."""
 
+VERDICT = ("logprobs", "none")
+"""Ways of asking a guard model for its verdict: with log-probabilities or without."""
+
 RESERVED = (
     "model",
     "messages",
@@ -38,7 +41,11 @@ class LlmSettings:
         base_url: where to send requests, instead of the provider's own; without user name, password or query.
         temperature: 0 to 2; None where the model takes none, as some reasoning models do.
         max_tokens: tokens that a reply may have, at least 64.
-        structured: how to ask for JSON, one of `STRUCTURED`; None for what the provider honours.
+        structured: how to ask for JSON, one of `STRUCTURED`, or a guard model for its verdict, one of `VERDICT`;
+            None for what the provider honours.
+        format: the kind of guard model that is asked, in its own format: ``llama-guard``, ``qwen3guard``,
+            ``shieldgemma`` or ``granite-guardian``; None for any other model.
+        together: whether one request asks for all principles of a side at once; not with `format`.
         extra: further fields of the request body, JSON values, such as ``{"reasoning_effort": "low"}``.
         repeats: how often each score is asked for, from 1 to 1,000; the score is the mean.
         max_retries: how often a request is sent again after a fault that may pass, at least 0.
@@ -59,6 +66,8 @@ class LlmSettings:
     temperature: float | None = 0.0
     max_tokens: int = 1024
     structured: str | None = None
+    format: str | None = None
+    together: bool = False
     extra: Mapping[str, object] = field(default_factory=dict)
     repeats: int = 1
     max_retries: int = 5
@@ -82,8 +91,12 @@ class LlmSettings:
         _within("timeout", self.timeout, 0.001, 86_400)
         _within("budget", self.budget_usd, 0, math.inf)
         _within("requests_per_minute", self.requests_per_minute, 0.001, 1_000_000)
-        if self.structured is not None and self.structured not in STRUCTURED:
-            raise UsageError(f"structured must be one of {', '.join(STRUCTURED)}, not {self.structured!r}")
+        ways = STRUCTURED if self.format is None else VERDICT
+        if self.structured is not None and self.structured not in ways:
+            of = "" if self.format is None else f" of a {self.format} model"
+            raise UsageError(f"structured{of} must be one of {', '.join(ways)}, not {self.structured!r}")
+        if self.format is not None and self.together:
+            raise UsageError("together can't be set where format is: a guard model gives one verdict a request")
         taken = sorted(set(self.extra) & set(RESERVED))
         if taken:
             raise UsageError(f"extra field {taken[0]!r} is not free: {', '.join(RESERVED)} are set otherwise")

@@ -1,8 +1,9 @@
-"""How JSON is asked for, where a server may refuse to be asked so."""
+"""How JSON or log-probabilities are asked for, where a server may refuse to be asked so."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from turnwise.observers.llm.chat import ChatError, FaultKind
 from turnwise.observers.llm.settings import STRUCTURED
@@ -12,9 +13,9 @@ _MAYBE_REFUSED = frozenset({400, 422, 500, 501})
 
 
 class Structure:
-    """What a server takes of the ways of asking for JSON, learned from its answers; for many threads.
+    """What a server takes of the ways of asking, learned from its answers; for many threads.
 
-    A server that refuses one is asked with the next weaker one, of `STRUCTURED`. The first reply that comes so
+    A server that refuses one is asked with the next weaker one of `ways`. The first reply that comes so
     settles it for all later requests; where the server merely failed, which may pass, the second one does. Once a
     reply came the way it was wanted, only a server that names the structure in its refusal is asked otherwise, and
     only for that request: a router may pass requests to several.
@@ -27,8 +28,9 @@ class Structure:
     'json_object'
     """
 
-    def __init__(self, wanted: str) -> None:
+    def __init__(self, wanted: str, ways: Sequence[str] = STRUCTURED) -> None:
         self._lock = threading.Lock()
+        self._ways = ways
         self._current = wanted
         self._settled = False
         self._suspected = False
@@ -40,11 +42,11 @@ class Structure:
 
     def weaker(self, asked: str, fault: ChatError) -> str | None:
         """How to ask again after a fault of a request that asked as `asked`; None where that would not help."""
-        at = STRUCTURED.index(asked)
-        if at + 1 == len(STRUCTURED) or not (fault.names_structure or self._may_be_refused(asked, fault)):
+        at = self._ways.index(asked)
+        if at + 1 == len(self._ways) or not (fault.names_structure or self._may_be_refused(asked, fault)):
             return None
         # Another thread may have learned meanwhile what the server takes.
-        return STRUCTURED[max(at + 1, STRUCTURED.index(self._current))]
+        return self._ways[max(at + 1, self._ways.index(self._current))]
 
     def is_plain_refusal(self, fault: ChatError) -> bool:
         """Whether the same request would surely fare no better again."""

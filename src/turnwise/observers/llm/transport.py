@@ -17,9 +17,6 @@ MOST_BYTES = 4 * 2**20
 HEADERS = {"Accept-Encoding": "gzip"}
 """What a request has to say: the only encoding whose size is bounded while it is undone."""
 
-_MOST_RECEIVED = 2 * MOST_BYTES
-"""Bytes that are received for an answer at most, its headers and the framing of its body among them."""
-
 _CONNECT_S = 10.0
 """Seconds that opening a connection may take at most."""
 
@@ -39,12 +36,14 @@ class BoundedTransport:
     """Sends requests to one server, over the proxy of the environment if there is one; an ``httpx.BaseTransport``.
 
     The limits of httpx start anew with every piece that arrives. Here each reading and writing gets what is left
-    of the whole, and everything received is counted. Of a body that is too large come `MOST_BYTES` and one more.
+    of the whole, and everything received is counted, headers and framing among them: up to twice `most_bytes`. Of
+    a body that is too large come `most_bytes` and one more.
 
     `http` is the library of the SDK's clients, ``httpx`` or a successor; all errors are of its tree.
     """
 
-    def __init__(self, url: str, seconds: float, http: Any) -> None:
+    def __init__(self, url: str, seconds: float, http: Any, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
         core = import_module(_CORES[http.__name__])
         proxy = _proxy_for(url)
         given = http.Proxy(proxy) if proxy else None
@@ -53,7 +52,7 @@ class BoundedTransport:
             *(core.TimeoutException, core.NetworkError, core.ProtocolError),
             *(core.ProxyError, core.UnsupportedProtocol),
         )
-        self._exchange = _Exchange(seconds, http)
+        self._exchange = _Exchange(seconds, http, 2 * most_bytes)
         self._pool = core.ConnectionPool(
             ssl_context=http.create_ssl_context(),
             proxy=given and core.Proxy(str(given.url), auth=given.auth),
@@ -96,12 +95,12 @@ class BoundedTransport:
         raw = bytearray()
         for piece in answer.iter_stream():
             raw += piece
-            if len(raw) > MOST_BYTES:
+            if len(raw) > self._most_bytes:
                 break
         if encoding == "identity":
-            return bytes(raw[: MOST_BYTES + 1])
+            return bytes(raw[: self._most_bytes + 1])
         try:
-            return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(raw, MOST_BYTES + 1)
+            return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(raw, self._most_bytes + 1)
         except zlib.error as error:
             raise self._http.DecodingError("the answer is not valid gzip") from error
 
@@ -109,13 +108,13 @@ class BoundedTransport:
 class _Exchange(threading.local):
     """What is left for the exchange that a thread is in; a connection serves one at a time."""
 
-    def __init__(self, seconds: float, http: Any) -> None:
-        self._seconds, self._http = seconds, http
+    def __init__(self, seconds: float, http: Any, most_received: int) -> None:
+        self._seconds, self._http, self._most_received = seconds, http, most_received
         self.begin()
 
     def begin(self) -> None:
         self._until = time.monotonic() + self._seconds
-        self._bytes_left = _MOST_RECEIVED
+        self._bytes_left = self._most_received
 
     def seconds_left(self, most: float | None) -> float:
         left = self._until - time.monotonic()
@@ -127,8 +126,8 @@ class _Exchange(threading.local):
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             raise self._http.DecodingError(
-                f"the provider's answer is larger than {_MOST_RECEIVED >> 20} MB with its headers, and no more of "
-                "it was read"
+                f"the provider's answer is larger than {self._most_received >> 20} MB with its headers, and no "
+                "more of it was read"
             )
         return data
 
