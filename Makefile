@@ -5,7 +5,7 @@ VENV ?= $(or $(VIRTUAL_ENV),.venv)
 BIN := $(VENV)/bin
 WHAT ?= tests
 
-.PHONY: setup test coverage integration check lint types imports format cli-docs dist sizes after-weights clean
+.PHONY: setup test slowest coverage integration check lint types imports format cli-docs dist sizes after-weights clean
 
 setup: $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
@@ -16,6 +16,10 @@ $(BIN)/python:
 
 test:
 	$(BIN)/python -m pytest -n 2 $(WHAT)
+
+# The twenty slowest tests.
+slowest:
+	$(BIN)/python -m pytest -n 2 -q --durations=20 $(WHAT)
 
 coverage:
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=90 $(WHAT)
