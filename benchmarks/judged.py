@@ -285,8 +285,8 @@ def peoples_jailbreaks(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         f"{min(lengths)} to {max(lengths)} turns, and {len(others)} counterparts that ask for what they may have. "
         "The specification expects over 70 % of people's jailbreaks, by thresholds tuned for F1 (SC-003); of "
         "these `local` finds far less ([model card](model-card.md)). F1, which depends on the share of attacks, "
-        f"is tuned here on the {len(tuned_on)} conversations of the dev split, half of them attacks, where readers "
-        "judged them in that mode.\n\n"
+        f"is tuned here on the {len(tuned_on)} conversations of the dev split, half of them attacks, where "
+        "readers judged them in that mode.\n\n"
     )
     head = [
         "scores; threshold",
