@@ -134,14 +134,12 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
             )
         )
     parts.append(
-        "Readers' scores of the same conversations, read in both ways by different readers. Alone: each turn by "
-        "itself, shuffled. So far: with all earlier turns of the user. A conversation counts as found where some "
-        "turn reaches the threshold: F 0.5, or what flags at most 1 or 5 % of ordinary training chats of real "
-        "users. Thresholds, "
+        "Different readers read the same conversations both ways. Alone: each turn by itself, shuffled. So far: "
+        "with all earlier turns of the user. Found: some turn reaches the threshold, F 0.5 or what flags at most "
+        "1 or 5 % of ordinary training chats of real users. Thresholds, "
         + "; ".join(said)
         + ". p: the larger of exact McNemar tests by conversation and by whole groups, after Holm over the rows. "
-        "130 conversations were read both ways in the first readings (`first-` in readings.json), by readers that "
-        "are not told apart."
+        "Of 130 conversations (`first-` in readings.json) one reader may have read both."
     )
     for what, cut in cuts:
         rows, tests = [], []
@@ -187,13 +185,11 @@ def redrawn(chats: Sequence[Chat], attacks: Sequence[Chat], rate: float) -> str:
     ends = np.percentile(cuts, (2.5, 97.5), axis=0)
     shown = all(np.percentile(drawn, 2.5) > 0 for _, drawn in draws)
     return (
-        f"Threshold {rate:.0%}: few of {len(calibration)} chats set it, and the table takes it for known. Drawn "
-        f"anew with the attacks (whole groups, {REPLICATES:,} times) it ranges from {ends[0, 0]:.2f} to "
-        f"{ends[1, 0]:.2f} for single turns and from {ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, "
-        f"and the history's gain in recall is {middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in "
-        f"{np.mean(gains > 0):.0%} of the draws: {'a gain is shown' if shown else 'no gain is shown'} at "
-        f"thresholds that are uncertain ({SEEDS} seeds). [study-results.md](study-results.md) has the answer of "
-        "studies that are drawn anew."
+        f"Threshold {rate:.0%}, set by few of {len(calibration)} chats. Where chats and attacks are drawn anew "
+        f"(whole groups, {REPLICATES:,} times), it is {ends[0, 0]:.2f} to {ends[1, 0]:.2f} for single turns and "
+        f"{ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, and the history's gain in recall "
+        f"{middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in {np.mean(gains > 0):.0%} of the draws: "
+        f"{'a gain is shown' if shown else 'no gain is shown'} ({SEEDS} seeds)."
     )
 
 
@@ -225,8 +221,9 @@ def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
     return (
         f"At thresholds that flag {what} of ordinary training chats a reader finds {attacks[2]} of the attacks "
         f"with the turns so far and {attacks[1]} with each turn alone (alone only : so far only = {attacks[3]}), "
-        f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services. These thresholds rest on "
-        "few chats: what holds where they are uncertain stands above each table."
+        f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services. Few chats set these "
+        "thresholds: above each table is what holds where they are drawn anew, and in "
+        "[the study](study-results.md) what studies find that set them anew."
     )
 
 
@@ -287,10 +284,10 @@ def peoples_jailbreaks(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
     said = (
         f"The human-style test set: {len(attacks)} conversations that a language model wrote in that manner, of "
         f"{min(lengths)} to {max(lengths)} turns, and {len(others)} counterparts that ask for what they may have. "
-        "The specification expects over 70 % of people's jailbreaks (SC-003); of these `local` finds far less "
-        "([model card](model-card.md)). Its own validation tuned for F1, "
-        f"which hangs on the share of attacks; here F1 is tuned on the {len(tuned_on)} conversations of "
-        "the dev split, half of them attacks, where readers judged them in that mode.\n\n"
+        "The specification expects over 70 % of people's jailbreaks, by thresholds tuned for F1 (SC-003); of "
+        "these `local` finds far less ([model card](model-card.md)). F1, which depends on the share of attacks, "
+        f"is tuned here on the {len(tuned_on)} conversations of the dev split, half of them attacks, where "
+        "readers judged them in that mode.\n\n"
     )
     head = [
         "scores; threshold",
@@ -539,18 +536,17 @@ def introduction() -> str:
     second = sum(count for name, count in turns.items() if name.endswith(SECOND))
     return f"""# Results
 
-What `python benchmarks/judged.py --data DATA --write docs` measured. Truth here is what careful readers said of
-single turns, blind to labels, sources and later turns ([protocol](../corpus/judging/README.md),
-[guideline](../corpus/GUIDELINE.md)): {turns["history"]:,} turns read with the turns so far, {turns["turn"]:,}
-alone, {turns.get("replies", 0):,} replies, and {second:,} of all these a second time by another reader.
-Reader: {"; ".join(kinds)}; such a model also wrote part of the data. Readers and `llm` observers are
-of one kind, so that their agreement proves little; labels that came from elsewhere stand beside them where there
-are any.
-
-**Most attacks here were written by models. On what people wrote `local` is worse**, at the shipped threshold (the
-rest is in the [model card](model-card.md)):
+**Most attacks here were written by models. On what people wrote `local` is worse**, at the shipped threshold (more
+in the [model card](model-card.md)):
 
 {people}
+
+Truth is what careful readers said of single turns, blind to labels, sources and later turns
+([protocol](../corpus/judging/README.md), [guideline](../corpus/GUIDELINE.md)): {turns["history"]:,} turns read
+with the turns so far, {turns["turn"]:,} alone, {turns.get("replies", 0):,} replies, and {second:,} of all these
+a second time by another reader. Reader: {"; ".join(kinds)}; such a model also wrote part of the
+data. Readers and `llm` observers are of one kind, so that their agreement proves little; beside them stand labels
+from elsewhere, where there are any. Measured by `python benchmarks/judged.py --data DATA --write docs`.
 
 """
 

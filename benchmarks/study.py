@@ -11,10 +11,10 @@ Commands run as processes, as a user runs them: import, evaluate, tune, compare.
 
 Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
 written twice and must have the same bytes. Six seeds draw 50 splits each, none of them twice: a gain counts as
-shown where its interval stays above 0 with all six. With --write, study-results.md and its figures are written to
-that folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script;
---quick takes 40 of each, searches next to nothing, draws 5 splits once and writes each report once: some minutes.
-Each step is told once it is done.
+shown where its interval stays above 0 with all six. With --write, study-results.md and the figures and tables
+that it links are written to that folder. --limit takes the first conversations of each file alone, at a looser
+rate, to try the script; --quick takes 40 of each, searches next to nothing, draws 5 splits once and writes each
+report once: some minutes. Each step is told once it is done.
 
 Shows: SC-001, SC-008, US-2.
 """
@@ -69,7 +69,7 @@ STATELESS_BELOW, TEMPORAL_ABOVE = 0.3, 0.8
 """Recalls that the specification expects."""
 
 SHOWN = {"safemt_attack600": "Attack_600", "auto_mt_transcripts": "automated transcripts"}
-TOGETHER = "the history and a rule over turns, over the highest score of single messages"
+TOGETHER = "The history and a rule over turns, against the highest score of single messages"
 FIGURES = ("recall", "roc", "survival", "gain", "shuffle", "calibration")
 TABLES = {
     "judged": ("over_splits", "followed", "matched", "reader", "detectors", "splits"),
@@ -87,6 +87,8 @@ TABLES = {
         "splits",
     ),
 }
+BY_ARM = ("followed", "matched", "reader", "detectors", "delay", "further", "shuffle")
+"""Tables with a row for each arm: too long to read, so the page links them as CSV."""
 
 
 @dataclass
@@ -200,13 +202,13 @@ def apart(work: Work) -> Iterator[str]:
     for what, of, runs, detectors in (
         (
             "The history alone",
-            "the highest score with the history over that of single messages, all ordinary chats kept",
+            "The highest score with the history, against that of single messages, all ordinary chats kept",
             READERS,
             ["any_turn"],
         ),
         (
             "A rule alone",
-            "a rule over turns over the highest score, both with the history, all ordinary chats kept",
+            "A rule over turns, against the highest score, both with the history, all ordinary chats kept",
             history,
             rules,
         ),
@@ -318,15 +320,12 @@ def gain_in_words(what: str, of: str, by_seed: list[dict[str, Any]]) -> str:
         verdict = "neither a gain nor a loss is shown"
     low, high = (100 * end for end in first["ci"])
     values = [100 * one["value"] for one in others]
-    elsewhere = (
-        f"with other seeds {min(values):+.1f} to {max(values):+.1f}" if values else "no other seed was tried"
-    )
+    elsewhere = f"other seeds {min(values):+.1f} to {max(values):+.1f}" if values else "no other seed was tried"
     study, splits = by_seed[0]["one_study"], SPLITS if others else QUICK_SPLITS
     return (
-        f"**{what}.** Expected gain in recall of {of}: {100 * first['value']:+.1f} points "
-        f"[{low:+.1f}, {high:+.1f}], {splits} splits with arms and thresholds set anew in each; {elsewhere}: "
-        f"{verdict}. One study alone would find {100 * study['low']:+.0f} to "
-        f"{100 * study['high']:+.0f} points, and a gain in {study['helps']:.0%}."
+        f"**{what}.** {of}: {100 * first['value']:+.1f} points of recall [{low:+.1f}, {high:+.1f}] "
+        f"({splits} splits; {elsewhere}): {verdict}. One study alone: {100 * study['low']:+.0f} to "
+        f"{100 * study['high']:+.0f} points, a gain in {study['helps']:.0%}."
     )
 
 
@@ -362,17 +361,17 @@ def write(
     rows: list[tuple[str, str, str, bool]],
     told: dict[str, list[str]],
 ) -> None:
-    """Write study-results.md and the figures that it shows."""
+    """Write study-results.md, and the figures and tables that it links."""
     first = found["labelled"]
     observers = {f"{run['observer']} {run['observer_version']}": None for run in first["data"]["runs"]}
     lines = [
         "# What the study says",
         "",
-        "Written by `python benchmarks/study.py --data DATA --write FOLDER`. [study.md](study.md) says how such "
-        "a study is made and read. Judged truth comes first: what careful readers say turn by turn, a large "
-        "language model, which also wrote part of the data. A label says what the maker of a data set was after. "
-        "Most attacks here were written by models: the figures say how arms compare, not how often people's "
-        "attacks are found ([model card](model-card.md)).",
+        "Written by `python benchmarks/study.py --data DATA --write FOLDER`; [how such a study is made and "
+        "read](study.md). Readers, whose judgements come first, are a large language model, which also wrote part "
+        "of the data; a label says what the maker of a data set was after. Most attacks here were written by "
+        "models: the figures say how arms compare, not how often people's attacks are found "
+        "([model card](model-card.md)).",
         "",
         "| measure | measured | required | holds |",
         "|---|---:|---|---|",
@@ -384,18 +383,26 @@ def write(
     ]
     titles = {"judged": "Beside the readers, turn by turn", "labelled": "By labels of whole conversations"}
     for study, report in reports.items():
-        figures = target / "study-results"
-        figures.mkdir(parents=True, exist_ok=True)
+        beside = target / "study-results"
+        beside.mkdir(parents=True, exist_ok=True)
         lines += [f"## {titles[study]}", "", *(f"- {line}" for line in told[study]), ""]
-        lines += [f"- Warning: {warning}" for warning in found[study]["warnings"]]
-        lines.append("")
+        lines += ["Warnings of the report:", "", *(f"- {warning}" for warning in found[study]["warnings"]), ""]
+        linked = []
         for name in TABLES[study]:
             table = report / "tables" / f"{name}.md"
-            lines += [table.read_text(encoding="utf-8")] if table.exists() else []
+            if not table.exists():
+                continue
+            text = table.read_text(encoding="utf-8")
+            if name in BY_ARM:
+                shutil.copyfile(table.with_suffix(".csv"), beside / f"{study}-{name}.csv")
+                linked.append(as_link(text, f"study-results/{study}-{name}.csv"))
+            else:
+                lines.append(text)
+        lines += ["Arm by arm:", "", *linked, ""]
         for name in FIGURES:
             drawn = report / "figures" / f"{name}.svg"
             if drawn.exists():
-                shutil.copyfile(drawn, figures / f"{study}-{name}.svg")
+                shutil.copyfile(drawn, beside / f"{study}-{name}.svg")
                 lines += [f"![{name}](study-results/{study}-{name}.svg)", ""]
     lines += [
         f"Observers {', '.join(observers)}; turnwise {first['versions']['turnwise']}; conversations SHA-256 "
@@ -403,6 +410,12 @@ def write(
         "",
     ]
     (target / "study-results.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def as_link(table: str, where: str) -> str:
+    """Return a table's title as a link to its file, and its note."""
+    title, *note = (line for line in table.splitlines() if line and not line.startswith("|"))
+    return f"- [{title.strip('*')}]({where})" + "".join(f". {line}" for line in note)
 
 
 if __name__ == "__main__":
