@@ -221,7 +221,7 @@ def presets_page() -> str:
         "",
         "Configurations of the guard that ship. `GuardrailPipeline.from_preset(NAME)` builds one; `turnwise",
         "list presets NAME --out mine.yaml` writes one to change. Settings: of [each",
-        "guardrail](../guardrails.md), of [the pipeline](../guard.md#configuration). The files below have what",
+        "guardrail](guardrails.md), of [the pipeline](settings.md#pipeline). The files below have what",
         "the table says as their `description`.",
         "",
         *table(

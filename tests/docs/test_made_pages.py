@@ -7,7 +7,7 @@ import inspect
 from importlib import import_module
 
 import pytest
-from documentation import reference, specification
+from documentation import reference, settings, specification
 from documentation.__main__ import current, made
 
 from turnwise import errors
@@ -50,6 +50,6 @@ def test_every_public_name_stands_on_one_page():
             assert all(inspect.getdoc(getattr(import_module(f"turnwise.{module}"), name)) for name in names)
 
 
-@pytest.mark.parametrize("module", [reference, specification])
+@pytest.mark.parametrize("module", [reference, settings, specification])
 def test_examples_of_the_scripts_hold(module):
     assert doctest.testmod(module).failed == 0

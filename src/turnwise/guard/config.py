@@ -92,6 +92,7 @@ class Config:
 
     Args:
         name: how the audit names the pipeline.
+        description: what it is for, in a sentence; of a preset what lists say.
         short_circuit: which guardrails are skipped once one has blocked: ``costly`` for those that cost more than
             it, true for all after it, false for none.
         max_characters: longest text that is checked, in Unicode code points, at least 1; a longer one is blocked

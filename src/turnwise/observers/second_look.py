@@ -110,12 +110,14 @@ class SecondLookObserver:
         ask: pattern over the screen's trajectory; the judge is asked about a turn at which it holds. None for
             `ask_above` at the screen's own asking threshold.
         sides: halves of a turn that the pattern reads.
-        unread: what happens to a text that the screen does not read: the judge is asked, or it stays unread.
-        unanswered: what counts where the judge was to be asked and gave no score: the screen's, or a failure.
+        unread: what happens to a text in a language that the screen does not read: ``ask`` asks the judge,
+            ``leave`` leaves it unread.
+        unanswered: what counts where the judge was to be asked and gave no score: the screen's (``screen``), or
+            a failure (``fail``).
         per_conversation: turns of a conversation that the judge is asked about at most; None for no limit.
         sample: share, in [0, 1], of what the screen does not point at that is judged all the same, so that what
             it misses can be estimated. The screen's score decides there.
-        sample_of: whether turns or whole conversations are drawn.
+        sample_of: what is drawn, ``turns`` or whole ``conversations``.
         seed: of the draw; a turn is drawn by its conversation's id and its number.
         judge_settings: settings of the judge, where it is named; a setting that is not one of these goes there.
 

@@ -29,17 +29,17 @@ class AuditSettings:
 
     Args:
         path: the file; made where there is none, readable by its owner alone. For a store also a URL, such as
-            ``postgresql://guard@server/audit``.
+            ``postgresql://guard@server/audit``. One that can't be written is an error at the start.
         sink: ``jsonl`` for a JSON Lines file, ``store`` for the table ``audit_events`` of a turnwise store.
         text: ``redacted`` writes texts with personal data and secrets replaced; ``hash`` only their SHA-256, from
             which a short text can be guessed; ``raw`` writes everything as it is, reasons and names as well.
-        redact: guardrails that find what is to be replaced, in this order.
+        redact: guardrails that find what is to be replaced, in this order; ``presidio`` and your own too.
         when_full: what gives way when the writer can't keep up: the ``drop_oldest`` or ``drop_newest`` event, or
             ``block``: the check waits. Dropped events are counted, and the count is written.
         queue: events that may wait, 1 to 10,000,000.
         queue_characters: characters of their texts together, 1 to 10**12.
         block_seconds: how long a check waits at most with ``block``, above 0, at most 60; then the newest
-            event is dropped.
+            event is dropped. A waiting check holds up the event loop of async callers.
         fsync: whether to wait for the disk after every batch, so that a power cut loses no written event.
         keep_days: age in days, above 0, at which the personal parts of an event are erased: with
             the first event written after the start, and then once a day; ``turnwise guard expire`` does it at

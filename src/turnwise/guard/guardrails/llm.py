@@ -29,7 +29,7 @@ class Llm(Guardrail):
         observer: the model, such as ``"llm:openai/gpt-4.1-mini"`` or ``"llm:ollama/qwen3:8b"``.
         context: what it may see: ``turn``, ``window:k``, ``history`` or ``transcript``.
         principles: what the text is judged against; names, or folders with principles.
-        warn_above: F above which it warns, in [0, 1].
+        warn_above: F above which it warns, in [0, 1]; the default is a convention, as no model has a level set.
         block_above: F above which it finds in full, in [0, 1].
         uncertain_above: I above which it warns, in [0, 1]; None for never.
         base_url: where to send requests, instead of the provider's own address.

@@ -58,7 +58,8 @@ class Urls(Guardrail):
         allow: allowed domains and IP addresses.
         deny: denied ones.
         allow_only: whether every link that is not allowed is a finding; with an empty `allow`, every link.
-        lookalikes: whether lookalikes of allowed domains are findings.
+        lookalikes: whether lookalikes of allowed domains are findings; false where an allowed name is a common
+            word, such as ``news.com``.
         ip_addresses: whether links to IP addresses are findings, unless allowed.
 
     Raises:

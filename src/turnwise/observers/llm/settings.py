@@ -41,8 +41,8 @@ class LlmSettings:
         base_url: where to send requests, instead of the provider's own; without user name, password or query.
         temperature: 0 to 2; None where the model takes none, as some reasoning models do.
         max_tokens: tokens that a reply may have, at least 64.
-        structured: how to ask for JSON, one of `STRUCTURED`, or a guard model for its verdict, one of `VERDICT`;
-            None for what the provider honours.
+        structured: how to ask for JSON: ``json_schema``, ``json_object``, or ``none`` for in words; with `format`
+            ``logprobs`` or ``none``. None for what the provider honours.
         format: the kind of guard model that is asked, in its own format: ``llama-guard``, ``qwen3guard``,
             ``shieldgemma`` or ``granite-guardian``; None for any other model.
         together: whether one request asks for all principles of a side at once; not with `format`.

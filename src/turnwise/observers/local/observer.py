@@ -73,8 +73,11 @@ class LocalObserver:
     blank text nothing at all. A text in a language that the weights do not read gives a `NotRead`; it is part
     of what was said before all the same.
 
-    `argument` is a folder with trained weights, None for those that ship. `cache_bytes` is what the caches of live
-    conversations may take together; a conversation whose cache is gone is read again when its next turn comes.
+    Args:
+        argument: a folder with trained weights; None for those that ship.
+        cache_bytes: bytes that the caches of live conversations may take together; a conversation whose cache is
+            gone is read again when its next turn comes.
+        device: where the network runs, such as ``cpu`` or ``cuda``.
     """
 
     name: ClassVar[str] = "local"
