@@ -556,12 +556,14 @@ def test_keys_are_such_as_arangodb_takes(content: Content) -> None:
 
 @pytest.mark.shows("DATA-13")
 def test_the_questions_in_aql_ask_for_what_is_there(filled: Store, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    repository = Path(__file__).parents[2]
+    page = (repository / "docs" / "export.md").read_text(encoding="utf-8")
+    written = (repository / "examples" / "arangodb" / "queries.aql").read_text(encoding="utf-8")
     folder = tmp_path / "out"
     filled.export(folder, format="arangodb")
     names = {file.stem for file in folder.glob("*.jsonl")}
     there = {name for stem in names for row in lines(folder, stem) for name in row} | {"tactic", "turn", "text"}
-    questions = re.findall(r"```aql\n(.*?)```", page, re.DOTALL)
+    questions = [text for text in re.split(r"^//.*\n", written, flags=re.MULTILINE) if text.strip()]
     assert len(questions) == 10
     for question in questions:
         assert set(re.findall(r"\bIN (?:1\.\.1 \w+ \w )?([a-z_]+)\b(?! \()", question)) - {"scored", "at"} <= names

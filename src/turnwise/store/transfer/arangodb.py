@@ -5,7 +5,7 @@
                               └─ corrections, human_scores
     evaluations, failures ◄─ of_outcome ── calls          replies          audit_events
 
-A sequence holds its turns. docs/export.md has the commands and the questions in AQL.
+A sequence holds its turns. docs/export.md has the commands, examples/arangodb/queries.aql questions in AQL.
 """
 
 from __future__ import annotations
