@@ -133,6 +133,9 @@ def figures() -> Iterator[dict[str, Any]]:
 def test_the_page_shows_what_was_counted(figures: dict[str, Any]) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.written(text, figures) == text, "run: python -m benchmarks.peers.page"
+    assert page.TABLES_PAGE.read_text(encoding="utf-8") == page.tables(figures), (
+        "run: python -m benchmarks.peers.page"
+    )
 
 
 def test_every_guard_and_every_part_is_measured_or_says_why_not(figures: dict[str, Any]) -> None:

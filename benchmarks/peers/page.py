@@ -1,8 +1,9 @@
-"""Counts what each guard said, and writes the tables of docs/peers.md.
+"""Counts what each guard said, and writes docs/reference/peers.md and the summary in docs/peers.md.
 
     python -m benchmarks.peers.page
 
-makes the tables again from figures.json, which holds counts and times alone. Rates carry exact 95 % intervals.
+makes them again from figures.json, which holds counts and times alone, and features.toml, what each guard does.
+Rates carry exact 95 % intervals.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import platform
 import statistics
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,8 +23,10 @@ from turnwise.rates import Rate
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures.json"
+FEATURES = HERE / "features.toml"
 PAGE = HERE.parents[1] / "docs" / "peers.md"
-BEGIN, END = "<!-- measured: {} -->", "<!-- end -->"
+TABLES_PAGE = HERE.parents[1] / "docs" / "reference" / "peers.md"
+BEGIN, END = "<!-- measured -->", "<!-- end -->"
 PARTS = {
     ("turnwise", "customer_service"): "preset customer_service",
     ("turnwise", "basic"): "preset basic",
@@ -143,8 +147,32 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def tables(figures: Mapping[str, Any]) -> str:
-    """Return all tables, as the page has them."""
-    return "\n\n".join(f"{BEGIN.format(name)}\n{make(figures)}\n{END}" for name, make in TABLES.items())
+    """Return the page of all tables.
+
+    Args:
+        figures: as figures.json has them.
+    """
+    lines = [
+        "# Other guards, table by table",
+        "",
+        "<!-- Made by `python -m benchmarks.peers.page` from figures.json and features.toml. -->",
+        "",
+        "[Beside other guards](../peers.md) says what was measured, and what follows. Intervals are exact, 95 %.",
+        "",
+    ]
+    for title, make in TABLES.items():
+        lines += [f"## {title}", "", make(figures), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def summary(figures: Mapping[str, Any]) -> str:
+    """What each guard finds in all sets of a kind together, and the median time of a prompt, in short."""
+    rows = []
+    for one in figures["parts"]:
+        if "not_measured" not in one:
+            rates = (rate(*pooled(one, figures, kind)) for kind in (ATTACKS, ORDINARY, NEAR))
+            rows.append([label(figures, one), *rates, milliseconds(one["median_ms"])])
+    return table(["guard", "attacks found", "ordinary chats", "near misses", "median ms"], rows)
 
 
 def overview(figures: Mapping[str, Any]) -> str:
@@ -218,7 +246,16 @@ def installed(figures: Mapping[str, Any]) -> str:
         [one["title"], f"`{one['package']}` {one['version']}", one["released"] or "–", size(one)]
         for one in figures["peers"].values()
     ]
-    return table(["guard", "package", "released", "installed"], rows)
+    about = "All that `pip install` brings, without compiled caches; models from a hub come on top."
+    return f"{about}\n\n" + table(["guard", "package", "released", "installed"], rows)
+
+
+def features(figures: Mapping[str, Any]) -> str:
+    """What each guard does, by its documentation."""
+    peers = figures["peers"]
+    told = tomllib.loads(FEATURES.read_text(encoding="utf-8"))
+    rows = ([row["what"], *(row[name] for name in peers)] for row in told["features"])
+    return f"{told['about']}\n\n" + table(["", *(one["title"] for one in peers.values())], rows)
 
 
 def size(one: Mapping[str, Any]) -> str:
@@ -240,12 +277,17 @@ def label(figures: Mapping[str, Any], one: Mapping[str, Any]) -> str:
     return name if "found" not in one or asked == every else f"{name} (asked {asked} of {every})"
 
 
-def percent(count: int, of: int) -> str:
+def rate(count: int, of: int) -> str:
     """Return a rate with its exact interval."""
     if not of:
         return "–"
     low, high = Rate(count, of).interval
-    return f"{100 * count / of:.1f} % [{100 * low:.1f}, {100 * high:.1f}] ({count} of {of})"
+    return f"{100 * count / of:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def percent(count: int, of: int) -> str:
+    """Return a rate with its exact interval and its counts."""
+    return f"{rate(count, of)} ({count} of {of})" if of else "–"
 
 
 def short(count: int, of: int) -> str:
@@ -270,38 +312,38 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 TABLES = {
-    "overview": overview,
-    "attacks": lambda figures: by_set(figures, (ATTACKS,)),
-    "benign": lambda figures: by_set(figures, (ORDINARY, NEAR)),
-    "turns": at_turn,
-    "warnings": warnings,
-    "missing": missing,
-    "installed": installed,
+    "All sets of a kind": overview,
+    "Attacks, set by set": lambda figures: by_set(figures, (ATTACKS,)),
+    "Benign conversations, set by set": lambda figures: by_set(figures, (ORDINARY, NEAR)),
+    "The turn at which an attack was stopped": at_turn,
+    "Blocked or warned of": warnings,
+    "What could not be measured": missing,
+    "What each does": features,
+    "Versions and sizes": installed,
 }
-"""The tables of the page, by the name in their marker."""
+"""The tables of the page, by their heading."""
 
 
 def written(page: str, figures: Mapping[str, Any]) -> str:
-    """Return a page with its tables made from figures.
+    """Return a page with its summary made from figures.
 
     Args:
-        page: Markdown with a pair of markers for each of `TABLES`.
+        page: Markdown with a pair of markers.
         figures: as figures.json has them.
     """
-    for name, make in TABLES.items():
-        before, marker, rest = page.partition(BEGIN.format(name))
-        _, end, after = rest.partition(END)
-        if not marker or not end:
-            raise SystemExit(f"{PAGE}: no place for the table {name!r}: {BEGIN.format(name)} and {END}")
-        page = f"{before}{marker}\n{make(figures)}\n{end}{after}"
-    return page
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{PAGE}: no place for the summary: {BEGIN} and {END}")
+    return f"{before}{begin}\n{summary(figures)}\n{end}{after}"
 
 
 def write_page(figures: Mapping[str, Any]) -> None:
-    """Write figures.json and the tables of the page."""
+    """Write figures.json, the page of tables and the summary."""
     FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    TABLES_PAGE.write_text(tables(figures), encoding="utf-8")
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
-    print(f"wrote {FIGURES} and {PAGE}", file=sys.stderr)
+    print(f"wrote {FIGURES}, {TABLES_PAGE} and {PAGE}", file=sys.stderr)
 
 
 if __name__ == "__main__":

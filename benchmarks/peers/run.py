@@ -6,7 +6,7 @@ Makes a virtual environment for each guard under a temporary folder (or `--work`
 installs the pinned version from the package index, gives it all conversations, and prints what it found and how
 fast. Verdicts are JSON lines under ``verdicts/NAME/PART.jsonl``; the same command goes on where it was stopped.
 `--core` keeps every guard on one processor core. `--write` puts counts and times (no text) into figures.json and
-the tables of docs/peers.md. A part whose weights or key are not here is listed with the reason; models are looked
+the pages made from it. A part whose weights or key are not here is listed with the reason; models are looked
 for on this machine alone unless `--online` is given.
 """
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, help="store of benchmarks/judged.py: what it has scored stands")
     parser.add_argument("--core", type=int, help="keep every guard on this processor core")
     parser.add_argument("--online", action="store_true", help="let guards load their models from a hub")
-    parser.add_argument("--write", action="store_true", help="write figures.json and the tables of docs/peers.md")
+    parser.add_argument("--write", action="store_true", help="write figures.json and the pages made from it")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = asked.work or Path(name)
