@@ -69,7 +69,7 @@ def session_rules(
     columns = "rule", "attacks caught", "benign flagged"
     print_table(columns, table, title="With 95 % intervals (Clopper-Pearson)")
     if any(rule.source != "summary" for rule in RULES):
-        say("* not in the validation summary's table; see docs/session-memory.md")
+        say("* not in the validation summary's table; see docs/reference/session-rules.md")
 
 
 def _read(file: str) -> tuple[SessionRecord, ...]:
