@@ -14,8 +14,11 @@ Shows: SC-001, SC-002, SC-003, SC-008.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
+import re
 import statistics
 import sys
 import tempfile
@@ -80,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--store", type=Path, help="keep the store here, and use it again")
-    parser.add_argument("--write", type=Path, help="folder for results.md")
+    parser.add_argument("--write", type=Path, help="folder for results.md and its tables")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         store = arguments.store or Path(name) / "judged.db"
@@ -95,14 +98,47 @@ def main() -> None:
     print(page)
     if arguments.write:
         target = arguments.write / "results.md"
-        target.write_text(introduction() + page + "\n", encoding="utf-8")
-        print(f"\nwrote {target}")
+        short, tables = apart(introduction() + page + "\n")
+        target.write_text(short, encoding="utf-8")
+        target.with_suffix("").mkdir(exist_ok=True)
+        for name, text in tables.items():
+            (target.with_suffix("") / name).write_text(text, encoding="utf-8")
+        print(f"\nwrote {target} and {', '.join(tables)} beside it")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def apart(page: str) -> tuple[str, dict[str, str]]:
+    """Return a page whose tables by threshold have pooled rows alone, and these tables as CSV by file name.
+
+    >>> page, tables = apart("| threshold 1% | p |\\n| --- | ---: |\\n| some | .1 |\\n| **pooled** | .2 |\\n")
+    >>> print(page)
+    | threshold 1% | p |
+    | --- | ---: |
+    | **pooled** | .2 |
+    <BLANKLINE>
+    [Set by set](results/threshold-1-percent.csv).
+    <BLANKLINE>
+    >>> tables
+    {'threshold-1-percent.csv': 'set,p\\nsome,.1\\npooled,.2\\n'}
+    """
+    tables = {}
+
+    def shorter(found: re.Match[str]) -> str:
+        name = found["what"].lower().replace("%", " percent").replace(" ", "-") + ".csv"
+        head, line, *rows = found[0].splitlines()
+        cells = [[cell.strip(" *") for cell in row.strip("| ").split(" | ")] for row in rows]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([["set", *head.strip("| ").split(" | ")[1:]], *cells])
+        tables[name] = text.getvalue()
+        pooled = [row for row in rows if row.startswith("| **")]
+        return "\n".join([head, line, *pooled, "", f"[Set by set](results/{name}).", ""])
+
+    return re.sub(r"^\| (?P<what>threshold [^|]+?) \|.*\n(?:\|.*\n)+", shorter, page, flags=re.MULTILINE), tables
 
 
 def percent(count: int, of: int) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import doctest
 import inspect
+import re
 from importlib import import_module
 
 import pytest
 from documentation import reference, settings, specification
-from documentation.__main__ import current, made
+from documentation.__main__ import ROOT, current, made
 
 from turnwise import errors
 from turnwise.observers.llm.chat import FaultKind
@@ -53,3 +55,14 @@ def test_every_public_name_stands_on_one_page():
 @pytest.mark.parametrize("module", [reference, settings, specification])
 def test_examples_of_the_scripts_hold(module):
     assert doctest.testmod(module).failed == 0
+
+
+def test_pooled_rows_of_results_are_those_of_the_tables_beside_them():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\((results/[^)]+\.csv)\)", page)
+    assert len(linked) == 3
+    for name in linked:
+        with (ROOT / "docs" / name).open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if row[0].endswith(", pooled")]
+        assert len(rows) == 2
+        assert all(f"| **{row[0]}** | {' | '.join(row[1:])} |" in page for row in rows)
