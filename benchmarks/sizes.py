@@ -2,12 +2,13 @@
 
 For each of two states of the repository a wheel is built and installed without extras into an environment of its
 own; then files are counted and commands timed. Needs the package index. `--write docs/decisions/0022-sizes.md`
-puts the tables into that page.
+puts the tables into that page, and every distribution into the CSV file beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import json
 import os
@@ -28,6 +29,9 @@ FIRST = "784e6bf"
 
 MOST_INSTALLED = 430_000_000
 """Bytes that an installation without extras may take."""
+
+LISTED_FROM = 5_000_000
+"""Bytes from which the page lists a distribution; the file beside it has all."""
 
 START, END = "<!-- benchmarks/sizes.py -->", "<!-- end -->"
 TIMES = 9
@@ -99,6 +103,11 @@ def main() -> None:
         page = given.write.read_text(encoding="utf-8")
         head, _, rest = page.partition(START)
         given.write.write_text(f"{head}{START}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        with given.write.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(("distribution", "first release", "now"))
+            for name in _names(before, now):
+                rows.writerow((name, _megabytes(before.sizes, name), _megabytes(now.sizes, name)))
     if now.total > MOST_INSTALLED:
         sys.exit(f"{now.total:,} bytes installed, at most {MOST_INSTALLED:,} are allowed")
 
@@ -149,7 +158,7 @@ def tables(before: Installed, now: Installed, others: Sequence[str]) -> str:
         ("`import turnwise`", *(f"{one.import_s - one.version_s:.3f} s" for one in (before, now))),
         ("`turnwise --help`", *(f"{one.help_s - one.version_s:.3f} s" for one in (before, now))),
     ]
-    names = sorted({*before.sizes, *now.sizes}, key=lambda name: (-now.sizes.get(name, 0), name))
+    names = [one for one in _names(before, now) if now.sizes.get(one, 0) >= LISTED_FROM]
     lines = [
         f"| | first release ({before.name}) | now |",
         "|---|---:|---:|",
@@ -161,9 +170,15 @@ def tables(before: Installed, now: Installed, others: Sequence[str]) -> str:
         "|---|---:|---:|",
         *(f"| {name} | {_megabytes(before.sizes, name)} | {_megabytes(now.sizes, name)} |" for name in names),
     ]
+    lines += ["", f"Below {LISTED_FROM / 1e6:.0f} MB: [all distributions](0022-sizes.csv)."]
     if others:
         lines += ["", "| Python | installs and runs the demo |", "|---|---|", *others]
     return "\n".join(lines)
+
+
+def _names(before: Installed, now: Installed) -> list[str]:
+    """Return the names of all distributions, the largest first."""
+    return sorted({*before.sizes, *now.sizes}, key=lambda name: (-now.sizes.get(name, 0), name))
 
 
 def _megabytes(sizes: dict[str, int], name: str) -> str:

@@ -142,6 +142,9 @@ def problems() -> list[tuple[str, str, str]]:
                     found.setdefault((str(status.value), f"`{kind.value}`"), literal(detail))
     found[("404", "`not-found`")] = "there is nothing here; see /openapi.json"
     found[("405", "`method`")] = "this path has other methods"
+    found[("409", "`conversation`")] = "there is no such turn, or it has its response"
+    found[("503", "`check-timeout`")] = "the check did not end in time; the answer has the way of the text"
+    found[("503", "`stopping`")] = "the service stops"
     return [(status, kind, text) for (status, kind), text in sorted(found.items())]
 
 

@@ -33,7 +33,9 @@ def pages() -> dict[str, str]:
 
 def guardrails_page() -> str:
     """Return the page of every guardrail that ships, with its settings."""
+    from turnwise.guard.config import StepSettings
     from turnwise.guard.guardrail import GUARDRAILS, describe_guardrails
+    from turnwise.guard.step import Step
 
     lines = [
         "# Settings of guardrails",
@@ -41,8 +43,11 @@ def guardrails_page() -> str:
         MADE,
         "",
         "What every guardrail does, and what may be set of it. [Guardrails](../guardrails.md) has examples and",
-        "figures, [Configuration](../guard.md#configuration) the settings that all have. None is `null` in YAML.",
+        "figures. None is `null` in YAML.",
         "",
+        "## Every guardrail",
+        "",
+        *settings_table(parameters_of(StepSettings), described(Step.of)),
     ]
     for one in describe_guardrails():
         told = described(GUARDRAILS.get(one.name))

@@ -125,15 +125,18 @@ class Step:
 
         Args:
             guardrail: the guardrail.
-            name: how results name it.
+            name: how results name it; by default its own name.
             enabled: whether it runs.
             on: ``input``, ``output``, ``both``, ``tool_call``, ``tool_result``, ``tools``, ``all``, or several of
                 them; None for the guardrail's default.
-            action: ``block``, ``redact``, ``warn`` or ``log``; None for the guardrail's default.
+            action: the strictest action that it may take: ``block``, ``redact``, ``warn`` or ``log``; None for the
+                guardrail's default.
             on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it
                 may warn, allow where it only logs.
-            timeout: seconds, or None for no limit; ``"default"`` for the guardrail's own.
-            stream_every: characters of a response that comes in pieces; None for at its end alone.
+            timeout: seconds, above 0 and at most 600, or None for no limit; ``default`` is 10 for your own and
+                ``presidio``, 15 for ``openai_moderation``, 30 for language models, and else none.
+            stream_every: characters of a response that comes in pieces after which it is checked again; None for
+                at its end alone.
 
         Raises:
             GuardError: no guardrail, or a value that can't be.
