@@ -69,6 +69,12 @@ HARMLESS = ("chats of real users", "questions to documents, by people", "written
 PEOPLE = ("harmful requests in English", "harmful requests in Arabic", "jailbreaks over several", "counselling")
 """Beginnings of what the page says of people's texts, as benchmarks/people.py names it."""
 
+FILES = {"set, turns so far": "nothing-flagged", "set": "reader-and-local"}
+"""Names of the files of tables by set, by what stands in their first cell."""
+
+KEPT = dict.fromkeys(FILES, (*ATTACKS[:-1], "their counterparts", "their benign halves", "chats of real users"))
+"""Rows of these tables that stand in the page as well."""
+
 MISSED_BELOW = (0.15, 0.5)
 LEAST_FLAGGED = 10
 """Turns that a reader flags, below which no area is given."""
@@ -113,7 +119,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def apart(page: str) -> tuple[str, dict[str, str]]:
-    """Return a page whose tables by threshold have pooled rows alone, and these tables as CSV by file name.
+    """Return a page whose tables by set have the rows that matter most, and these tables as CSV by file name.
 
     >>> page, tables = apart("| threshold 1% | p |\\n| --- | ---: |\\n| some | .1 |\\n| **pooled** | .2 |\\n")
     >>> print(page)
@@ -129,16 +135,20 @@ def apart(page: str) -> tuple[str, dict[str, str]]:
     tables = {}
 
     def shorter(found: re.Match[str]) -> str:
-        name = found["what"].lower().replace("%", " percent").replace(" ", "-") + ".csv"
-        head, line, *rows = found[0].splitlines()
-        cells = [[cell.strip(" *") for cell in row.strip("| ").split(" | ")] for row in rows]
+        what, (head, line, *rows) = found["what"], found[0].splitlines()
+        kept = KEPT.get(what, ())
+        name = FILES.get(what) or what.lower().replace("%", " percent").replace(" ", "-")
+        cells = [[cell.strip(" *") for cell in row.strip("|").split(" | ")] for row in rows]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([["set", *head.strip("| ").split(" | ")[1:]], *cells])
-        tables[name] = text.getvalue()
-        pooled = [row for row in rows if row.startswith("| **")]
-        return "\n".join([head, line, *pooled, "", f"[Set by set](results/{name}).", ""])
+        tables[f"{name}.csv"] = text.getvalue()
+        shown = [
+            row for row, (first, *_) in zip(rows, cells, strict=True) if first in kept or f"**{first}**" in row
+        ]
+        return "\n".join([head, line, *shown, "", f"[Set by set](results/{name}.csv).", ""])
 
-    return re.sub(r"^\| (?P<what>threshold [^|]+?) \|.*\n(?:\|.*\n)+", shorter, page, flags=re.MULTILINE), tables
+    heads = "|".join(["threshold [^|]+?", *map(re.escape, FILES)])
+    return re.sub(rf"^\| (?P<what>{heads}) \|.*\n(?:\|.*\n)+", shorter, page, flags=re.MULTILINE), tables
 
 
 def percent(count: int, of: int) -> str:
