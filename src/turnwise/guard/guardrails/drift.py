@@ -38,8 +38,9 @@ class Drift(Guardrail):
     by the observer before the next prompt, as it then stands; one that was blocked is not.
 
     A blocked prompt reached nobody. The observer keeps it in view for 8 turns, so that a further try is seen for
-    what it is; but a turn that looks bad is then read again without it, and by itself, and is blocked for what it
-    says in those readings, at somewhat lower thresholds. What rests on the blocked prompt alone is warned of.
+    what it is; but a turn that looks bad is then read again without it, and by itself. What rests on the blocked
+    prompt is only warned of: its F falls below 0.8 of itself without that prompt, and below half alone (where
+    ``third_party_harm`` is under 0.2 alone, just the latter). So somebody who changes the subject is served.
 
     Either side may lead the other where two people talk, or bots and agents among themselves. There the
     responder's texts are a trajectory of their own, in which they are the prompts and the initiator's texts the
@@ -47,7 +48,8 @@ class Drift(Guardrail):
 
     A conversation with earlier turns that is seen for the first time, such as one loaded from a file, is read
     first: its last 200 turns, with scores that were kept where there are any; of those without the last 10 are
-    scored, so that the first check takes no time that a user would notice.
+    scored, but never by a language model, so that the first check takes no time that a user would notice. Prompts
+    of up to 4,000 characters that another guardrail blocked are scored later, longer ones have no score.
 
     Args:
         observer: what scores turns, such as ``local`` or ``llm:openai/gpt-4.1-mini``.
@@ -57,8 +59,9 @@ class Drift(Guardrail):
             ``pattern:slope(reciprocity.F) > 0.1``, or a YAML file as ``turnwise study tune`` writes it.
         patterns: YAML file of your own named patterns, which the detector may use; null for none.
         block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
-            point, where it publishes one, and else the threshold that the specification has. With ``any_turn`` it
-            is the F from which the session memory takes a turn for a breach, too.
+            point, where it publishes one (0.5 for ``local`` with ``any_turn``), and else the threshold that the
+            specification has. With ``any_turn`` it is the F, in (0, 1], from which the session memory takes a turn
+            for a breach, too; with 1 none is.
         warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
         session: preset of the session memory, or null for none; see ``turnwise list session-presets``.
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
