@@ -86,35 +86,35 @@ def main() -> None:
 
 def measure(place: Path, train: Sequence[Row], dev: Sequence[Row]) -> None:
     """Print the areas, by seed and of the built-in principles, and the seconds."""
+    for seed in SEEDS:
+        folder = place / f"abuse_{seed}"
+        draft_principle(folder)
+        write_annotations(place / "annotations.jsonl", random.Random(seed).sample(train, LEARNED))
+        began, used = time.perf_counter(), time.process_time()
+        taught = teach(folder, read_annotations(place / "annotations.jsonl", Side.PROMPT), LocalObserver())
+        seconds, cpu = time.perf_counter() - began, time.process_time() - used
+        worth = taught.worth.auroc
+        print(
+            f"seed {seed}: taught in {seconds:.0f} s ({cpu:.0f} of a processor); by cross-validation "
+            f"{worth.value:.3f} [{worth.low:.3f}, {worth.high:.3f}], I and error {taught.worth.unsure:.2f}. "
+            f"{taught.worth.outlook}",
+            flush=True,
+        )
+    own = [load_principle(place / f"abuse_{seed}") for seed in SEEDS]
     with Store(place / "work.db", create=True) as store:
         store.add_sequences(chat_of(number, row) for number, row in enumerate(dev))
-        evaluate(store, "run", "local", principles=builtin_principles())
+        for principles in (builtin_principles(), own):
+            began, used = time.perf_counter(), time.process_time()
+            summary = evaluate(store, "run", "local", principles=principles)
+            seconds, cpu = time.perf_counter() - began, time.process_time() - used
+            turns = summary.evaluations / len(principles)
+            print(
+                f"{turns:.0f} stored turns scored for {len(principles)} principles: for {STORED:,} "
+                f"{STORED * seconds / turns:.0f} s ({STORED * cpu / turns:.0f} of a processor)",
+                flush=True,
+            )
         best = max((report(store, one.name, dev) for one in builtin_principles()), key=lambda pair: pair[1])
-        areas = []
-        for seed in SEEDS:
-            folder = place / f"abuse_{seed}"
-            draft_principle(folder)
-            write_annotations(place / "annotations.jsonl", random.Random(seed).sample(train, LEARNED))
-            began, used = time.perf_counter(), time.process_time()
-            taught = teach(folder, read_annotations(place / "annotations.jsonl", Side.PROMPT), LocalObserver())
-            seconds, cpu = time.perf_counter() - began, time.process_time() - used
-            worth = taught.worth.auroc
-            print(
-                f"seed {seed}: taught in {seconds:.0f} s ({cpu:.0f} of a processor); cross-validated "
-                f"{worth.value:.3f} [{worth.low:.3f}, {worth.high:.3f}]"
-            )
-            print(f"  {taught.worth.outlook}")
-            principle = load_principle(folder)
-            began, used = time.perf_counter(), time.process_time()
-            summary = evaluate(store, "run", "local", principles=[principle])
-            seconds, cpu = time.perf_counter() - began, time.process_time() - used
-            _, value = report(store, principle.name, dev)
-            areas.append(value)
-            per = STORED / summary.evaluations
-            print(
-                f"  {summary.evaluations} stored turns scored, {summary.skipped} skipped, in {seconds:.0f} s "
-                f"({cpu:.0f} of a processor): {per * seconds:.0f} s ({per * cpu:.0f}) for {STORED:,}"
-            )
+        areas = [report(store, one.name, dev)[1] for one in own]
     print(
         f"mean of {len(areas)} seeds {np.mean(areas):.3f}, lowest {min(areas):.3f}; best built-in head {best[0]} "
         f"{best[1]:.3f}: {np.mean(areas) - best[1]:+.3f}"

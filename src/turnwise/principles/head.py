@@ -87,12 +87,16 @@ def read_head(path: Path) -> HeadContent:
 
 
 def write_head(folder: Path, about: Mapping[str, Any], head: Mapping[str, Any]) -> HeadFile:
-    """Write the file for the side that `about` names into the folder of a principle."""
+    """Write the file for the side that `about` names into the folder of a principle, whole or not at all."""
     path, digest = head_path(folder, Side(about["side"])), _digest(about, head)
     content = {"format": FORMAT, "sha256": digest, "about": about, "head": head}
+    text = json.dumps(content, indent=1, allow_nan=False)
     beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(f"{text}\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise PrincipleError(f"can't write {path}: {error.strerror or error}") from error
     return HeadFile(path, Side(about["side"]), digest, str(about["base"]))
 
 

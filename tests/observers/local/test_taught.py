@@ -162,7 +162,7 @@ def test_check_and_scan_judge_by_it(
         run("scan", path, "--out", out, "--observer", spec, "--principle", taught_once, "--detector", "any_turn")
         == 0
     )
-    capsys.readouterr()
+    assert "no rates ship for principle manners" in capsys.readouterr().out
     assert run("query", "manners.F >= 0.5", "--store", out, "--json") == 0
     assert [one["sequence_id"] for one in json.loads(capsys.readouterr().out)["matches"]] == ["c1"]
     report = turnwise.check(RUDE, spec, ["any_turn"], principles=[load_principle(taught_once)])

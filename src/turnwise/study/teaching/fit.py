@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,9 @@ RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 SHARES = (0.4, 0.6, 0.8, 1.0)
 """Shares of the conversations to learn from, for the learning curve."""
+
+DRAWS = 4
+"""How often each share is drawn."""
 
 MORE = 100
 """Further annotations for which the curve is drawn out."""
@@ -64,8 +68,8 @@ class Worth:
         """What further annotations would bring, in a sentence."""
         (few, before), (many, now) = self.curve[0], self.curve[-1]
         return (
-            f"{MORE} more annotations would give an AUROC of about {self.more:.2f}: it grew from {before:.2f} to "
-            f"{now:.2f} between {few} and {many} turns learned from."
+            f"{MORE} more annotations would give an AUROC of about {self.more:.2f}: learned from {few} turns it "
+            f"is {before:.2f}, from {many} it is {now:.2f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,9 +251,9 @@ def _area_from(
 
     fold, sizes, areas = folds_of(groups, seed), [], []
     names = np.array(groups)
-    for number in range(FOLDS):
+    for number, draw in product(range(FOLDS), range(DRAWS if share < 1 else 1)):
         test = np.flatnonzero((fold == number) & (targets[:, 0] != 0.5))
-        others = sorted(set(names[fold != number]), key=lambda name: zlib.crc32(f"{seed}:curve:{name}".encode()))
+        others = sorted(set(names[fold != number]), key=lambda name: zlib.crc32(f"{seed}:{draw}:{name}".encode()))
         learned = np.isin(names, others[: max(2, round(share * len(others)))])
         weights, offset = _ridge(states[learned], targets[learned], [ridge])[0]
         scores, breaks = states[test] @ weights[0] + offset[0], targets[test, 0] > 0.5

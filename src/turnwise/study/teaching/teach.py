@@ -11,7 +11,7 @@ import numpy as np
 
 from turnwise._support.revision import code_version
 from turnwise.conversation import Side
-from turnwise.errors import UsageError
+from turnwise.errors import PrincipleError, UsageError
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.principles import HeadFile, Principle, load_principle, write_head
 from turnwise.study.teaching.annotations import Annotation, Annotations
@@ -81,7 +81,10 @@ def teach(folder: Path, annotations: Annotations, observer: LocalObserver, seed:
     }
     file = write_head(folder, about, head.to_record())
     card = file.path.with_suffix(".md")
-    card.write_text(render_card(file, about), encoding="utf-8")
+    try:
+        card.write_text(render_card(file, about), encoding="utf-8")
+    except OSError as error:
+        raise PrincipleError(f"can't write {card}: {error.strerror or error}") from error
     return Taught(principle, file, card, about, worth)
 
 
