@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import print_json, print_table, say
+from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.cli.study import require_study
 from turnwise.errors import UsageError
 
@@ -74,6 +74,7 @@ def teach(
         assert annotations is not None
         require_study()
         found = read_annotations(annotations, half, opened)
+        note(f"reading {len(found.turns)} annotated turns")
         taught = taught_from(principle, found, _observer(observer), seed)
     if json:
         print_json({"file": str(taught.file.path), "sha256": taught.file.sha256, **taught.about})
@@ -111,6 +112,7 @@ def _draft(
 ) -> None:
     from turnwise.principles import load_principle
     from turnwise.study.teaching import draft_principle, pick, write_candidates
+    from turnwise.study.teaching.draft import MOST_LOOKED_AT
 
     if out is not None and store is None:
         raise UsageError("--out needs --store, which has the turns to pick from")
@@ -120,6 +122,7 @@ def _draft(
         path = out or folder / f"annotations-{side}.csv"
         if path.exists():
             raise UsageError(f"{path} is there already, maybe filled in: name another file with --out")
+        note(f"reading the turns of {store.location}, at most {MOST_LOOKED_AT:,} of them")
         picked = pick(store, load_principle(folder), side, _observer(observer), turns, seed)
         write_candidates(path, picked, side)
     if json:

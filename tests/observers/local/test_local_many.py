@@ -137,7 +137,7 @@ def test_what_is_behind_the_last_scored_text_is_not_read(weights_folder: Path) -
         assert not states
         return long.read(talks)
 
-    observer._reader.read_many = read_many  # type: ignore[method-assign]
+    observer._reader.read_many = read_many  # type: ignore[method-assign,assignment]
     observer.observe_many([[Turn(1, prompt.said, "Mount Everest.")]], HISTORY, PROMPTS)
     assert long.tokens_read == short.tokens_read
 

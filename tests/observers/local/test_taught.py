@@ -17,6 +17,7 @@ import turnwise
 from turnwise.cli import main
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import DatasetError, ObserverError, PrincipleError, UsageError
+from turnwise.guard import GuardrailPipeline
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import Context, Observation, ObserverSession, Request, observe_conversations
 from turnwise.observers.local.observer import LocalObserver
@@ -222,6 +223,10 @@ def test_the_guard_takes_it_and_has_nothing_to_say_of_the_other_side(
     session = scorer.session("c")
     assert scorer.score(session, Turn(1, RUDE, "I see."), Side.PROMPT).scores["manners"].F > 0.5
     assert scorer.score(session, Turn(2, KIND, "I see."), Side.RESPONSE).scores == {}
+    drift = {"observer": f"local:{weights_folder}", "principles": [str(taught_once)], "block_at": 0.5}
+    with GuardrailPipeline({"guardrails": [{"drift": drift}]}) as pipeline:
+        assert not pipeline.check_input(KIND).blocked
+        assert pipeline.check_input(RUDE).details["drift"].reason.startswith("manners F")
 
 
 def test_built_in_scores_stay_as_they_are(observer: LocalObserver, taught_once: Path) -> None:
