@@ -29,7 +29,13 @@ SETTINGS_FILE = "principle.toml"
 PROMPT_FILE = "prompt.md"
 
 BUILT_IN = ("reciprocity", "context_integrity", "third_party_harm")
-"""The principles that ship, each a folder beside this file; a new one is a folder and its name here."""
+"""The principles that turns are judged against where none is named, each a folder beside this file."""
+
+OF_REPLIES = ("user_autonomy",)
+"""Principles that ship beside them, about replies alone; they are judged where somebody names them."""
+
+SHIPPED = (*BUILT_IN, *OF_REPLIES)
+"""All that ship; a new one is a folder and its name above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ PRINCIPLES: Registry[Principle | ModuleType | str | Path] = Registry(
 
 
 def principle_names() -> tuple[str, ...]:
-    """Return the names of the principles that ship with turnwise, in their fixed order.
+    """Return the names of the principles that turns are judged against by default, in their fixed order.
 
     >>> principle_names()
     ('reciprocity', 'context_integrity', 'third_party_harm')
@@ -91,8 +97,8 @@ def principle_names() -> tuple[str, ...]:
 
 
 def builtin_principles() -> tuple[Principle, ...]:
-    """Return the principles that ship with turnwise, in their fixed order."""
-    return tuple(load_principle(name) for name in BUILT_IN)
+    """Return the principles that turns are judged against by default, in their fixed order."""
+    return tuple(map(load_principle, BUILT_IN))
 
 
 def list_principles() -> tuple[Principle, ...]:
@@ -102,13 +108,13 @@ def list_principles() -> tuple[Principle, ...]:
         PluginError: a package offers something that is no principle.
         PrincipleError: a folder that a package offers can't be read.
     """
-    installed = (name for name in PRINCIPLES.names() if name not in BUILT_IN)
-    return (*builtin_principles(), *map(_installed, installed))
+    installed = (name for name in PRINCIPLES.names() if name not in SHIPPED)
+    return (*map(load_principle, SHIPPED), *map(_installed, installed))
 
 
 def is_named(name: str) -> bool:
     """Return whether a principle that ships, or one of an installed package, has that name."""
-    return name in BUILT_IN or name in PRINCIPLES.names()
+    return name in SHIPPED or name in PRINCIPLES.names()
 
 
 def load_principle(name_or_path: str | Path) -> Principle:
@@ -127,11 +133,11 @@ def load_principle(name_or_path: str | Path) -> Principle:
     >>> load_principle("reciprocity").version
     '1'
     """
-    if name_or_path in BUILT_IN:
+    if name_or_path in SHIPPED:
         return _read(resources.files("turnwise.principles").joinpath(str(name_or_path)))
     if isinstance(name_or_path, str) and name_or_path in PRINCIPLES.names():
         return _installed(name_or_path)
-    known = (*BUILT_IN, *PRINCIPLES.names())
+    known = (*SHIPPED, *PRINCIPLES.names())
     if name_or_path == "":
         raise UnknownNameError("principle", "", known)
     folder = Path(name_or_path)
