@@ -82,7 +82,8 @@ def main() -> None:
         # Those that the screen alone would have asked about are the same turns.
         places = {at for taken in times.values() for at, (_, looked) in enumerate(taken) if looked}
         print(
-            "| | turns asked | not asked: median | 95th percentile | asked: median | all: median | 95th percentile |"
+            "| | turns asked | not asked: median | 95th percentile | asked: median "
+            "| all: median | 95th percentile |"
         )
         print("|---|---|---|---|---|---|---|")
         for name, taken in times.items():
