@@ -83,7 +83,7 @@ _TRIES: Final = 20
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
 
-_ON_ERROR: Final = {
+_ON_ERROR_BY_WHEN_DOWN: Final = {
     WhenDown.CLOSED: OnError.BLOCK,
     WhenDown.OPEN: OnError.ALLOW,
     WhenDown.MEMORY: OnError.WARN,
@@ -340,7 +340,7 @@ class Keeper:
         return self._fallback if self._settings.when_down is WhenDown.MEMORY else MemoryStateStore()
 
     def _told(self, error: StateError) -> Detail:
-        return failure(_ON_ERROR[self._settings.when_down], f"{type(error).__name__}: {error}")
+        return failure(_ON_ERROR_BY_WHEN_DOWN[self._settings.when_down], f"{type(error).__name__}: {error}")
 
 
 def _as_state_error(error: SessionError) -> StateError:
