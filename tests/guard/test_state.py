@@ -29,7 +29,7 @@ from turnwise.guard import (
     check_state_store,
     open_state_store,
 )
-from turnwise.guard.limits import LIMIT
+from turnwise.guard.key_limits import LIMIT
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.conversations import FORGOTTEN
 from turnwise.guard.state.payloads import STORED

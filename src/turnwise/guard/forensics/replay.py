@@ -19,7 +19,7 @@ from turnwise.guard.audit.reader import events_in, missing_in
 from turnwise.guard.audit.record import CHECK, GAP
 from turnwise.guard.config import Config
 from turnwise.guard.finding import TextKind
-from turnwise.guard.limits import EVENTS, RateLimits
+from turnwise.guard.key_limits import EVENTS, RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.request import RESERVED
 from turnwise.guard.results import PipelineResult

@@ -15,7 +15,7 @@ from turnwise.errors import ConversationError, SessionError, StateError
 from turnwise.guard.finding import OnError
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.limits import KeyLimits, RateLimits, Refusal, SharedLimits
+from turnwise.guard.key_limits import KeyLimits, RateLimits, Refusal, SharedKeyLimits
 from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.settings import StateSettings, StateStatus, StateWatch, WhenDown
@@ -140,7 +140,7 @@ class Keeper:
         same = before if before is not None and before.store is store else None
         known = None if same is None else same.conversations
         self.conversations: Conversations = Conversations(store, guardrails, clock, known)
-        self.limits = SharedLimits(limits, store, clock)
+        self.limits = SharedKeyLimits(limits, store, clock)
         self._watch: StateWatch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
         self.lists: MessageLists | None = None

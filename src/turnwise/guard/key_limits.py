@@ -1,6 +1,6 @@
 """Rate limits by key, such as a user or an API token, with roles, and over all keys.
 
-Prompts are counted in this process (`KeyLimits`), or for several workers in their state store (`SharedLimits`).
+Prompts are counted in this process (`KeyLimits`), or for several workers in their state store (`SharedKeyLimits`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, Final
 from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation
-from turnwise.conversation.limits import WINDOWS, RateLimit, Timeline, read_limits
+from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.identity.names import checked_name
 from turnwise.guard.request import digest_of
 from turnwise.sessions.state_store import Change, StateKind, StateStore
 
-Limits = Mapping[str, int]
+WindowLimits = Mapping[str, int]
 """Prompts by window: any of ``minute``, ``hour`` and ``day``."""
 
 GLOBAL, KEY, CONVERSATION = "global", "key", "conversation"
@@ -48,9 +48,9 @@ class RateLimits:
     came with. This process remembers at most `most_keys`; the one least recently used is forgotten first.
     """
 
-    everyone: Limits = field(default_factory=dict)
-    per_key: Limits = field(default_factory=dict)
-    roles: Mapping[str, Limits] = field(default_factory=dict)
+    everyone: WindowLimits = field(default_factory=dict)
+    per_key: WindowLimits = field(default_factory=dict)
+    roles: Mapping[str, WindowLimits] = field(default_factory=dict)
     exempt_roles: tuple[str, ...] = ()
     most_keys: int = 100_000
 
@@ -66,7 +66,7 @@ class RateLimits:
         if self.most_keys < 1:
             raise GuardError(f"rate limit: most_keys is {self.most_keys}; use at least 1")
 
-    def of_role(self, role: str | None) -> Limits | None:
+    def of_role(self, role: str | None) -> WindowLimits | None:
         """The limits of a key with a role, or without one; None for a role that is exempt."""
         if role is None:
             return self.per_key
@@ -78,7 +78,7 @@ class Refusal:
     """A prompt that a limit refused: whose limit (`GLOBAL` or `KEY`), which, and seconds until one would pass."""
 
     scope: str
-    limits: Limits
+    limits: WindowLimits
     retry_after: float
 
     @property
@@ -193,7 +193,7 @@ class _RefusedError(Exception):
         self.ahead = ahead
 
 
-class SharedLimits:
+class SharedKeyLimits:
     """Counts prompts by key in a state store: as `KeyLimits`, and for all workers of the store together.
 
     In this process time goes by the monotonic clock, so setting the system's clock lifts no limit; between workers
@@ -203,7 +203,7 @@ class SharedLimits:
     >>> from turnwise.sessions import MemoryStateStore
     >>> from turnwise.clock import utc_now
     >>> store, settings = MemoryStateStore(), RateLimits(per_key={"minute": 1})
-    >>> workers = [SharedLimits(settings, store, utc_now) for _ in range(2)]
+    >>> workers = [SharedKeyLimits(settings, store, utc_now) for _ in range(2)]
     >>> [worker.refuse("ann", None, utc_now()) is None for worker in workers]
     [True, False]
     """
@@ -251,7 +251,7 @@ def _digest(key: str) -> str:
     return digest_of(checked_name(key, "key"))
 
 
-def _counting(key: str, scope: str, limits: Limits, kept: Mapping[str, int], at: int) -> Change:
+def _counting(key: str, scope: str, limits: WindowLimits, kept: Mapping[str, int], at: int) -> Change:
     """The change that counts a prompt, or raises where one of the limits refuses it; `at` is in milliseconds."""
 
     def apply(before: Arrivals | None) -> tuple[Arrivals, None]:
@@ -273,7 +273,7 @@ def _clamping(at: int) -> Callable[[Arrivals | None], tuple[Arrivals, None]]:
     return lambda before: (tuple(min(arrival, at) for arrival in before or ()), None)
 
 
-def widest(*several: Limits) -> dict[str, int]:
+def widest(*several: WindowLimits) -> dict[str, int]:
     """The largest limit of each window that any of several sets.
 
     >>> widest({"minute": 2}, {"minute": 3, "day": 9})
