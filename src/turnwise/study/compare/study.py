@@ -39,7 +39,7 @@ from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.judged_conversations import evaluated
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import PairedBounds, paired_bounds
+from turnwise.study.stats.missing_bounds import PairedBounds, paired_bounds
 from turnwise.study.stats.split_gains import SplitGains
 
 if TYPE_CHECKING:

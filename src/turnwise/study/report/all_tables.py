@@ -10,16 +10,6 @@ from turnwise.study.compare import CellGain, Study
 from turnwise.study.compare.comparisons import DIVISIONS
 from turnwise.study.compare.settings import PARTS
 from turnwise.study.report.check_tables import check_tables
-from turnwise.study.report.columns import (
-    NONE,
-    Column,
-    alone_cell,
-    as_json,
-    json_row,
-    make_table,
-    p_cell,
-    small_cell,
-)
 from turnwise.study.report.detection_tables import (
     baselines_table,
     delay_table,
@@ -40,6 +30,16 @@ from turnwise.study.report.gain_tables import (
 from turnwise.study.report.reader_tables import reader_tables
 from turnwise.study.report.run_tables import run_tables
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    NONE,
+    Column,
+    alone_cell,
+    as_json,
+    json_row,
+    make_table,
+    p_cell,
+    small_cell,
+)
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:

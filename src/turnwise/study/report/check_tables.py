@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 from turnwise.rates import Rate
 from turnwise.study.compare import Study
 from turnwise.study.compare.checks import Checks, PanelAgreement, Repeated
-from turnwise.study.report.columns import NONE, Column, as_json, interval_cell, json_row, make_table, rate_cell
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    NONE,
+    Column,
+    as_json,
+    interval_cell,
+    json_row,
+    make_table,
+    rate_cell,
+)
 from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.diagnostics import LengthMatched, OrderShuffle
 
