@@ -18,7 +18,7 @@ from guard_rails import Contains, Waits
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
-from turnwise.conversation.turns import StoredTurns
+from turnwise.conversation.turn_lists import StoredTurns
 from turnwise.errors import ConversationError, GuardError, SessionError, StateDownError, StateError
 from turnwise.guard import (
     NO_CONVERSATION,

@@ -23,7 +23,7 @@ from turnwise.conversation.participants import (
 from turnwise.conversation.rate_limit import Limits
 from turnwise.conversation.tools import Tools
 from turnwise.conversation.turn import OPENAI_KEY, Turn
-from turnwise.conversation.turns import Turns
+from turnwise.conversation.turn_lists import Turns
 from turnwise.errors import ConversationError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from turnwise.observers.llm.chat import (
 from turnwise.observers.llm.endpoint import Endpoint, estimate
 from turnwise.observers.llm.request_limits import Halt, RequestLimits
 from turnwise.observers.llm.shared_limits import Allowance, SharedLimits
-from turnwise.observers.llm.structure import Structure
+from turnwise.observers.llm.structured_output import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
 
 Monotonic = Callable[[], float]

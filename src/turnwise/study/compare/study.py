@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
+from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
-from turnwise.study.compare.checks import Checks, Rescore, run_checks
 from turnwise.study.compare.comparisons import (
     Cell,
     Test,

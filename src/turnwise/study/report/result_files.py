@@ -14,7 +14,6 @@ from turnwise._support.spreadsheets import write_parquet
 from turnwise.study.compare import Fold, Study
 from turnwise.study.compare.settings import PARTS
 from turnwise.study.report.all_tables import cells_as_json
-from turnwise.study.report.check_tables import checks_as_json
 from turnwise.study.report.detection_tables import (
     SHORT,
     TESTS,
@@ -22,6 +21,7 @@ from turnwise.study.report.detection_tables import (
     final_tests_as_json,
     tests_as_json,
 )
+from turnwise.study.report.diagnostic_tables import checks_as_json
 from turnwise.study.report.gain_tables import gain_as_json, matched_rates_as_json
 from turnwise.study.report.reader_tables import truth_as_json
 from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
