@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from turnwise._support.revision import versions
-from turnwise._support.spreadsheets import write_parquet
+from turnwise._support.table_files import write_parquet
 from turnwise.study.compare import Fold, Study
 from turnwise.study.compare.settings import PARTS
 from turnwise.study.report.all_tables import cells_as_json
