@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 import tomllib
 from pathlib import Path
 
 from documentation.reference import HERE, MADE, table
-from documentation.settings import about, described, settings_table
+from documentation.settings import about, described, plain, settings_table
 
 
 def pages() -> dict[str, str]:
@@ -15,6 +16,7 @@ def pages() -> dict[str, str]:
     return {
         "docs/reference/detectors.md": detectors_page(),
         "docs/reference/named-patterns.md": named_patterns_page(),
+        "docs/reference/pattern-functions.md": functions_page(),
         "docs/reference/score-tables.md": score_tables_page(),
     }
 
@@ -56,6 +58,33 @@ def named_patterns_page() -> str:
         given = ", ".join(f"`{name}={default}`" for name, default in one.parameters.items())
         lines += [f"## {one.name}", "", f"```\n{one.expression}\n```", "", f"Parameters: {given}.", ""]
         lines += [" ".join(one.description.split()), "", f"Source: {' '.join(one.reference.split())}.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def functions_page() -> str:
+    """Return the page of the functions of the pattern language, made from their forms in Python."""
+    from turnwise import patterns
+
+    forms = {name: getattr(patterns, f"{name}_", getattr(patterns, name, None)) for name in patterns.FUNCTIONS}
+    rows = []
+    for name, form in {**forms, "abs": patterns.Expression.__abs__, "k_of": patterns.k_of}.items():
+        given = []
+        for one in inspect.signature(form).parameters.values():
+            word = {"self": "x", "condition": "c", "conditions": "c, d, ..."}.get(one.name, one.name)
+            given.append(word if one.default is one.empty else f"{word}={'...' if one.default is None else plain(one.default)}")
+        meaning = " ".join(described(form).about).removeprefix("Return ").replace("condition)`", "c)`")
+        rows.append((f"`{name}({', '.join(given)})`", meaning))
+    lines = [
+        "# Functions of patterns",
+        "",
+        MADE,
+        "",
+        "In the [pattern language](../patterns.md#functions) x is any number and c any condition; both may contain",
+        "functions. A *value* is a turn where x is defined. Functions of x keep their value at gaps of x, and are",
+        "undefined before the first value, where nothing else is said.",
+        "",
+        *table(("function", "value at a turn"), rows),
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
