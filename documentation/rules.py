@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 from documentation.reference import HERE, MADE, table
@@ -65,13 +66,17 @@ def functions_page() -> str:
     """Return the page of the functions of the pattern language, made from their forms in Python."""
     from turnwise import patterns
 
-    forms = {name: getattr(patterns, f"{name}_", getattr(patterns, name, None)) for name in patterns.FUNCTIONS}
+    forms: dict[str, Callable[..., object]] = {
+        name: getattr(patterns, f"{name}_", None) or getattr(patterns, name) for name in patterns.FUNCTIONS
+    }
+    forms |= {"abs": patterns.Expression.__abs__, "k_of": patterns.k_of}
     rows = []
-    for name, form in {**forms, "abs": patterns.Expression.__abs__, "k_of": patterns.k_of}.items():
+    for name, form in forms.items():
         given = []
         for one in inspect.signature(form).parameters.values():
             word = {"self": "x", "condition": "c", "conditions": "c, d, ..."}.get(one.name, one.name)
-            given.append(word if one.default is one.empty else f"{word}={'...' if one.default is None else plain(one.default)}")
+            default = "..." if one.default is None else plain(one.default)
+            given.append(word if one.default is one.empty else f"{word}={default}")
         meaning = " ".join(described(form).about).removeprefix("Return ").replace("condition)`", "c)`")
         rows.append((f"`{name}({', '.join(given)})`", meaning))
     lines = [
@@ -80,8 +85,8 @@ def functions_page() -> str:
         MADE,
         "",
         "In the [pattern language](../patterns.md#functions) x is any number and c any condition; both may contain",
-        "functions. A *value* is a turn where x is defined. Functions of x keep their value at gaps of x, and are",
-        "undefined before the first value, where nothing else is said.",
+        "functions. A *value* is a turn where x is defined. Where nothing else is said, functions of x keep their",
+        "value at gaps of x and are undefined before the first.",
         "",
         *table(("function", "value at a turn"), rows),
     ]
