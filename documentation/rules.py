@@ -66,10 +66,10 @@ def functions_page() -> str:
     """Return the page of the functions of the pattern language, made from their forms in Python."""
     from turnwise import patterns
 
-    forms: dict[str, Callable[..., object]] = {
-        name: getattr(patterns, f"{name}_", None) or getattr(patterns, name) for name in patterns.FUNCTIONS
-    }
-    forms |= {"abs": patterns.Expression.__abs__, "k_of": patterns.k_of}
+    forms: dict[str, Callable[..., object]] = {"abs": patterns.Expression.__abs__, "k_of": patterns.k_of}
+    for name in patterns.FUNCTIONS:
+        if name not in forms:
+            forms[name] = getattr(patterns, f"{name}_", None) or getattr(patterns, name)
     rows = []
     for name, form in forms.items():
         given = []
@@ -84,9 +84,9 @@ def functions_page() -> str:
         "",
         MADE,
         "",
-        "In the [pattern language](../patterns.md#functions) x is any number and c any condition; both may contain",
-        "functions. A *value* is a turn where x is defined. Where nothing else is said, functions of x keep their",
-        "value at gaps of x and are undefined before the first.",
+        "In the [pattern language](../patterns.md#functions) x is any number and c any condition; both may",
+        "contain functions. A *value* is a turn where x is defined. Where nothing else is said, functions of x",
+        "keep their value at gaps of x and are undefined before the first.",
         "",
         *table(("function", "value at a turn"), rows),
     ]
