@@ -1,4 +1,4 @@
-"""Reference pages of rules and the tables they read: detectors, named patterns, findings."""
+"""Reference pages of detectors, patterns, tables of scores, and events of an audit."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from documentation.reference import HERE, MADE, table
+from documentation.reference import HERE, MADE, table, words
 from documentation.settings import about, described, plain, settings_table
 
 
 def pages() -> dict[str, str]:
     """Return the pages by their path from the repository's root."""
     return {
+        "docs/reference/audit-events.md": audit_events_page(),
         "docs/reference/detectors.md": detectors_page(),
         "docs/reference/named-patterns.md": named_patterns_page(),
         "docs/reference/pattern-functions.md": functions_page(),
         "docs/reference/score-tables.md": score_tables_page(),
     }
+
+
+def audit_events_page() -> str:
+    """Return the page of what the guard's audit writes."""
+    lines = [
+        "# Events of an audit",
+        "",
+        MADE,
+        "",
+        "What the guard writes of each check. [Audit and forensics](../audit-and-forensics.md) says how to keep one.",
+        "",
+        *table(("field", "meaning"), ((f"`{name}`", text) for name, text in words("audit-events.toml").items())),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def detectors_page() -> str:
