@@ -30,7 +30,7 @@ def audit_events_page() -> str:
         "",
         MADE,
         "",
-        "What the guard writes of each check. [Audit and forensics](../audit-and-forensics.md) says how to keep one.",
+        "What the guard writes of each check. [Audit and forensics](../audit-and-forensics.md) says how.",
         "",
         *table(("field", "meaning"), ((f"`{name}`", text) for name, text in words("audit-events.toml").items())),
     ]
