@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import doctest
 import inspect
+import json
 import re
 from importlib import import_module
 
@@ -12,7 +13,7 @@ import pytest
 from documentation import reference, settings, specification
 from documentation.__main__ import ROOT, current, made
 
-from turnwise import errors
+from turnwise import Conversation, GuardrailPipeline, errors
 from turnwise.observers.llm.chat import FaultKind
 from turnwise.observers.llm.replies import MALFORMED, REFUSED
 from turnwise.store.schema import metadata
@@ -42,6 +43,18 @@ def test_every_column_of_the_record_has_its_meaning(table):
     names = {column.name for column in metadata.tables[table].columns}
     assert names <= {*told[table], *told["common"]}
     assert set(told[table]) - {"about"} <= names
+
+
+def test_every_field_of_an_event_has_its_meaning(tmp_path):
+    pipeline = GuardrailPipeline({"guardrails": ["pii"]}, audit=tmp_path / "audit.jsonl")
+    chat = Conversation.human_ai("user_123", "gpt-4")
+    pipeline.check_input("I am jane@example.com", conversation=chat)
+    pipeline.check_tool_call("weather", "{}", conversation=chat, call_id="call_1")
+    pipeline.close()
+    events = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    written = {name for event in events for name in event}
+    assert len(events) == 2 and {"outcome", "tool", "hash"} <= written
+    assert written <= set(reference.words("audit-events.toml"))
 
 
 def test_every_public_name_stands_on_one_page():

@@ -1,4 +1,4 @@
-"""One test for each row of the tables in docs/patterns.md: values, gaps, and where a function is undefined."""
+"""A test for each row of docs/reference/pattern-functions.md: values, gaps, and where a function is undefined."""
 
 from __future__ import annotations
 

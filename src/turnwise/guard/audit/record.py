@@ -111,7 +111,7 @@ class Recorder:
     redact: Redact
 
     def __call__(self, event: AuditEvent) -> dict[str, Any]:
-        """What is written of a check, as JSON values; docs/audit-and-forensics.md names the keys."""
+        """What is written of a check, as JSON values; docs/reference/audit-events.md names the keys."""
         result, details = event.result, event.details
         sides = event.participants
         if event.kind == CORRECTION:
