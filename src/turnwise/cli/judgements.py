@@ -221,11 +221,11 @@ def take_in_sheets(
     _print(done.agreement)
     if done.to_settle is not None:
         say(
-            f"{done.to_settle}: {done.disagreements} rows on which people differ by more than {distance}; let "
+            f"{done.to_settle}: {done.disagreements} rows on which people disagree; let "
             "somebody fill it, then add --adjudicated and --adjudicator. The set is made then"
         )
     for file in done.files:
         say(file)
     if done.truth is not None:
-        by_label = done.files[0].endswith("labels.jsonl")
-        say(f"turnwise study compare --{'corrected-by' if by_label else 'truth'} {done.truth} takes it for truth")
+        option = "--truth" if done.truth.startswith("judged-by-") else "--corrected-by"
+        say(f"turnwise study compare {option} {done.truth} takes it for truth")
