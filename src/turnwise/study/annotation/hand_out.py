@@ -116,7 +116,7 @@ def hand_out(
         },
         sheets={
             name: tuple(keys[key] for key in _order({one: cells[one] for one in some}, mode, f"{seed} {name}"))
-            for name, some in _deal(cells, names, twice, rng).items()
+            for name, some in _deal(cells, store.groups(ids=drawn), names, twice, rng).items()
         },
     )
     _write(to_path(folder), kit, {key: one for key, (_, one) in rows.items()}, _page(kit, text))
@@ -135,15 +135,24 @@ def _names(annotators: Sequence[str]) -> list[str]:
     return names
 
 
-def _deal(cells: _Conversations, names: Sequence[str], twice: float, rng: random.Random) -> dict[str, list[str]]:
-    """The conversations of each annotator: about as many turns each; the first conversations go to two."""
+def _deal(
+    cells: _Conversations, groups: Mapping[str, str], names: Sequence[str], twice: float, rng: random.Random
+) -> dict[str, list[str]]:
+    """The conversations of each annotator: about as many turns each; the first conversations go to two.
+
+    As far as there are enough people, nobody gets two of a group, such as the halves of a pair.
+    """
     dealt: dict[str, list[str]] = {name: [] for name in names}
     load = dict.fromkeys(names, 0)
     shared = math.ceil(twice * len(cells))
+    had: dict[str, set[str]] = {name: set() for name in names}
     for place, (sequence_id, some) in enumerate(cells.items()):
-        for name in sorted(names, key=lambda name: (load[name], rng.random()))[: 1 + (place < shared)]:
+        group = groups[sequence_id]
+        order = {name: (group in had[name], load[name], rng.random()) for name in names}
+        for name in sorted(names, key=order.__getitem__)[: 1 + (place < shared)]:
             dealt[name].append(sequence_id)
             load[name] += len(some)
+            had[name].add(group)
     return dealt
 
 
