@@ -107,6 +107,18 @@ def test_labels_become_those_that_corrected_by_takes(cli: Cli, work: Path) -> No
     assert (found["corrected"], found["disputed"]) == (24, 0)
 
 
+def test_findings_of_a_scan_keep_what_people_gave(cli: Cli, work: Path) -> None:
+    asked = ("--observer", "scripted:0.2", "--principle", "reciprocity", "--out", "findings")
+    scanned = cli("scan", "chats.jsonl", *asked)
+    assert scanned.code == 0, scanned.err
+    kit = handed_out(cli, Path("findings"))
+    for name in ("ann", "ben"):
+        fill(Path(f"kit/sheets/{name}.csv"), "0.9", "0.1", work, kit)
+    done = cli("judgements", "take-in", "kit", "--out", "sets", *TOLD, "--store", "findings", "--json").json
+    assert (done["truth"], done["files"][0]) == (None, "sets/set-people/history.jsonl")
+    assert "set-people" in cli("judgements", "list", "--store", "findings").out
+
+
 def test_what_is_wrong_is_told_by_file_line_and_column(cli: Cli, work: Path) -> None:
     handed_out(cli, work)
     done = cli("judgements", "take-in", "kit", "--out", "sets", *TOLD, "--store", work)

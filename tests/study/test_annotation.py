@@ -148,6 +148,18 @@ def test_the_same_seed_gives_the_same_kit_and_another_one_another(store: Store, 
     assert len(shared) == 2
 
 
+def test_halves_of_a_pair_go_to_different_people(store: Store, tmp_path: Path) -> None:
+    for number in range(12):
+        chat = Conversation.from_turns(
+            [(f"question {number}", "x")] * (1 + number % 5), conversation_id=f"p{number}"
+        )
+        store.add_sequences([Sequence(f"p{number}", Label.BENIGN, "made", chat, {"pair": f"pair {number // 2}"})])
+    kit = hand_out(store, tmp_path / "kit", ["ann", "ben"], twice=0)
+    for ids in kit.sheets.values():
+        pairs = [int(name[1:]) // 2 for name in {kit.items[key].sequence_id for key in ids} if name[0] == "p"]
+        assert sorted(pairs) == list(range(6))
+
+
 def test_the_page_is_safe_and_has_what_the_columns_mean(store: Store, tmp_path: Path) -> None:
     (tmp_path / "own.md").write_text("# Ours\n\n<script>alert(1)</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     kit = hand_out(store, tmp_path / "kit", ["ann"], only_f=True, twice=0, guideline=tmp_path / "own.md")

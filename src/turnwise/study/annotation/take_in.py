@@ -40,7 +40,8 @@ class TakenIn:
         agreement: Krippendorff's alpha on each component that was asked for, or on labels.
         to_settle: the sheet of disagreements; None where there are none, or they are settled.
         files: the set; none while something is to be settled.
-        truth: the run that ``--truth`` takes, or the author of labels that ``--corrected-by`` takes.
+        truth: the run that ``--truth`` takes, or the author of labels that ``--corrected-by`` takes; None for
+            scores in findings, which have no other run.
     """
 
     annotators: tuple[str, ...]
@@ -156,8 +157,11 @@ def take_in(
     files = [str(to_path(out) / file) for file in export_people(store, out, [author])]
     readings = json.dumps({author: about}, ensure_ascii=False, indent=1, sort_keys=True)
     (target / "readings.json").write_text(f"{readings}\n", encoding="utf-8", newline="\n")
-    runs = [] if handed.mode == LABEL else record_people(store, out, [author])
-    return replace(found, files=(*files, str(target / "readings.json")), truth=runs[0].run if runs else author)
+    truth = author if handed.mode == LABEL else None
+    if truth is None and not store.is_findings:
+        [summary] = record_people(store, out, [author])
+        truth = summary.run
+    return replace(found, files=(*files, str(target / "readings.json")), truth=truth)
 
 
 def _unchanged(store: Store, kit: Kit) -> dict[str, Cells]:
