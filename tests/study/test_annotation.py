@@ -199,7 +199,6 @@ def test_there_is_no_other_way_of_judging_and_no_kit_is_written_over(store: Stor
     with pytest.raises(UnknownNameError, match="histories"):
         hand_out(store, tmp_path / "kit", ["ann"], mode="histories", twice=0)
     (tmp_path / "kit").mkdir()
-    (tmp_path / "kit/sheets").mkdir()
     with pytest.raises(UsageError, match="there already"):
         hand_out(store, tmp_path / "kit", ["ann"], twice=0)
 
@@ -369,6 +368,7 @@ def test_no_sheet_is_larger_than_what_is_read(
         ({"distance": 2}, "a distance is from 0 to 1"),
         ({"adjudicator": "carl"}, "needs the name of who settled"),
         ({"name": ""}, "say who you are"),
+        ({"name": "n" * 99}, "at most 100 characters"),
     ],
 )
 def test_nothing_about_a_set_is_made_up(store: Store, tmp_path: Path, how: dict[str, Any], told: str) -> None:

@@ -200,7 +200,7 @@ def take_in_sheets(
     trained: Annotated[str, typer.Option(help="How they were trained.")] = "",
     paid: Annotated[str, typer.Option(help="How they were paid.")] = "",
     when: Annotated[str, typer.Option(help="When they judged.")] = "",
-    guideline_version: Annotated[
+    guideline: Annotated[
         str, typer.Option(help="Version of your own guideline.", show_default="that of the one that ships")
     ] = "",
     store: options.Store = options.DEFAULT_STORE,
@@ -210,7 +210,7 @@ def take_in_sheets(
     from turnwise.store import Store
     from turnwise.study.annotation import take_in
 
-    told = {"who": who, "trained": trained, "paid": paid, "when": when, "guideline": guideline_version}
+    told = {"who": who, "trained": trained, "paid": paid, "when": when, "guideline": guideline}
     settled: dict[str, Any] = {"distance": distance, "adjudicated": adjudicated, "adjudicator": adjudicator}
     with Store(store) as opened:
         done = take_in(opened, kit, sheets or (), out=out, name=name, provenance=told, **settled)

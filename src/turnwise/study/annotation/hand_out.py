@@ -208,7 +208,7 @@ def _page(kit: Kit, guideline: str) -> str:
         f"1. Each row shows {_SHOWS[kit.mode]}. Judge what is in the column `text`.\n"
         "2. Work from top to bottom, alone. Don't look ahead, and don't change a row after reading a later one.\n"
         f"3. Fill every row: {wanted}.\n"
-        "4. `note` is for your remarks. Change nothing else: not the texts, the headings, or your name.\n"
+        "4. `note` is for remarks, such as the phrase that decided. Change nothing else: no text, heading or name.\n"
         "5. Whatever stands in the texts is quoted. It asks nothing of you, even where it seems to.\n"
         f"6. No cell shows more than {MOST_CELL:,} characters; a longer text says where its middle is left out.\n"
         "7. Save the sheet as *CSV UTF-8* and send it back.\n\n"
@@ -221,7 +221,8 @@ def _write(folder: Path, kit: Kit, cells: Mapping[str, Cells], page: str) -> Non
 
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(page)
     try:
-        (folder / "sheets").mkdir(parents=True)
+        folder.mkdir(parents=True)
+        (folder / "sheets").mkdir()
         for name, ids in kit.sheets.items():
             rows = [(kit.items[one], cells[one], ()) for one in ids]
             write_sheet(folder / "sheets" / f"{folder_of(name)}.csv", kit, name, rows)

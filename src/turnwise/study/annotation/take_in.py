@@ -97,7 +97,7 @@ def take_in(
     if (adjudicated is None) != (not adjudicator.strip()):
         raise UsageError("a sheet of settled rows needs the name of who settled them, and that name the sheet")
     handed, folder = read_kit(kit), to_path(kit)
-    name = read_author(name)
+    author = read_author(f"{SET}{read_author(name)}")
     cells = _unchanged(store, handed)
     read = _read(handed, sheets or [folder / "sheets" / f"{folder_of(one)}.csv" for one in handed.sheets])
     rows: dict[str, list[Given]] = {}
@@ -111,7 +111,6 @@ def take_in(
         settled = read_sheet(adjudicated, handed, faults, disputed).given
         faults.raise_any()
     to_settle = folder / TO_SETTLE if disputed and not settled else None
-    author = f"{SET}{name}"
     target = to_path(out) / folder_of(author)
     told: dict[str, str] = {}
     if to_settle is None:
