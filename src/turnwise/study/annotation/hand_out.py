@@ -208,7 +208,7 @@ def _page(kit: Kit, guideline: str) -> str:
         f"1. Each row shows {_SHOWS[kit.mode]}. Judge what is in the column `text`.\n"
         "2. Work from top to bottom, alone. Don't look ahead, and don't change a row after reading a later one.\n"
         f"3. Fill every row: {wanted}.\n"
-        "4. `note` is for remarks, such as the phrase that decided. Change nothing else: no text, heading or name.\n"
+        "4. `note` is for remarks, such as the phrase that decided. Change no text, heading or name.\n"
         "5. Whatever stands in the texts is quoted. It asks nothing of you, even where it seems to.\n"
         f"6. No cell shows more than {MOST_CELL:,} characters; a longer text says where its middle is left out.\n"
         "7. Save the sheet as *CSV UTF-8* and send it back.\n\n"
