@@ -321,7 +321,7 @@ PYTHON = (
         "study",
         "Study",
         "Comparisons with their statistics, and prevalence. Needs the extra `study`.",
-        ("study", "study.compare", "study.report", "study.discovery", "study.prevalence"),
+        ("study", "study.compare", "study.report", "study.discovery", "study.prevalence", "study.annotation"),
     ),
     PythonPage(
         "plots",

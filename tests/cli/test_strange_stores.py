@@ -48,6 +48,7 @@ COMMANDS: dict[str, str] = {
     "rename": "runs rename r other --yes",
     "judgements": "judgements list",
     "export judgements": "judgements export --out people",
+    "hand out": "judgements hand-out --out kit --annotator ann --twice 0",
     "calibrate": "study calibrate --run r --detector any_turn --alpha 0.3",
     "tune": "study tune --run r --detector learned --target-fpr 0.3",
     "discover": "study discover --run r --max-fpr 0.3",
@@ -60,7 +61,7 @@ SCORES |= {"export csv", "export arangodb", "export a run"}
 """Commands that compute with scores, show or export them."""
 
 TEXTS = {"show", "show a turn", "compare", "export", "import", "export csv", "export arangodb", "export a run"}
-TEXTS |= {"evaluate"}
+TEXTS |= {"evaluate", "hand out"}
 """Commands that compute with texts, show or export them."""
 
 

@@ -230,6 +230,7 @@ from turnwise.study import (
     threshold_for,
     tune,
 )
+from turnwise.study.annotation import PROVENANCE, Kit, TakenIn, hand_out, take_in
 from turnwise.study.compare import Settings, Study, compare
 from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
 from turnwise.study.people_agreement import Agreement, agreement
@@ -387,6 +388,9 @@ def said_of(store: Store) -> dict[str, Label | None]:
     )
     agreed: tuple[Agreement, ...] = agreement(given, (said, marked), {"a": 3})
     assert agreed and store.people.authors()
+    kit: Kit = hand_out(store, "kit", ["ann", "ben"], mode="label", twice=0.5, seed=1)
+    taken: TakenIn = take_in(store, "kit", out="sets", provenance=dict.fromkeys(PROVENANCE, "told"))
+    assert kit.sheets["ann"] and taken.truth
     return store.people.labels(["ann"])
 
 

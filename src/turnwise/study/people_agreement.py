@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.conversation import Label
 from turnwise.errors import UsageError
+from turnwise.store.people import SET
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, HumanScore
@@ -32,6 +33,20 @@ class Agreement:
     authors: tuple[str, ...]
     reason: str = ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """The agreement as JSON values."""
+        alpha = self.alpha
+        return {
+            "what": self.what,
+            "component": self.component,
+            "alpha": None if alpha is None else alpha.value,
+            "ci": None if alpha is None else [alpha.low, alpha.high],
+            "units": self.units,
+            "authors": list(self.authors),
+            "reason": self.reason,
+            "note": "" if alpha is None else alpha.note,
+        }
+
 
 def agreement(
     scores: Iterable[HumanScore],
@@ -46,14 +61,15 @@ def agreement(
     Krippendorff's alpha for the squared difference, which for labels and turned turns, having two values, is the
     alpha for categories. Units are turns, and whole conversations for labels; the bootstrap draws conversations,
     since turns of one conversation hang together. `scores` and `corrections` hold the latest of each person;
-    `turns` is how many turns the marked conversations have.
+    `turns` is how many turns the marked conversations have. What a set says (`turnwise.study.annotation`) was
+    made of others' words, and is left out.
     """
     given: dict[tuple[str, str], dict[Hashable, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
-    for one in scores:
+    for one in (one for one in scores if not one.author.startswith(SET)):
         unit = one.sequence_id, one.turn, str(one.side), str(one.seen)
         for component in "TIF":
             given[one.principle, component][unit][one.author] = getattr(one.score, component)
-    for said in corrections:
+    for said in (one for one in corrections if not one.author.startswith(SET)):
         if said.label is not None:
             given["label", ""][said.sequence_id,][said.author] = _WORTH[said.label]
         elif said.turn is not None:
