@@ -240,8 +240,9 @@ def check(
         talk = conversation if isinstance(conversation, Conversation) else from_any(list(conversation))
     sequence = Sequence(talk.conversation_id, Label.UNLABELLED, _LIVE, talk)
     judged = builtin_principles() if principles is None else principles
-    check_supported(built.info, seen, (principle.name for principle in judged))
-    task = make_task(_LIVE, sequence, (), Plan(judged, seen, [Side(side) for side in sides]))
+    halves = [Side(side) for side in sides]
+    check_supported(built.info, seen, judged, halves)
+    task = make_task(_LIVE, sequence, (), Plan(judged, seen, halves))
     session = ObserverSession(built, seen, talk.conversation_id)
     outcomes = [(one.turn, given) for one in session.observe_all(task.turns, task.wanted) for given in one.given]
     lengths = {turn.number: (len(turn.prompt), len(turn.response or "")) for turn in talk}

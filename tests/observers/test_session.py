@@ -21,7 +21,7 @@ from turnwise.observers import (
     check_supported,
 )
 from turnwise.observers.scripted import ScriptedObserver
-from turnwise.principles import load_principle
+from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.scoring import Score
 from turnwise.store import Store
 
@@ -115,6 +115,6 @@ def test_what_is_not_supported_is_said_before_anything_is_scored() -> None:
     with pytest.raises(
         UsageError, match="'local-small' does not support the context 'window:2'; it supports: turn"
     ):
-        check_supported(info, Context.parse("window:2"), ["reciprocity"])
+        check_supported(info, Context.parse("window:2"), builtin_principles())
     with pytest.raises(UsageError, match="can't score principle 'candour'; it scores only reciprocity"):
-        check_supported(info, HISTORY, ["reciprocity", "candour"])
+        check_supported(info, HISTORY, [*builtin_principles(), Principle("candour", "1", "s", "t", "i", "f", "p")])

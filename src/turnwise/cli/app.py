@@ -47,6 +47,7 @@ from turnwise.cli.study_prevalence import prevalence
 from turnwise.cli.study_second_look import second_look
 from turnwise.cli.study_sessions import session_rules
 from turnwise.cli.study_tune import calibrate, tune
+from turnwise.cli.teach import teach
 
 
 class Commands(TyperGroup):
@@ -102,6 +103,7 @@ app.command()(show)
 app.command()(query)
 app.command()(explore)
 app.command()(check)
+app.command()(teach)
 app.command("list")(list_)
 _add_group("observers", "Observers: what one is worth as a judge.", {"test": test_observer})
 _add_group(

@@ -97,7 +97,7 @@ class Scorer:
         """What the observer may see, such as ``"turn"``."""
         self.principles = tuple(one.name for one in judged_against)
         """Names of the principles that turns are judged against."""
-        check_supported(self.info, self._context, self.principles)
+        check_supported(self.info, self._context, judged_against)
 
     @property
     def info(self) -> ObserverInfo:

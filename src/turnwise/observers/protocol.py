@@ -45,6 +45,7 @@ class ObserverInfo:
         costs: whether each score is paid for; then ``turnwise llm cost`` asks its class for a `CostEstimator`.
         training_sources: data sets that it was trained on, by the name that their conversations have as source; a
             study does not test false positives on them.
+        base: hash of the weights on whose states further principles can be taught; None where none can.
     """
 
     name: str
@@ -60,6 +61,13 @@ class ObserverInfo:
     principles: tuple[str, ...] | None = None
     costs: bool = False
     training_sources: tuple[str, ...] = ()
+    base: str | None = None
+
+    def revision_of(self, principle: Principle) -> str:
+        """What the provenance of its scores names: the principle's revision, and what was taught of it."""
+        if self.base is None or self.principles is None or principle.name in self.principles:
+            return principle.revision
+        return "+".join((principle.revision, *(f"{one.side}.{one.sha256[:12]}" for one in principle.heads)))
 
 
 class Request(NamedTuple):

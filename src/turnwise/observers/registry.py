@@ -341,6 +341,8 @@ def _checked_info(name: str, info: object) -> ObserverInfo:
         wrong.append("contexts")
     if not (info.principles is None or _are_texts(info.principles)):
         wrong.append("principles")
+    if not (info.base is None or isinstance(info.base, str)):
+        wrong.append("base")
     if not _are_texts(info.training_sources):
         wrong.append("training_sources")
     if not isinstance(info.operating_points, Mapping):

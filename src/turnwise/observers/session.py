@@ -215,13 +215,16 @@ def check_asked(principles: Iterable[Principle], sides: Collection[Side]) -> Non
         raise UsageError("no side to judge: name prompt, response or both")
 
 
-def check_supported(info: ObserverInfo, context: Context, principles: Iterable[str]) -> None:
+def check_supported(
+    info: ObserverInfo, context: Context, principles: Iterable[Principle], sides: Iterable[Side] = ()
+) -> None:
     """Check that an observer can do what is to be asked of it, before anything is scored.
 
     Args:
         info: what is known of the observer.
         context: what it is to see.
-        principles: names of the principles that turns are to be judged against.
+        principles: what turns are to be judged against.
+        sides: halves of a turn that are to be judged, all of them.
 
     Raises:
         UsageError: it does not support the context, or can't score one of the principles.
@@ -231,9 +234,33 @@ def check_supported(info: ObserverInfo, context: Context, principles: Iterable[s
             f"observer {info.name!r} does not support the context {str(context)!r}; it supports: "
             f"{', '.join(info.contexts)}"
         )
-    for name in principles:
-        if info.principles is not None and name not in info.principles:
+    for principle in principles:
+        if info.principles is not None and principle.name not in info.principles:
+            _check_taught(info, info.principles, principle, sides)
+
+
+def _check_taught(info: ObserverInfo, known: Sequence[str], principle: Principle, sides: Iterable[Side]) -> None:
+    """Check that a principle that an observer does not know was taught, on its weights and for these sides."""
+    name = principle.name
+    teach = "turnwise teach FOLDER --annotations FILE"
+    if info.base is None:
+        raise UsageError(
+            f"observer {info.name!r} can't score principle {name!r}; it scores only {', '.join(known)}"
+        )
+    if not principle.heads:
+        raise UsageError(
+            f"observer {info.name!r} can't score principle {name!r}; it scores only {', '.join(known)}, and "
+            f"principles of your own once they are taught: {teach}"
+        )
+    for head in principle.heads:
+        if head.base != info.base:
             raise UsageError(
-                f"observer {info.name!r} can't score principle {name!r}; it scores only "
-                f"{', '.join(info.principles)}"
+                f"{head.path} was taught on weights {head.base[:12]}, and observer {info.name!r} has "
+                f"{info.base[:12]}: teach it again, {teach}"
+            )
+    for side in sides:
+        if principle.head(side) is None:
+            raise UsageError(
+                f"principle {name!r} was not taught for the side {side}, only for "
+                f"{', '.join(one.side for one in principle.heads)}: {teach} --side {side}"
             )

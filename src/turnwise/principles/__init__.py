@@ -1,5 +1,6 @@
 """Principles: what a turn is judged against, each a versioned folder of settings and text."""
 
+from turnwise.principles.head import HeadFile
 from turnwise.principles.principle import (
     PRINCIPLES,
     Principle,
@@ -12,6 +13,7 @@ from turnwise.principles.principle import (
 
 __all__ = [
     "PRINCIPLES",
+    "HeadFile",
     "Principle",
     "builtin_principles",
     "is_named",

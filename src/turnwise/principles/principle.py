@@ -3,7 +3,8 @@
 A principle is a folder with ``prompt.md``, the text that a language model is given, and ``principle.toml``: name,
 version, summary, and under ``[meaning]`` truth, indeterminacy and falsity. A package offers one by an entry point
 in the group ``turnwise.principles``, under the name of the principle: a `Principle`, the path of the folder, or a
-Python package that is the folder.
+Python package that is the folder. ``turnwise teach`` writes ``taught-prompt.json`` or ``taught-response.json``
+beside them, by which the embedded observer scores it.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from turnwise.conversation import Side
 from turnwise.errors import PluginError, PrincipleError, UnknownNameError
 from turnwise.plugins import Registry
+from turnwise.principles.head import HeadFile, head_path, read_head_file
 
 SETTINGS_FILE = "principle.toml"
 PROMPT_FILE = "prompt.md"
@@ -41,6 +44,7 @@ class Principle:
         indeterminacy: what I means here.
         falsity: what F means here.
         prompt: the text that a language model is given, constitutional and neutral.
+        heads: what was taught of it, for the sides of a turn for which it was.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Principle:
     indeterminacy: str
     falsity: str
     prompt: str
+    heads: tuple[HeadFile, ...] = ()
 
     @property
     def revision(self) -> str:
@@ -57,12 +62,17 @@ class Principle:
         return f"{self.version}+{self.digest()[:12]}"
 
     def digest(self) -> str:
-        """Return the SHA-256 of every field, the version among them, as 64 hexadecimal digits.
+        """Return the SHA-256 of every field but `heads`, the version among them, as 64 hexadecimal digits.
 
         Two principles with the same digest are the same to the letter; the version alone does not promise that,
         since somebody may have forgotten to change it.
         """
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        texts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "heads"}
+        return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+
+    def head(self, side: Side) -> HeadFile | None:
+        """What was taught of it for a side; None where nothing was."""
+        return next((one for one in self.heads if one.side is side), None)
 
 
 PRINCIPLES: Registry[Principle | ModuleType | str | Path] = Registry(
@@ -171,7 +181,14 @@ def _read(folder: Traversable) -> Principle:
         indeterminacy=_value(file, meaning, "indeterminacy", "meaning."),
         falsity=_value(file, meaning, "falsity", "meaning."),
         prompt=text,
+        heads=_heads(folder, name),
     )
+
+
+def _heads(folder: Traversable, name: str) -> tuple[HeadFile, ...]:
+    if not isinstance(folder, Path):  # a package in an archive
+        return ()
+    return tuple(read_head_file(path, name) for side in Side if (path := head_path(folder, side)).exists())
 
 
 def _is_snake_case(name: str) -> bool:

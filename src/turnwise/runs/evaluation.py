@@ -96,7 +96,7 @@ def evaluate(
     check_asked(judged, sides)
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    check_supported(scorer.info, seen, (principle.name for principle in judged))
+    check_supported(scorer.info, seen, judged, sides)
     spec = observer if isinstance(observer, str) else _spec_of(observer, store, run)
     told = describe_run(run, spec, scorer.info, scorer.parameters, seen)
     started = store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
@@ -104,7 +104,7 @@ def evaluate(
         name: store.start_run(Run(**one, code_version=code_version(), created_at=clock()))
         for name, one in describe_stages(run, scorer, seen).items()
     }
-    versions = {principle.name: principle.revision for principle in judged}
+    versions = {principle.name: scorer.info.revision_of(principle) for principle in judged}
     _refuse_other_versions(run, store.principle_versions(run), versions)
     if isinstance(scorer, KeepsReplies):
         scorer = scorer.with_journal(store.journal)

@@ -268,7 +268,7 @@ def plan_scan(
 
     given = dict(settings or {})
     info, parameters, built = _described(observer, given, priced_only)
-    check_supported(info, seen, (principle.name for principle in judged))
+    check_supported(info, seen, judged, halves)
     spec = observer if isinstance(observer, str) else info.name
     run = describe_run("scan", spec, info, parameters, seen)
     if stages := describe_stages("scan", built, seen):
@@ -278,7 +278,7 @@ def plan_scan(
     manifest = Manifest(
         versions=versions(_LIBRARIES),
         run=run,
-        principles=tuple({"name": one.name, "revision": one.revision} for one in judged),
+        principles=tuple({"name": one.name, "revision": info.revision_of(one)} for one in judged),
         detector={
             "spec": named.spec,
             "threshold": _finite(named.detector.threshold),

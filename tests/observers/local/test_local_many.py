@@ -18,7 +18,7 @@ from turnwise.observers.local.language_model_reader import LanguageModelReader
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.passes import Passes
-from turnwise.observers.local.protocol import Utterance
+from turnwise.observers.local.protocol import Reading, Utterance
 from turnwise.observers.local.weights import load_weights
 from turnwise.principles import load_principle
 
@@ -132,7 +132,12 @@ def test_what_is_behind_the_last_scored_text_is_not_read(weights_folder: Path) -
     prompt = Utterance(Side.PROMPT, "What is the tallest mountain?", True)
     short.read([[prompt]])
     observer = LocalObserver(str(weights_folder))
-    observer._reader.read_many = long.read  # type: ignore[method-assign,assignment]
+
+    def read_many(talks: Sequence[Sequence[Utterance]], *, states: bool) -> list[list[Reading | None]]:
+        assert not states
+        return long.read(talks)
+
+    observer._reader.read_many = read_many  # type: ignore[method-assign,assignment]
     observer.observe_many([[Turn(1, prompt.said, "Mount Everest.")]], HISTORY, PROMPTS)
     assert long.tokens_read == short.tokens_read
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from turnwise.observers.protocol import NotRead, ObservationFailure, Request
 if TYPE_CHECKING:
     from turnwise.observers.local.protocol import Reader, Reading
     from turnwise.observers.local.scores import Calibration
+    from turnwise.observers.local.taught import Head
 
 
 def observe_many(
@@ -24,14 +26,17 @@ def observe_many(
     wanted: Sequence[Request],
     *,
     unread: Callable[[str], str | None],
-    not_read: Callable[[Request, str], NotRead | ObservationFailure],
-    unknown: Callable[[Request], ObservationFailure],
+    not_read: Callable[[Request, str], NotRead | ObservationFailure | None],
+    unknown: Callable[[Request], ObservationFailure | None],
+    taught: Callable[[Request], Head | None],
     history: bool,
 ) -> ObservedMany:
     """Score many conversations; `unread` gives the language of a text that is not read, and None of one that is.
 
     A text is read behind all earlier ones of its conversation with `history`, else behind its turn's prompt.
+    `taught` gives the head of a principle that is not the reader's own.
     """
+    heads = [taught(one) for one in wanted]
     asked = {side: [(n, one) for n, one in enumerate(wanted) if one.side is side] for side in Side}
     talks, owners = utterances(conversations, wanted, history=history)
     foreign = _foreign(talks, unread)
@@ -41,33 +46,32 @@ def observe_many(
     ]
     readings: list[Reading] = []
     scored: list[tuple[int, int]] = []
-    for reading, owner in zip(chain(*reader.read_many(talks)), chain(*owners), strict=True):
+    for reading, owner in zip(chain(*reader.read_many(talks, states=any(heads))), chain(*owners), strict=True):
         if reading is not None:
             readings.append(reading)
             scored.append(owner)
     values = calibration.strongest_of_many(readings).tolist()
     rows: list[tuple[int, int, int]] = []
-    scores: list[list[float]] = []
+    scores: list[Sequence[float]] = []
     failures: list[tuple[int, int, ObservationFailure]] = []
     others: list[tuple[int, int, NotRead]] = []
     for (conversation, turn), reading, triples in zip(scored, readings, values, strict=True):
         for place, request in asked[reading.side]:
             name = request.principle.name
+            head = heads[place]
             if name in PRINCIPLES:
                 rows.append((conversation, turn, place))
                 scores.append(triples[PRINCIPLES.index(name)])
-            else:
-                failures.append((conversation, turn, unknown(request)))
-    for number, turns in enumerate(conversations if foreign else ()):
-        for one in turns:
-            for side, requests in asked.items():
-                language = foreign.get(one.text(side) or "")
-                for _, request in requests if language else ():
-                    given = not_read(request, language or "")
-                    if isinstance(given, NotRead):
-                        others.append((number, one.number, given))
-                    else:
-                        failures.append((number, one.number, given))
+            elif head is not None and reading.states is not None:
+                rows.append((conversation, turn, place))
+                scores.append(astuple(head.strongest(reading.states)))
+            elif (failure := unknown(request)) is not None:
+                failures.append((conversation, turn, failure))
+    for number, turn, given in _told_unread(conversations, foreign, asked, not_read):
+        if isinstance(given, NotRead):
+            others.append((number, turn, given))
+        else:
+            failures.append((number, turn, given))
     return ObservedMany.of(rows, scores, failures, others)
 
 
@@ -76,6 +80,23 @@ def _foreign(talks: Sequence[Sequence[Utterance]], unread: Callable[[str], str |
     texts = dict.fromkeys(one.said for said in talks for one in said if one.scored)
     found = ((text, unread(text)) for text in texts)
     return {text: language for text, language in found if language is not None}
+
+
+def _told_unread(
+    conversations: Sequence[Sequence[Turn]],
+    foreign: Mapping[str, str],
+    asked: Mapping[Side, Sequence[tuple[int, Request]]],
+    not_read: Callable[[Request, str], NotRead | ObservationFailure | None],
+) -> Iterator[tuple[int, int, NotRead | ObservationFailure]]:
+    """Conversation, turn and what is told of each request for a text that is not read."""
+    for number, turns in enumerate(conversations if foreign else ()):
+        for one in turns:
+            for side, requests in asked.items():
+                language = foreign.get(one.text(side) or "")
+                for _, request in requests if language else ():
+                    given = not_read(request, language or "")
+                    if given is not None:
+                        yield number, one.number, given
 
 
 def utterances(

@@ -9,17 +9,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from turnwise.conversation import Side
-from turnwise.observers.local.network import Cache, Caches, Network, beginning, spans_of
+from turnwise.observers.local.network import Cache, Caches, Network, Outputs, beginning, spans_of
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, vocabulary_misfit
 from turnwise.observers.local.tokens import Speech, Text
 from turnwise.observers.local.window import UNSAID, Reach, Window
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 _RECENT = 4
@@ -29,7 +26,7 @@ _RECENT = 4
 class _Recent(NamedTuple):
     """A reading, and the cache behind it; None where that is among those of live conversations."""
 
-    outputs: NDArray[np.float32]
+    outputs: Outputs
     cache: Cache | None
 
 
@@ -80,9 +77,10 @@ class LanguageModelReader:
             while len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
-        return Reading(side, known.outputs, text.hidden, misfit, text.left_out)
+        logits, states = known.outputs
+        return Reading(side, logits[:, SIDES.index(side)], text.hidden, misfit, text.left_out, states)
 
-    def _outputs(self, text: Text, after: Window, side: Side) -> tuple[NDArray[np.float32], Cache]:
+    def _outputs(self, text: Text, after: Window, side: Side) -> tuple[Outputs, Cache]:
         """Read a text at the end of a window; return a row of outputs for each part, and the window's cache."""
         start = after.ends[-2] if len(after.ends) > 1 else 0
         found = self.caches.find(map(after.until, self._read_before(after)))
@@ -91,10 +89,10 @@ class LanguageModelReader:
         whole = self.speech.whole(text, side)
         ids = after.tokens(start) if whole is None else whole
         spans = spans_of(self.speech.parts(len(ids), side), start - behind)
-        logits, cache = self._network.run(after.tokens(behind)[: start - behind] + ids, spans, before)
+        outputs, cache = self._network.run(after.tokens(behind)[: start - behind] + ids, spans, before)
         if whole is not None:
             cache = beginning(cache, start + self.speech.shared(side))  # further on another form stays
-        return logits[:, SIDES.index(side)], cache
+        return outputs, cache
 
     def _read_before(self, after: Window) -> list[int]:
         """Where a cache of a window may end, the longest first: behind a text before its last, or within the
@@ -110,12 +108,14 @@ class LanguageModelReader:
         """The window behind a text."""
         return place.after(self.speech.remembered(self.speech.encode(said), side), self._reach)
 
-    def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
+    def read_many(
+        self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
+    ) -> list[list[Reading | None]]:
         """What `read` makes of each text; one pass reads what a window holds before it moves.
 
         The caches of live conversations are left alone.
         """
-        return Passes(self.speech, self._network).read(conversations)
+        return Passes(self.speech, self._network, states=states).read(conversations)
 
     def pack(self, place: Window) -> bytes:
         """A window as bytes: how many texts, their lengths, their ids, two bytes each."""

@@ -73,41 +73,73 @@ def chunks_of(length: int, spans: Sequence[Span]) -> list[tuple[int, int]]:
     return found
 
 
+STATES = "both"
+"""What the graph calls the mean of a text's states and the last of them, one behind the other."""
+
+
+def with_output(model: bytes, name: str) -> bytes:
+    """A graph that also gives a value which it makes on the way, of floats.
+
+    A message of Protocol Buffers followed by another of its type is both, merged: what follows is a model whose
+    graph (field 7) has nothing but an output (12) with its name (1) and type (2: a tensor, 1, of floats, 1).
+
+    >>> with_output(b"", "x")
+    b':\\x0bb\\t\\n\\x01x\\x12\\x04\\n\\x02\\x08\\x01'
+    """
+
+    def message(field: int, content: bytes) -> bytes:
+        return bytes([field << 3 | 2, len(content)]) + content  # of fewer than 128 bytes
+
+    kind = message(1, b"\x08\x01")
+    return model + message(7, message(12, message(1, name.encode()) + message(2, kind)))
+
+
+class Outputs(NamedTuple):
+    """What the network makes of texts, a row each.
+
+    `logits` has shape (texts, 2, outputs), a row for a text read as a prompt and one for a reply; `states` are
+    what the logits are made of, shape (texts, width), None where they were not kept.
+    """
+
+    logits: NDArray[np.float32]
+    states: NDArray[np.float32] | None
+
+
 class Network:
     """Reads tokens after others and says what it makes of the texts among them.
 
     The graph takes token ids, keys and values of the tokens before, and the places of the texts; it gives a row of
-    logits for each text, from the mean of its states and from the last of them, and keys and values. Every row
-    of every product is quantised by itself, so no score depends on what is read beside it.
+    logits for each text, from the mean of its states and from the last of them, both states, and keys and values.
+    Every row of every product is quantised by itself, so no score depends on what is read beside it.
     """
 
     def __init__(self, model: bytes, device: str = "cpu") -> None:
-        self._session = session_of(model, device)
+        self._session = session_of(with_output(model, STATES), device)
         past = [one for one in self._session.get_inputs() if one.name.startswith("past_")]
         self._past = [one.name for one in past]
         self._nothing = [np.zeros((1, int(one.shape[1]), 0, int(one.shape[3])), np.float32) for one in past]
 
     def run(
         self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None
-    ) -> tuple[NDArray[np.float32], Cache]:
+    ) -> tuple[Outputs, Cache]:
         """Read tokens, at least two, after those that a cache was made of; None at the beginning of a window.
 
-        `spans` tells where the texts lie that logits are wanted of, in order, none over another. The logits have
-        shape (spans, 2, outputs), a row for a text read as a prompt and one for a reply; the cache is of all
-        tokens so far. Raises `WorkStopped` where nobody waits for it any more.
+        `spans` tells where the texts lie that outputs are wanted of, in order, none over another; the cache is of
+        all tokens so far. Raises `WorkStopped` where nobody waits for it any more.
         """
-        rows, cache = [], before
+        rows, states, cache = [], [], before
         for start, stop in chunks_of(len(tokens), spans):
             check_deadline()
             inside = [Span(a - start, b - start) for a, b in spans if start <= a and b <= stop]
-            logits, cache = self._run(tokens[start:stop], inside, cache)
+            logits, state, cache = self._run(tokens[start:stop], inside, cache)
             rows.append(logits)
+            states.append(state)
         assert cache is not None
-        return np.concatenate(rows), cache
+        return Outputs(np.concatenate(rows), np.concatenate(states)), cache
 
     def _run(
         self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None
-    ) -> tuple[NDArray[np.float32], Cache]:
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], Cache]:
         length = (before.length if before else 0) + len(tokens)
         mean = np.zeros((max(len(spans), 1), len(tokens)), np.float32)
         last = np.zeros(max(len(spans), 1), np.int64)
@@ -122,8 +154,8 @@ class Network:
             "length": np.array([length], np.int32),
         }
         feed |= zip(self._past, before.arrays if before else self._nothing, strict=True)
-        logits, *arrays = self._session.run(None, feed)
-        return logits[: len(spans)], Cache(arrays, length)
+        logits, *arrays, states = self._session.run(None, feed)
+        return logits[: len(spans)], states[: len(spans)], Cache(arrays, length)
 
 
 DEVICES = {

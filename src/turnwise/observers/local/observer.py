@@ -22,10 +22,13 @@ from turnwise.observers.protocol import (
     Request,
     Workers,
 )
-from turnwise.scoring import Score
 
 if TYPE_CHECKING:
-    from turnwise.observers.local.protocol import Reader
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from turnwise.observers.local.protocol import Reader, Reading
+    from turnwise.observers.local.taught import Head
     from turnwise.observers.many import ObservedMany
 
 VERSION = "1.1"
@@ -69,7 +72,8 @@ class LocalObserver:
     """Scores prompts and replies with the embedded reader, in context mode ``turn`` or ``history``.
 
     In ``history`` it reads what was said before in the same words, prompts and replies, as far back as its window
-    reaches; in ``turn`` a reply is read after its prompt. A principle that it does not know gives a failure, a
+    reaches; in ``turn`` a reply is read after its prompt. A principle of a user is scored by what was taught of
+    it, and gives nothing for a side for which nothing was. A principle that it does not know gives a failure, a
     blank text nothing at all. A text in a language that the weights do not read gives a `NotRead`; it is part
     of what was said before all the same.
 
@@ -105,6 +109,8 @@ class LocalObserver:
         self._sha256 = weights.sha256
         self._read = weights.languages
         self._languages = Languages(self._read, self._reader.speech.known)
+        self._heads: dict[str, Head] = {}
+        self._base = self.info.base
         del weights
         give_back_memory()
 
@@ -146,6 +152,7 @@ class LocalObserver:
                 for context, points in metrics["operating_points"].items()
             },
             training_sources=training_sources(metrics),
+            base=metrics["weights_sha256"] if metrics["kind"] == "language" else None,
         )
 
     @property
@@ -206,10 +213,11 @@ class LocalObserver:
                 asked = [request for request in wanted if request.side is side]
                 language = self._languages.unread(said)
                 if language is not None:
-                    answers += [self._not_read(request, language) for request in asked]
+                    given = (self._not_read(request, language) for request in asked)
+                    answers += [one for one in given if one is not None]
                 else:
                     reading = self._reader.read(place, said, side, lasts=followed)
-                    answers += self._answers(asked, self._calibration.strongest(reading), reading.left_out)
+                    answers += self._answers(asked, reading)
             if followed:
                 place = self._reader.after(place, said, side)
         if history:
@@ -234,28 +242,77 @@ class LocalObserver:
             unread=self._languages.unread,
             not_read=self._not_read,
             unknown=self._unknown,
+            taught=self.taught,
             history=history,
         )
 
-    def _unknown(self, request: Request) -> ObservationFailure:
+    def states(self, talks: Sequence[Sequence[tuple[Side, str]]]) -> list[NDArray[np.float32] | None]:
+        """The states of the last text of each talk, from which principles are taught.
+
+        Args:
+            talks: who says what, in order; no text is blank.
+
+        Returns:
+            An array of shape (parts, width) each, a row for each part of a long text; None for a text in a
+            language that is not read.
+
+        Raises:
+            ObserverError: the network of these weights has no such states.
+        """
+        if self._base is None:
+            raise ObserverError(f"observer {self.name} can't be taught; use local")
+        from turnwise.observers.local.protocol import Utterance
+
+        said = [
+            [Utterance(side, text, place == len(talk)) for place, (side, text) in enumerate(talk, 1)]
+            for talk in talks
+        ]
+        readings = self._reader.read_many(said, states=True)
+        return [
+            None if self._languages.unread(talk[-1][1]) is not None or last is None else last.states
+            for talk, (*_, last) in zip(talks, readings, strict=True)
+        ]
+
+    def taught(self, request: Request) -> Head | None:
+        """The head of a principle for a side, loaded once; None where nothing was taught, or for our own."""
+        file = request.principle.head(request.side)
+        if file is None or self._base is None or request.principle.name in PRINCIPLES:
+            return None
+        if file.sha256 not in self._heads:
+            from turnwise.observers.local.taught import load_head
+
+            self._heads[file.sha256] = load_head(file, self._base)
+        return self._heads[file.sha256]
+
+    def _unknown(self, request: Request) -> ObservationFailure | None:
+        """The failure for a principle that is not known; None where it was taught for the other side alone."""
         name = request.principle.name
+        if self._base is not None and request.principle.heads:
+            return None
         message = f"observer {self.name} does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
+        if self._base is not None:
+            message += ", and your own once you teach it: turnwise teach FOLDER --annotations FILE"
         return ObservationFailure(name, request.side, "unsupported", message)
 
-    def _not_read(self, request: Request, language: str) -> NotRead | ObservationFailure:
+    def _not_read(self, request: Request, language: str) -> NotRead | ObservationFailure | None:
         name = request.principle.name
-        return NotRead(name, request.side, language) if name in PRINCIPLES else self._unknown(request)
+        known = name in PRINCIPLES or self.taught(request) is not None
+        return NotRead(name, request.side, language) if known else self._unknown(request)
 
     def _answers(
-        self, asked: Sequence[Request], scores: Mapping[str, Score], left_out: str
+        self, asked: Sequence[Request], reading: Reading
     ) -> list[Observation | ObservationFailure | NotRead]:
+        scores = self._calibration.strongest(reading)
         found: list[Observation | ObservationFailure | NotRead] = []
         for request in asked:
-            name = request.principle.name
-            if name in scores:
-                found.append(Observation(name, request.side, scores[name], reasoning=left_out or None))
-            else:
-                found.append(self._unknown(request))
+            name, head = request.principle.name, self.taught(request)
+            score = scores.get(name)
+            if score is None and head is not None and reading.states is not None:
+                score = head.strongest(reading.states)
+            if score is not None:
+                found.append(Observation(name, request.side, score, reasoning=reading.left_out or None))
+            elif (failure := self._unknown(request)) is not None:
+                found.append(failure)
         return found
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from turnwise.conversation import Side
-from turnwise.observers.local.network import Cache, Network, beginning, spans_of
+from turnwise.observers.local.network import Cache, Network, Outputs, beginning, spans_of
 from turnwise.observers.local.protocol import SIDES, Reading, Utterance, vocabulary_misfit
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.window import Window
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _TYPE = "H"
 
@@ -48,13 +45,15 @@ class Passes:
 
     A pass reads a window from its beginning with a span for each text. The passes are ordered by their tokens, so
     that those that begin alike are neighbours: the texts that a pass shares with the one before it are not read
-    again, and one cache at a time is enough. What a text gets depends on the tokens up to its end alone.
+    again, and one cache at a time is enough. What a text gets depends on the tokens up to its end alone. `states`
+    tells whether the readings have them: they take far more memory than logits.
     """
 
-    def __init__(self, speech: Speech, network: Network) -> None:
+    def __init__(self, speech: Speech, network: Network, *, states: bool = False) -> None:
         self._speech = speech
         self._network = network
-        self._rows: dict[bytes, NDArray[np.float32]] = {}
+        self._states = states
+        self._rows: dict[bytes, Outputs] = {}
         self.tokens_read = 0
         """Tokens that the network was given."""
 
@@ -116,10 +115,11 @@ class Passes:
             ]
             tokens = window.tokens(behind)
             past = beginning(cache, behind) if cache and behind else None
-            logits, cache = self._network.run(tokens, [span for some in parts for span in some], past)
+            (logits, states), cache = self._network.run(tokens, [span for some in parts for span in some], past)
             self.tokens_read += len(tokens)
             cuts = np.cumsum([len(some) for some in parts])[:-1]
-            self._rows |= zip(keys[known:], np.split(logits, cuts), strict=True)
+            kept = np.split(states, cuts) if self._states and states is not None else [None] * len(parts)
+            self._rows |= zip(keys[known:], map(Outputs, np.split(logits, cuts), kept), strict=True)
             before = window.ids
         for start, side, text in one.apart:
             key = _key(window.until(start), text)
@@ -128,14 +128,16 @@ class Passes:
                 self._rows[key] = self._read_apart(text, side, context)
         return before, cache
 
-    def _read_apart(self, text: bytes, side: Side, context: Cache | None) -> NDArray[np.float32]:
+    def _read_apart(self, text: bytes, side: Side, context: Cache | None) -> Outputs:
         ids = array(_TYPE, text).tolist()
         self.tokens_read += len(ids)
-        return self._network.run(ids, spans_of(self._speech.parts(len(ids), side), 0), context)[0]
+        outputs = self._network.run(ids, spans_of(self._speech.parts(len(ids), side), 0), context)[0]
+        return outputs if self._states else outputs._replace(states=None)
 
     def _reading(self, place: _Place) -> Reading:
-        outputs = self._rows[place.rows][:, SIDES.index(place.side)]
-        return Reading(place.side, outputs, place.hidden, place.misfit, place.left_out)
+        logits, states = self._rows[place.rows]
+        own = logits[:, SIDES.index(place.side)]
+        return Reading(place.side, own, place.hidden, place.misfit, place.left_out, states)
 
 
 def _key(ids: bytes, whole: bytes = b"") -> bytes:

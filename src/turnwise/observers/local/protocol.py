@@ -31,7 +31,8 @@ class Reading(NamedTuple):
 
     `logits` has a row for each part of the text, one of a short text; shape (rows, outputs), T, I and F of each
     principle first. `hidden` tells whether the text hid words, `misfit` how far the vocabulary does not fit it, in
-    [0, 1], and `left_out` what of it was not read, in words; empty where all of it was.
+    [0, 1], and `left_out` what of it was not read, in words; empty where all of it was. `states` are what the
+    logits are made of, shape (rows, width), for what was taught; None where nobody asked for them.
     """
 
     side: Side
@@ -39,6 +40,7 @@ class Reading(NamedTuple):
     hidden: bool
     misfit: float
     left_out: str
+    states: NDArray[np.float32] | None = None
 
 
 class Utterance(NamedTuple):
@@ -64,8 +66,13 @@ class Reader(Protocol):
     def after(self, place: Any, said: str, side: Side) -> Any:
         """The place behind a text that is not blank."""
 
-    def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
-        """What `read` makes of each text of whole conversations; None of those that are not scored."""
+    def read_many(
+        self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
+    ) -> list[list[Reading | None]]:
+        """What `read` makes of each text of whole conversations; None of those that are not scored.
+
+        `states` tells whether the states are wanted, where the network has any.
+        """
 
     def pack(self, place: Any) -> bytes:
         """A place as bytes, at most 4 kB."""

@@ -54,8 +54,13 @@ class SmallReader:
         """The state behind a text."""
         return self._run(place, self.speech.ends(self.speech.encode(said), STRETCH), side)[1]
 
-    def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
-        """What `read` makes of each text: a run gives logits and state, and what repeats is read once."""
+    def read_many(
+        self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
+    ) -> list[list[Reading | None]]:
+        """What `read` makes of each text: a run gives logits and state, and what repeats is read once.
+
+        There are no states to give.
+        """
         steps: dict[tuple[int, Side, bytes], _Step] = {}
         rows: dict[tuple[int, Side, bytes], NDArray[np.float32]] = {}
         found: list[list[Reading | None]] = []

@@ -14,6 +14,7 @@ from turnwise._support.paths import to_path
 from turnwise.detectors import load_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.findings import Manifest
+from turnwise.principles import principle_names
 from turnwise.rates import Rate
 
 SHIPPED: Final = "detector_rates.json"
@@ -78,6 +79,9 @@ def shipped_rates(manifest: Manifest) -> DetectorRates:
     """
     run, detector = manifest.run, manifest.detector
     observer, context = str(run["observer"]), str(run["context"])
+    own = [str(one["name"]) for one in manifest.principles if one["name"] not in principle_names()]
+    if own:
+        return _unknown(f"no rates ship for principle {', '.join(own)}")
     shipped = read_json((resources.files("turnwise.study.prevalence") / SHIPPED).read_bytes())
     measured = shipped["observers"].get(str(run["observer_version"]))
     if measured is None or (measured["observer"], measured["context"]) != (observer, context):
