@@ -2,19 +2,20 @@
 
     python benchmarks/study.py --data PATH_TO_DATA [--write FOLDER] [--limit N | --quick]
 
-Commands run as processes, as a user runs them: import, evaluate, tune, compare. Two studies of all detectors:
+Commands run as processes, as a user runs them: import, evaluate, tune, compare. Each study tells what the history
+gives (gain of context) from what watching over time adds (gain of trajectory), over six seeds of folds:
 
 - **judged**: conversations that careful readers (a large language model, which also wrote part of the data) judged
-  turn by turn; runs of the recorded readers and of the observers `local` and `local-small`, in both context modes;
-  truth is what the readers flag that saw the history. What the history gives and what a rule adds is told apart.
+  turn by turn; runs of the recorded readers, on all ordinary chats and again beside the observers `local` and
+  `local-small`, in both context modes; truth is what the readers flag that saw the history.
 - **labelled**: all conversations of the development sets, by the labels of their makers; the same observers.
+- **people**: jailbreaks that people wrote among ordinary talk of people; `local` alone.
 
-Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
-written twice and must have the same bytes. Six seeds draw 50 splits each, none of them twice: a gain counts as
-shown where its interval stays above 0 with all six. With --write, study-results.md and the figures and tables
-that it links are written to that folder. --limit takes the first conversations of each file alone, at a looser
-rate, to try the script; --quick takes 40 of each, searches next to nothing, draws 5 splits once and writes each
-report once: some minutes. Each step is told once it is done.
+In the first two, detectors that have something to search are tuned inside the conversations that `compare` trains
+on, and each report is written twice and must have the same bytes. With --write, study-results.md and the figures
+and tables that it links are written to that folder. --limit takes the first conversations of each file alone, at a
+looser rate, to try the script; --quick takes 40 of each, searches next to nothing, draws folds twice and writes
+each report once: some minutes. Each step is told once it is done.
 
 Shows: SC-001, SC-008, US-2.
 """
@@ -47,6 +48,7 @@ SETS = (
     "mtrag_un_human",
     "mt_bench",
 )
+PEOPLE = ("mhj", "wildchat_real_users", "casino_negotiations", "mt_bench")
 OBSERVERS = ("local", "local-small")
 CONTEXTS = ("turn", "history")
 READERS = tuple(f"judged-{context}" for context in CONTEXTS)
@@ -58,24 +60,26 @@ AS_THEY_ARE = ("boundary_testing", "cusum", "f_ema", "page_hinkley", "peak_accum
 FITTED = ("hmm", "learned", "shiryaev_roberts", "sprt")
 """Compared on every run, beside the five baselines, which are there anyway; these are fitted on the train part."""
 
-SPLITS, SEEDS, QUICK_SPLITS = 50, 6, 5
-RATES = {"judged": "0.05", "labelled": "0.01"}
-"""False-positive rates: readers judged too few ordinary conversations to set a threshold for 1 %."""
+SEEDS, QUICK_SEEDS = 6, 2
+RATES = {"judged": "0.05", "labelled": "0.01", "people": "0.05"}
+"""False-positive rates: of readers and of people there are too few ordinary conversations for 1 %."""
 
 MOST_SECONDS = 900.0
-LEAST_CONVERSATIONS = {"judged": 900, "labelled": 2400}
+LEAST_CONVERSATIONS = {"judged": 900, "labelled": 2400, "people": 400}
 LEAST_DETECTORS = 16
 STATELESS_BELOW, TEMPORAL_ABOVE = 0.3, 0.8
 """Recalls that the specification expects."""
 
 SHOWN = {"safemt_attack600": "Attack_600", "auto_mt_transcripts": "automated transcripts"}
-TOGETHER = "The history and a rule over turns, against the highest score of single messages"
+KINDS = ("gain of context", "gain of trajectory")
 FIGURES = ("recall", "roc", "survival", "gain", "shuffle", "calibration")
 TABLES = {
-    "judged": ("over_splits", "followed", "matched", "reader", "detectors", "splits"),
+    "readers": ("two_by_two", "gains"),
+    "people": ("two_by_two", "gains", "splits"),
+    "judged": ("two_by_two", "gains", "matched", "reader", "detectors", "splits"),
     "labelled": (
-        "over_splits",
-        "followed",
+        "two_by_two",
+        "gains",
         "matched",
         "detectors",
         "by_source",
@@ -87,7 +91,7 @@ TABLES = {
         "splits",
     ),
 }
-BY_ARM = ("followed", "matched", "reader", "detectors", "delay", "further", "shuffle")
+BY_ARM = ("matched", "reader", "detectors", "delay", "further", "shuffle")
 """Tables with a row for each arm: too long to read, so the page links them as CSV."""
 
 
@@ -101,7 +105,7 @@ class Work:
         limit: conversations of each file; 0 for all.
         jobs: workers of evaluate, and comparisons that run at once.
         budget: trials of each search.
-        quick: whether splits are few, drawn once, and reports written once.
+        quick: whether folds are drawn twice alone, and reports written once.
         seconds: by step, of all its commands together; several run at once.
     """
 
@@ -128,9 +132,9 @@ class Work:
         return "0.3" if self.limit else RATES[study]
 
     @property
-    def splits(self) -> list[str]:
-        """How many splits are drawn, and how often."""
-        return ["--splits", str(QUICK_SPLITS)] if self.quick else ["--splits", str(SPLITS), "--seeds", str(SEEDS)]
+    def seeds(self) -> list[str]:
+        """How often folds are drawn."""
+        return ["--seeds", str(QUICK_SEEDS if self.quick else SEEDS)]
 
     def shortened(self, file: Path) -> Path:
         """Return a file with the first conversations of another, or that one itself."""
@@ -147,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with dev/*.jsonl")
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
-    parser.add_argument("--quick", action="store_true", help="40 conversations of each file, few splits, once")
+    parser.add_argument("--quick", action="store_true", help="40 conversations of each file, two seeds, once")
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate, and comparisons at once")
     parser.add_argument("--budget", type=int, default=50, help="trials of each search")
     parser.add_argument("--write", type=Path, help="folder for study-results.md and its figures")
@@ -156,11 +160,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         limit, budget = (40, 2) if asked.quick else (asked.limit, asked.budget)
         work = Work(asked.data, Path(name), limit, asked.jobs, budget, asked.quick)
-        reports = {"judged": judged(work), "labelled": labelled(work)}
+        reports = {"readers": readers(work), "judged": judged(work), "labelled": labelled(work)}
+        reports["people"] = people(work)
         found = {study: results(report) for study, report in reports.items()}
-        gains = {study: list(gained(report)) for study, report in reports.items()}
-        gains["judged"][1:1] = apart(work)
-        rows = [row for study in reports for row in requirements(study, found[study], reports[study])]
+        rows = [row for study in RATES for row in requirements(study, found[study], reports[study])]
         rows = [] if asked.quick else rows  # what is required is required of the whole
         total = time.perf_counter() - began
         took = ("seconds in all", f"{total:.0f}", f"at most {MOST_SECONDS:.0f}", total <= MOST_SECONDS)
@@ -169,11 +172,10 @@ def main() -> None:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{children.ru_utime + children.ru_stime:.0f} s of CPU")
         print("; ".join(f"{step} {seconds:.0f} s" for step, seconds in work.seconds.items()))
-        told = {
-            "judged": [*gains["judged"], *beside_the_reader(found["judged"])],
-            "labelled": [*gains["labelled"], *expected(found["labelled"])],
-        }
-        for line in (*told["judged"], *told["labelled"]):
+        told = {study: list(apart(one)) for study, one in found.items()}
+        told["judged"] += beside_the_reader(found["judged"])
+        told["labelled"] += expected(found["labelled"])
+        for line in (line for lines in told.values() for line in lines):
             print(line)
         if asked.write is not None:
             write(asked.write, reports, found, rows, told)
@@ -181,8 +183,11 @@ def main() -> None:
     raise SystemExit(not all(holds for *_, holds in (*rows, took)))
 
 
-def judged(work: Work) -> Path:
-    """Make the study of what readers judged, and return its report."""
+def readers(work: Work) -> Path:
+    """Make the study of recorded readers alone, on all ordinary chats, and return its report.
+
+    Beside an embedded observer the chats of a service that this was trained on are left out.
+    """
     store = str(work.folder / "judged.db")
     files = [
         *(work.data / "dev" / f"{name}.jsonl" for name in SETS),
@@ -190,36 +195,42 @@ def judged(work: Work) -> Path:
     ]
     taken = [work.shortened(file) for file in files]
     work.run("import", "import", *map(str, taken), "--judged", str(CORPUS / "judged"), "--store", store)
-    return compared(work, "judged", store, READERS, "--truth", "judged-history")
+    return simply_compared(work, "readers", store, READERS, work.rate("judged"))
 
 
-def apart(work: Work) -> Iterator[str]:
-    """Yield what the history gains by itself, and what a rule over turns adds to it, by the readers' scores.
+def judged(work: Work) -> Path:
+    """Make the study of what readers judged, and return its report."""
+    return compared(work, "judged", str(work.folder / "judged.db"), READERS, "--truth", "judged-history")
 
-    On all ordinary chats: the study leaves out those of a service that an embedded observer was trained on.
-    """
-    history, rules = READERS[-1:], [*AS_THEY_ARE, *FITTED]
-    for what, of, runs, detectors in (
-        (
-            "The history alone",
-            "The highest score with the history, against that of single messages, all ordinary chats kept",
-            READERS,
-            ["any_turn"],
-        ),
-        (
-            "A rule alone",
-            "A rule over turns, against the highest score, both with the history, all ordinary chats kept",
-            history,
-            rules,
-        ),
-    ):
-        report = work.folder / what
-        asked = ["--store", str(work.folder / "judged.db"), "--report", str(report)]
-        asked += [part for run in runs for part in ("--run", run)]
-        asked += [part for detector in detectors for part in ("--detector", detector)]
-        work.run("judged: apart", "study", "compare", *asked, "--target-fpr", work.rate("judged"), *work.splits)
-        first = results(report)["gain"]
-        yield gain_in_words(what, of, [one["overall"] for one in (first, *first["other_seeds"])])
+
+def people(work: Work) -> Path:
+    """Make the study of what people wrote, and return its report."""
+    store = str(work.folder / "people.db")
+    taken = [work.shortened(work.data / "dev" / f"{name}.jsonl") for name in PEOPLE]
+    work.run("import", "import", *map(str, taken), "--store", store)
+    runs = tuple(scored(work, "people", store, OBSERVERS[:1]))
+    return simply_compared(work, "people", store, runs, work.rate("people"))
+
+
+def simply_compared(work: Work, study: str, store: str, runs: tuple[str, ...], rate: str) -> Path:
+    """Compare detectors as they are and fitted ones on some runs, and return the report."""
+    report = work.folder / study
+    named = [part for run in runs for part in ("--run", run)]
+    named += [part for detector in (*AS_THEY_ARE, *FITTED) for part in ("--detector", detector)]
+    asked = ["--store", store, *named, "--target-fpr", rate, *work.seeds, "--report", str(report)]
+    work.run(f"{study}: compare", "study", "compare", *asked)
+    return report
+
+
+def scored(work: Work, study: str, store: str, observers: tuple[str, ...]) -> Iterator[str]:
+    """Score everything in a store by some observers in both contexts, and yield the names of the runs."""
+    for observer in observers:
+        for context in CONTEXTS:
+            asked = ["--store", store, "--run", f"{observer}-{context}", "--observer", observer]
+            work.run(
+                f"{study}: evaluate {observer}", "evaluate", *asked, "--context", context, "-j", str(work.jobs)
+            )
+            yield f"{observer}-{context}"
 
 
 def labelled(work: Work) -> Path:
@@ -232,12 +243,7 @@ def labelled(work: Work) -> Path:
 
 def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *further: str) -> Path:
     """Score, tune, and compare twice; return the folder of the first report, beside one that ends in -again."""
-    runs = list(readers)
-    for observer in OBSERVERS:
-        for context in CONTEXTS:
-            runs.append(f"{observer}-{context}")
-            asked = ["--store", store, "--run", runs[-1], "--observer", observer, "--context", context]
-            work.run(f"{study}: evaluate {observer}", "evaluate", *asked, "-j", str(work.jobs))
+    runs = [*readers, *scored(work, study, store, OBSERVERS)]
     detectors = [*AS_THEY_ARE, *FITTED]
     for name in TUNED:
         out = work.folder / f"{study}-{name}.yaml"
@@ -248,7 +254,7 @@ def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *furt
     named += [part for detector in detectors for part in ("--detector", detector)]
     report = work.folder / study
     asked = ["--store", store, *named, "--target-fpr", work.rate(study), *further]
-    asked += work.splits
+    asked += work.seeds
     with ThreadPoolExecutor(work.jobs) as workers:
         done = [
             workers.submit(work.run, f"{study}: compare", "study", "compare", *asked, "--report", str(folder))
@@ -272,6 +278,8 @@ def requirements(study: str, found: dict[str, Any], report: Path) -> Iterator[tu
     detectors = len({row["built"][0]["detector"] for row in found["detectors"]})
     yield f"{study}: detectors", str(detectors), f"at least {LEAST_DETECTORS}", detectors >= LEAST_DETECTORS
     again = report.with_name(f"{report.name}-again")
+    if not again.exists():
+        return
     files = {
         path.relative_to(folder) for folder in (report, again) for path in folder.rglob("*") if path.is_file()
     }
@@ -298,50 +306,42 @@ def beside_the_reader(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def gained(report: Path) -> Iterator[str]:
-    """Yield what history and rule gain together over single messages, in all and by source, with every seed."""
-    first = results(report)["gain"]
-    seeds = [first, *first["other_seeds"]]
-    yield gain_in_words("All attacks", TOGETHER, [one["overall"] for one in seeds])
-    for source in seeds[0]["by_source"]:
-        if source in SHOWN and all(source in one["by_source"] for one in seeds):
-            yield gain_in_words(SHOWN[source], TOGETHER, [one["by_source"][source] for one in seeds])
+def apart(found: dict[str, Any]) -> Iterator[str]:
+    """Yield, for each observer, which of the two gains is shown, in all and by source."""
+    for one in found["two_by_two"]:
+        yield f"**{one['recall'][0]['run']} and {one['recall'][-1]['run']}.** {one['says']}"
+        for kind in KINDS:
+            heads = {gain["attacks"]: gain for gain in reversed(one[kind])}  # the first of each is the head
+            yield f"{kind[0].upper()}{kind[1:]}: {'; '.join(map(gain_in_words, reversed(heads.values())))}."
 
 
-def gain_in_words(what: str, of: str, by_seed: list[dict[str, Any]]) -> str:
-    """Say what was gained on some attacks, and whether it is shown whatever the seed."""
-    first, *others = (one["expected"] for one in by_seed)
-    ends = [one["expected"]["ci"] for one in by_seed]
-    if all(low > 0 for low, _ in ends):
-        verdict = "a gain is shown with every seed"
-    elif all(high < 0 for _, high in ends):
-        verdict = "a loss is shown with every seed"
-    else:
-        verdict = "neither a gain nor a loss is shown"
+def gain_in_words(gain: dict[str, Any]) -> str:
+    """Say a gain on some attacks, its spread over seeds, and whether it is shown."""
+    first, values = gain["by_seed"][0], [100 * one["value"] for one in gain["by_seed"]]
     low, high = (100 * end for end in first["ci"])
-    values = [100 * one["value"] for one in others]
-    elsewhere = f"other seeds {min(values):+.1f} to {max(values):+.1f}" if values else "no other seed was tried"
-    study, splits = by_seed[0]["one_study"], SPLITS if others else QUICK_SPLITS
     return (
-        f"**{what}.** {of}: {100 * first['value']:+.1f} points of recall [{low:+.1f}, {high:+.1f}] "
-        f"({splits} splits; {elsewhere}): {verdict}. One study alone: {100 * study['low']:+.0f} to "
-        f"{100 * study['high']:+.0f} points, a gain in {study['helps']:.0%}."
+        f"{gain['attacks']} {100 * first['value']:+.1f} points [{low:+.1f}, {high:+.1f}], seeds "
+        f"{min(values):+.1f} to {max(values):+.1f}, {gain['says']}"
     )
 
 
 def expected(found: dict[str, Any]) -> Iterator[str]:
-    """Yield stateless and temporal recall on each set of attacks beside what the specification expects."""
+    """Yield recall on each set of attacks beside what the specification expects (SC-001), both ways over time."""
     names = [row["name"] for row in found["detectors"]]
+    history = found["reference"].replace("-turn", "-history")
     for cell in found["cells"]:
         if cell["division"] != "source" or cell["value"] not in SHOWN or not cell["gain"]:
             continue
-        stateless, temporal = (cell["recall"][names.index(found[which])] for which in ("reference", "chosen"))
-        below = "met" if stateless["value"] < STATELESS_BELOW else "not met"
-        above = "met" if temporal["value"] > TEMPORAL_ABOVE else "not met"
+        stateless, context, temporal = (
+            cell["recall"][names.index(name)] for name in (found["reference"], history, found["chosen"])
+        )
+        met = {True: "met", False: "not met"}
         yield (
             f"**{SHOWN[cell['value']]}, in the first split, its thresholds taken as given.** Stateless "
-            f"({found['reference']}): {percent(stateless)}; expected under {100 * STATELESS_BELOW:g} %, {below}. "
-            f"Temporal ({found['chosen']}): {percent(temporal)}; over {100 * TEMPORAL_ABOVE:g} %, {above}."
+            f"({found['reference']}): {percent(stateless)}; expected under {100 * STATELESS_BELOW:g} %, "
+            f"{met[stateless['value'] < STATELESS_BELOW]}. With the history ({history}): {percent(context)}; over "
+            f"{100 * TEMPORAL_ABOVE:g} %, {met[context['value'] > TEMPORAL_ABOVE]}. Over time "
+            f"({found['chosen']}): {percent(temporal)}; over {100 * TEMPORAL_ABOVE:g} %, {met[temporal['value'] > TEMPORAL_ABOVE]}."
         )
 
 
@@ -381,12 +381,19 @@ def write(
         ),
         "",
     ]
-    titles = {"judged": "Beside the readers, turn by turn", "labelled": "By labels of whole conversations"}
-    for study, report in reports.items():
+    titles = {
+        "people": "Jailbreaks that people wrote",
+        "readers": "By the readers' scores",
+        "judged": "Beside the readers, turn by turn",
+        "labelled": "By labels of whole conversations",
+    }
+    for study, title in titles.items():
+        report = reports[study]
         beside = target / "study-results"
         beside.mkdir(parents=True, exist_ok=True)
-        lines += [f"## {titles[study]}", "", *(f"- {line}" for line in told[study]), ""]
-        lines += ["Warnings of the report:", "", *(f"- {warning}" for warning in found[study]["warnings"]), ""]
+        lines += [f"## {title}", "", *(f"- {line}" for line in told[study]), ""]
+        if study != "readers":  # the next study has the same conversations
+            lines += ["Warnings of the report:", "", *(f"- {one}" for one in found[study]["warnings"]), ""]
         linked = []
         for name in TABLES[study]:
             table = report / "tables" / f"{name}.md"
@@ -398,8 +405,8 @@ def write(
                 linked.append(as_link(text, f"study-results/{study}-{name}.csv"))
             else:
                 lines.append(text)
-        lines += ["Arm by arm:", "", *linked, ""]
-        for name in FIGURES:
+        lines += ["Arm by arm:", "", *linked, ""] if linked else []
+        for name in FIGURES if linked else ():
             drawn = report / "figures" / f"{name}.svg"
             if drawn.exists():
                 shutil.copyfile(drawn, beside / f"{study}-{name}.svg")

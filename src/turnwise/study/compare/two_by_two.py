@@ -21,6 +21,9 @@ from turnwise.study.stats.holm import holm_corrected
 from turnwise.study.stats.matched_rates import paired_difference, roc_heads
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from turnwise.store import Run
     from turnwise.study.stats.bootstrap import Floats
 
@@ -333,11 +336,11 @@ class _Measured:
         recall: Floats = recalls[0]
         return recall
 
-    def _of(self, attacks: str) -> Floats:
+    def _of(self, attacks: str) -> NDArray[np.bool_]:
         import numpy as np
 
-        of_source = [attacks in (ALL, one.strata["source"]) for one in self.known]
-        return np.array(of_source) & self.labels
+        chosen = [one.attack and attacks in (ALL, one.strata["source"]) for one in self.known]
+        return np.array(chosen, dtype=bool)
 
     def _groups(self, attacks: str) -> int:
         chosen = self._of(attacks)
@@ -380,8 +383,10 @@ def _decisions(run: str, context: str, arms: Sequence[Arm]) -> dict[str, tuple[A
     def arm(detector: str) -> Arm:
         return Arm(f"{detector}@{run}", detector, run, context, False, True)
 
-    found = {HIGHEST: (arm("any_turn"),), LAST: (arm("last_turn"),)}
+    found: dict[str, tuple[Arm, ...]] = {HIGHEST: (arm("any_turn"),), LAST: (arm("last_turn"),)}
     found |= {name: tuple(map(arm, settings)) for name, settings in ACCUMULATORS.items()}
     known = {one.name for of in found.values() for one in of}
-    asked = [one for one in arms if one.run == run and not one.baseline and not one.from_file]
-    return found | {one.detector: (one,) for one in asked if one.name not in known}
+    for one in arms:
+        if one.run == run and not one.baseline and not one.from_file and one.name not in known:
+            found[one.detector] = (one,)
+    return found

@@ -176,8 +176,8 @@ _HOW = (
     "Gain of context: same decision, more seen. Gain of trajectory: same observer, the best accumulator against "
     "the highest F. Interval of the first seed, and p, are those of a paired bootstrap over groups, thresholds "
     "moving with it; p is the largest of the seeds, with Holm's correction over the rows of all attacks, or over "
-    "those by source. Shown: p under 0.05, every seed's interval above 0, and every seed's gain inside every other "
-    "seed's interval."
+    "those by source. Shown: p under 0.05, every seed's interval above 0, and every seed's gain inside every "
+    "other seed's interval."
 )
 
 
