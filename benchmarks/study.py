@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
     parser.add_argument("--quick", action="store_true", help="40 conversations of each file, two seeds, once")
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate, and comparisons at once")
-    parser.add_argument("--budget", type=int, default=50, help="trials of each search")
+    parser.add_argument("--budget", type=int, default=20, help="trials of each search")
     parser.add_argument("--write", type=Path, help="folder for study-results.md and its figures")
     asked = parser.parse_args()
     began = time.perf_counter()
@@ -341,7 +341,8 @@ def expected(found: dict[str, Any]) -> Iterator[str]:
             f"({found['reference']}): {percent(stateless)}; expected under {100 * STATELESS_BELOW:g} %, "
             f"{met[stateless['value'] < STATELESS_BELOW]}. With the history ({history}): {percent(context)}; over "
             f"{100 * TEMPORAL_ABOVE:g} %, {met[context['value'] > TEMPORAL_ABOVE]}. Over time "
-            f"({found['chosen']}): {percent(temporal)}; over {100 * TEMPORAL_ABOVE:g} %, {met[temporal['value'] > TEMPORAL_ABOVE]}."
+            f"({found['chosen']}): {percent(temporal)}; over {100 * TEMPORAL_ABOVE:g} %, "
+            f"{met[temporal['value'] > TEMPORAL_ABOVE]}."
         )
 
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.checks import Checks
+from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.tuning import digest_of, read_origin
+from turnwise.study.compare.two_by_two import ALL
 from turnwise.study.stats.bootstrap import FEW_GROUPS
 from turnwise.study.stats.cautions import (
     FEW_ABOVE,
@@ -25,6 +27,7 @@ from turnwise.study.stats.cautions import (
     thin_threshold,
 )
 from turnwise.study.stats.judged_conversations import evaluated, matched
+from turnwise.study.stats.matched_rates import least_p
 from turnwise.study.stats.metrics import DetectorResult
 
 if TYPE_CHECKING:
@@ -115,6 +118,8 @@ def _apart(study: Study, not_apart: str) -> Iterator[str]:
                 f"{100 * rate:g} % of {one.benign} benign conversations is less than one: recall at that rate, "
                 "and with it the gain of context and the gain of trajectory, rests on the most suspicious of them"
             )
+        if least_p(study.settings.replicates) * sum(gain.attacks == ALL for gain in one.gains) >= LEVEL:
+            yield f"{study.settings.replicates} resamples are too few to show a gain: --replicates sets them"
     if study.settings.seeds == 1 and study.two_by_two:
         yield "a single seed was asked for (seeds = 1): nothing here says whether the gains are stable over seeds"
 

@@ -168,5 +168,10 @@ def paired_difference(what: str, values: Floats, groups: int, fixed: bool, note:
         )
     low, high = np.quantile(drawn, TAILS)
     sides = (np.sum(drawn <= 0), np.sum(drawn >= 0))
-    p = min(1.0, 2 * (int(min(sides)) + 1) / (len(drawn) + 1))
+    p = min(1.0, (int(min(sides)) + 1) * least_p(len(drawn)))
     return Difference(what, float(values[0]), float(low), float(high), fixed, "percentile", groups, p, note=note)
+
+
+def least_p(replicates: int) -> float:
+    """The least p-value that so many resamples can give."""
+    return 2 / (replicates + 1)
