@@ -12,7 +12,15 @@ import pytest
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import ApartGain, LabelledConversation, RunData, Settings, Study, StudyData, compare_data
+from turnwise.study.compare import (
+    ApartGain,
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+)
 from turnwise.study.compare.data import strata_of
 from turnwise.study.report import all_tables, as_markdown, record, summary, verdict
 from turnwise.study.stats.bootstrap import Difference

@@ -16,8 +16,8 @@ def verdict(study: Study) -> tuple[str, ...]:
     """Return the paragraphs at the top of a report: what was compared, what gained, what that does not show."""
     return (
         _compared(study),
-        *_apart(study),
         *runs_words(study),
+        *_apart(study),
         *reader_words(study),
         _gained(study),
         *_by_source(study),
