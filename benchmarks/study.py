@@ -1,21 +1,23 @@
-"""The whole study on other people's conversations, from files to two reports: how long it takes, what comes out.
+"""The whole study on other people's conversations, from files to reports: how long it takes, what comes out.
 
-    python benchmarks/study.py --data PATH_TO_DATA [--write FOLDER] [--limit N | --quick]
+    python benchmarks/study.py --data PATH_TO_DATA [--write FOLDER] [--only STUDY] [--keep FOLDER] [--quick]
 
 Commands run as processes, as a user runs them: import, evaluate, tune, compare. Each study tells what the history
 gives (gain of context) from what watching over time adds (gain of trajectory), over six seeds of folds:
 
-- **judged**: conversations that careful readers (a large language model, which also wrote part of the data) judged
-  turn by turn; runs of the recorded readers, on all ordinary chats and again beside the observers `local` and
-  `local-small`, in both context modes; truth is what the readers flag that saw the history.
+- **readers**: conversations that careful readers (a large language model, which also wrote part of the data)
+  judged turn by turn, by their recorded scores of each turn alone and of the turns so far, on all ordinary chats.
+- **judged**: the same beside the observers `local` and `local-small` in both context modes, without the chats of a
+  service that these were trained on; truth is what the readers flag that saw the history.
 - **labelled**: all conversations of the development sets, by the labels of their makers; the same observers.
-- **people**: jailbreaks that people wrote among ordinary talk of people; `local` alone.
+- **people**: jailbreaks that people wrote, among ordinary talk of people; `local` alone.
 
-In the first two, detectors that have something to search are tuned inside the conversations that `compare` trains
-on, and each report is written twice and must have the same bytes. With --write, study-results.md and the figures
-and tables that it links are written to that folder. --limit takes the first conversations of each file alone, at a
-looser rate, to try the script; --quick takes 40 of each, searches next to nothing, draws folds twice and writes
-each report once: some minutes. Each step is told once it is done.
+For judged and labelled, detectors that have something to search are tuned inside the conversations that `compare`
+trains on, and each report is written twice and must have the same bytes. With --write, study-results.md and the
+figures and tables that it links are written to that folder: all of it, or with --only the parts of these studies.
+--keep keeps the stores, so that another run goes on from what they have. --limit takes the first conversations of
+each file alone, at a looser rate, to try the script; --quick takes 40 of each, searches next to nothing, draws
+folds twice and writes each report once: some minutes. Each step is told once it is done.
 
 Shows: SC-001, SC-008, US-2.
 """
@@ -155,30 +157,35 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate, and comparisons at once")
     parser.add_argument("--budget", type=int, default=20, help="trials of each search")
     parser.add_argument("--write", type=Path, help="folder for study-results.md and its figures")
+    parser.add_argument("--only", action="append", choices=STUDIES, help="make this study alone; several times")
+    parser.add_argument("--keep", type=Path, help="keep stores and reports in this folder, and use them again")
     asked = parser.parse_args()
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         limit, budget = (40, 2) if asked.quick else (asked.limit, asked.budget)
-        work = Work(asked.data, Path(name), limit, asked.jobs, budget, asked.quick)
-        reports = {"readers": readers(work), "judged": judged(work), "labelled": labelled(work)}
-        reports["people"] = people(work)
+        work = Work(asked.data, asked.keep or Path(name), limit, asked.jobs, budget, asked.quick)
+        reports = {study: made(work) for study, made in STUDIES.items() if study in (asked.only or STUDIES)}
         found = {study: results(report) for study, report in reports.items()}
-        rows = [row for study in RATES for row in requirements(study, found[study], reports[study])]
-        rows = [] if asked.quick else rows  # what is required is required of the whole
+        required = {study: list(requirements(study, found[study], report)) for study, report in reports.items()}
+        if asked.quick:  # what is required is required of the whole
+            required = {study: [] for study in reports}
+        rows = [row for of_study in required.values() for row in of_study]
         total = time.perf_counter() - began
         took = ("seconds in all", f"{total:.0f}", f"at most {MOST_SECONDS:.0f}", total <= MOST_SECONDS)
-        for what, measured, required, holds in (*rows, took):
-            print(f"{what:26} {measured:>8}  {required:18} {'' if holds else 'MISSED'}")
+        for what, measured, asked_for, holds in (*rows, took):
+            print(f"{what:26} {measured:>8}  {asked_for:18} {'' if holds else 'MISSED'}")
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{children.ru_utime + children.ru_stime:.0f} s of CPU")
         print("; ".join(f"{step} {seconds:.0f} s" for step, seconds in work.seconds.items()))
-        told = {study: list(apart(one)) for study, one in found.items()}
-        told["judged"] += beside_the_reader(found["judged"])
-        told["labelled"] += expected(found["labelled"])
+        further = {"judged": beside_the_reader, "labelled": expected}
+        told = {
+            study: [*apart(one), *(further[study](one) if study in further else ())]
+            for study, one in found.items()
+        }
         for line in (line for lines in told.values() for line in lines):
             print(line)
         if asked.write is not None:
-            write(asked.write, reports, found, rows, told)
+            write(asked.write, reports, found, required, told)
             print(f"wrote {asked.write / 'study-results.md'}")
     raise SystemExit(not all(holds for *_, holds in (*rows, took)))
 
@@ -188,6 +195,16 @@ def readers(work: Work) -> Path:
 
     Beside an embedded observer the chats of a service that this was trained on are left out.
     """
+    return simply_compared(work, "readers", judged_store(work), READERS, work.rate("judged"))
+
+
+def judged(work: Work) -> Path:
+    """Make the study of what readers judged, and return its report."""
+    return compared(work, "judged", judged_store(work), READERS, "--truth", "judged-history")
+
+
+def judged_store(work: Work) -> str:
+    """Return the store of what readers judged, with their readings."""
     store = str(work.folder / "judged.db")
     files = [
         *(work.data / "dev" / f"{name}.jsonl" for name in SETS),
@@ -195,12 +212,7 @@ def readers(work: Work) -> Path:
     ]
     taken = [work.shortened(file) for file in files]
     work.run("import", "import", *map(str, taken), "--judged", str(CORPUS / "judged"), "--store", store)
-    return simply_compared(work, "readers", store, READERS, work.rate("judged"))
-
-
-def judged(work: Work) -> Path:
-    """Make the study of what readers judged, and return its report."""
-    return compared(work, "judged", str(work.folder / "judged.db"), READERS, "--truth", "judged-history")
+    return store
 
 
 def people(work: Work) -> Path:
@@ -273,12 +285,14 @@ def results(report: Path) -> dict[str, Any]:
 
 def requirements(study: str, found: dict[str, Any], report: Path) -> Iterator[tuple[str, str, str, bool]]:
     """Yield what must hold of a study: name, measured, required, whether it holds."""
+    if study not in LEAST_CONVERSATIONS:
+        return
     conversations, least = found["data"]["conversations"], LEAST_CONVERSATIONS[study]
     yield f"{study}: conversations", str(conversations), f"at least {least}", conversations >= least
     detectors = len({row["built"][0]["detector"] for row in found["detectors"]})
     yield f"{study}: detectors", str(detectors), f"at least {LEAST_DETECTORS}", detectors >= LEAST_DETECTORS
     again = report.with_name(f"{report.name}-again")
-    if not again.exists():
+    if study not in TUNED_STUDIES:
         return
     files = {
         path.relative_to(folder) for folder in (report, again) for path in folder.rglob("*") if path.is_file()
@@ -359,65 +373,78 @@ def write(
     target: Path,
     reports: dict[str, Path],
     found: dict[str, Any],
-    rows: list[tuple[str, str, str, bool]],
+    required: dict[str, list[tuple[str, str, str, bool]]],
     told: dict[str, list[str]],
 ) -> None:
-    """Write study-results.md, and the figures and tables that it links."""
-    first = found["labelled"]
-    observers = {f"{run['observer']} {run['observer_version']}": None for run in first["data"]["runs"]}
-    lines = [
-        "# What the study says",
-        "",
-        "Written by `python benchmarks/study.py --data DATA --write FOLDER`; [how such a study is made and "
-        "read](study.md). Readers, whose judgements come first, are a large language model, which also wrote part "
-        "of the data; a label says what the maker of a data set was after. Most attacks here were written by "
-        "models: the figures say how arms compare, not how often people's attacks are found "
-        "([model card](model-card.md)).",
-        "",
-        "| measure | measured | required | holds |",
-        "|---|---:|---|---|",
-        *(
-            f"| {name} | {measured} | {required} | {'yes' if ok else '**no**'} |"
-            for name, measured, required, ok in rows
-        ),
-        "",
-    ]
-    titles = {
-        "people": "Jailbreaks that people wrote",
-        "readers": "By the readers' scores",
-        "judged": "Beside the readers, turn by turn",
-        "labelled": "By labels of whole conversations",
-    }
-    for study, title in titles.items():
-        report = reports[study]
-        beside = target / "study-results"
-        beside.mkdir(parents=True, exist_ok=True)
-        lines += [f"## {title}", "", *(f"- {line}" for line in told[study]), ""]
-        if study != "readers":  # the next study has the same conversations
-            lines += ["Warnings of the report:", "", *(f"- {one}" for one in found[study]["warnings"]), ""]
-        linked = []
-        for name in TABLES[study]:
-            table = report / "tables" / f"{name}.md"
-            if not table.exists():
-                continue
-            text = table.read_text(encoding="utf-8")
-            if name in BY_ARM:
-                shutil.copyfile(table.with_suffix(".csv"), beside / f"{study}-{name}.csv")
-                linked.append(as_link(text, f"study-results/{study}-{name}.csv"))
-            else:
-                lines.append(text)
-        lines += ["Arm by arm:", "", *linked, ""] if linked else []
-        for name in FIGURES if linked else ():
+    """Write study-results.md, and the figures and tables that it links; parts of studies not made now stay."""
+    page, beside = target / "study-results.md", target / "study-results"
+    beside.mkdir(parents=True, exist_ok=True)
+    before = page.read_text(encoding="utf-8").split("\n## ")[1:] if page.exists() else []
+    parts = {title: text for title, _, text in (one.partition("\n") for one in before)}
+    for study, report in reports.items():
+        title = TITLES[study]
+        parts[title] = "\n".join(section(study, report, found[study], required[study], told[study], beside))
+    known = [f"{title}\n{parts[title]}" for title in TITLES.values() if title in parts]
+    page.write_text("\n## ".join([HEAD, *known]), encoding="utf-8")
+
+
+def section(
+    study: str,
+    report: Path,
+    found: dict[str, Any],
+    required: list[tuple[str, str, str, bool]],
+    told: list[str],
+    beside: Path,
+) -> Iterator[str]:
+    """Yield the lines of a study's part of the page, and copy what they link."""
+    yield from ("", *(f"- {line}" for line in told), "")
+    if required:
+        yield from ("| measure | measured | required | holds |", "|---|---:|---|---|")
+        for name, measured, least, ok in required:
+            yield f"| {name} | {measured} | {least} | {'yes' if ok else '**no**'} |"
+        yield ""
+    yield from ("Warnings of the report:", "", *(f"- {one}" for one in found["warnings"]), "")
+    linked = []
+    for name in TABLES[study]:
+        table = report / "tables" / f"{name}.md"
+        if not table.exists():
+            continue
+        text = table.read_text(encoding="utf-8")
+        if name in BY_ARM:
+            shutil.copyfile(table.with_suffix(".csv"), beside / f"{study}-{name}.csv")
+            linked.append(as_link(text, f"study-results/{study}-{name}.csv"))
+        else:
+            yield text
+    if linked:
+        yield from ("Arm by arm:", "", *linked, "")
+        for name in FIGURES:
             drawn = report / "figures" / f"{name}.svg"
             if drawn.exists():
                 shutil.copyfile(drawn, beside / f"{study}-{name}.svg")
-                lines += [f"![{name}](study-results/{study}-{name}.svg)", ""]
-    lines += [
-        f"Observers {', '.join(observers)}; turnwise {first['versions']['turnwise']}; conversations SHA-256 "
-        f"`{first['data']['sha256']}`; seed {first['settings']['seed']}.",
-        "",
-    ]
-    (target / "study-results.md").write_text("\n".join(lines), encoding="utf-8")
+                yield from (f"![{name}](study-results/{study}-{name}.svg)", "")
+    observers = dict.fromkeys(f"{run['observer']} {run['observer_version']}" for run in found["data"]["runs"])
+    yield (
+        f"Observers {', '.join(observers)}; turnwise {found['versions']['turnwise']}; conversations SHA-256 "
+        f"`{found['data']['sha256']}`; seed {found['settings']['seed']}."
+    )
+    yield ""
+
+
+HEAD = """# What the study says
+
+Written by `python benchmarks/study.py --data DATA --write FOLDER`; [how such a study is made and read](study.md).
+Readers are a large language model reading blind, which also wrote part of the data; a label says what the maker of
+a data set was after. Most attacks here were written by models: the figures say how decisions compare, not how
+often people's attacks are found ([model card](model-card.md)).
+"""
+TITLES = {
+    "readers": "By the readers' scores",
+    "people": "Jailbreaks that people wrote",
+    "judged": "Beside the readers, turn by turn",
+    "labelled": "By labels of whole conversations",
+}
+STUDIES = {"readers": readers, "judged": judged, "labelled": labelled, "people": people}
+TUNED_STUDIES = ("judged", "labelled")
 
 
 def as_link(table: str, where: str) -> str:
