@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
-from turnwise.study.compare.two_by_two import ALL, CONTEXT, SHOWN, TRAJECTORY, ApartGain, TwoByTwo
+from turnwise.study.compare.two_by_two import ALL, CONTEXT, SHOWN, TRAJECTORY, ApartGain, Kind, TwoByTwo
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.columns import p_cell, points_cell
 from turnwise.study.report.gain_tables import seeds_cell, shown_words
@@ -77,18 +79,21 @@ def _apart_words(study: Study, one: TwoByTwo) -> str:
         if gain := one.first(kind):
             parts.append(f"{kind[:1].upper()}{kind[1:]} ({gain.b[0]}, {what}): {_gain_words(gain)}.")
     for kind in (CONTEXT, TRAJECTORY):
-        by_source = [gain for gain in one.gains if gain.kind == kind and gain.attacks != ALL]
-        shown = [f"{gain.attacks} {points_cell(gain.by_seed[0])}" for gain in by_source if gain.says == SHOWN]
-        others = [gain.attacks for gain in by_source if gain.says != SHOWN]
-        if by_source:
-            told = "on " + ", ".join(shown) if shown else "on no source alone"
-            adds = "accumulation adds nothing that is shown" if kind == TRAJECTORY else "not shown"
-            parts.append(
-                f"By source, {kind} is shown {told}" + (f"; {adds} on {', '.join(others)}." if others else ".")
-            )
+        parts += _by_source_words(kind, [gain for gain in one.gains if gain.kind == kind and gain.attacks != ALL])
     if one.left_out:
         parts.append(f"{one.left_out} conversations that not all of these runs evaluated are left out.")
     return " ".join(parts)
+
+
+def _by_source_words(kind: Kind, by_source: Sequence[ApartGain]) -> Iterator[str]:
+    """On the attacks of which sources a gain is shown, and on which accumulation adds nothing."""
+    shown = [f"{gain.attacks} {points_cell(gain.by_seed[0])}" for gain in by_source if gain.says == SHOWN]
+    others = ", ".join(gain.attacks for gain in by_source if gain.says != SHOWN)
+    if shown:
+        yield f"By source, the {kind} is shown on {', '.join(shown)}."
+    if others:
+        adds = "reading the history" if kind == CONTEXT else "accumulation"
+        yield f"By source, {adds} adds nothing that is shown on {others}."
 
 
 def _gain_words(gain: ApartGain) -> str:
