@@ -146,7 +146,7 @@ def test_two_observers_are_two_runs_of_the_same_context(store, cli, succeed, tmp
     assert "The same detector on two runs" in shown
     assert (out / "report.md").read_text(encoding="utf-8").startswith("# Which run finds more?")
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert page.index("The same detector on two runs") < page.index("Gain over many splits")
+    assert page.index("What the observer sees, and what decides") < page.index("The same detector on two runs")
     assert (out / "tables" / "runs.tex").stat().st_size > 500
     [written] = json.loads((out / "results.json").read_text(encoding="utf-8"))["between_runs"]
     assert written["p_holm"] == found["p_holm"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from turnwise.errors import TurnwiseError
+from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.study.compare.arms import Arm, short_name
 from turnwise.study.compare.comparisons import LEVEL
@@ -53,7 +53,7 @@ REPLAYED = "replay"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell2x2:
+class DecisionRecall:
     """The recall of one decision on one run, with the interval of the first seed.
 
     Args:
@@ -132,7 +132,7 @@ class TwoByTwo:
     attacks: int
     benign: int
     left_out: int
-    cells: tuple[Cell2x2, ...]
+    cells: tuple[DecisionRecall, ...]
     gains: tuple[ApartGain, ...]
     chosen: Mapping[str, Mapping[str, int]]
 
@@ -232,14 +232,14 @@ class _Measured:
         """Measure with every seed."""
         if self.folds < 2:
             attacks, benign = self.of_groups
-            raise TurnwiseError(
+            raise UsageError(
                 f"folds need two groups of each label at least, not {attacks} with attacks and {benign} with "
                 "benign conversations"
             )
         seeds = [self._pooled(self.settings.seed + number) for number in range(self.settings.seeds)]
         recalls = [{key: self._recalls(values, ALL) for key, values in pooled.items()} for pooled in seeds]
         cells = [
-            Cell2x2(
+            DecisionRecall(
                 run,
                 self.contexts[run],
                 decision,
