@@ -7,6 +7,7 @@ gives (gain of context) from what watching over time adds (gain of trajectory), 
 
 - **readers**: conversations that careful readers (a large language model, which also wrote part of the data)
   judged turn by turn, by their recorded scores of each turn alone and of the turns so far, on all ordinary chats.
+- **local**: the same conversations by `local`, without the chats of a service that it was trained on.
 - **judged**: the same beside the observers `local` and `local-small` in both context modes, without the chats of a
   service that these were trained on; truth is what the readers flag that saw the history.
 - **labelled**: all conversations of the development sets, by the labels of their makers; the same observers.
@@ -77,6 +78,7 @@ KINDS = ("gain of context", "gain of trajectory")
 FIGURES = ("recall", "roc", "survival", "gain", "shuffle", "calibration")
 TABLES = {
     "readers": ("two_by_two", "gains"),
+    "local": ("two_by_two", "gains"),
     "people": ("two_by_two", "gains", "splits"),
     "judged": ("two_by_two", "gains", "matched", "reader", "detectors", "splits"),
     "labelled": (
@@ -196,6 +198,14 @@ def readers(work: Work) -> Path:
     Beside an embedded observer the chats of a service that this was trained on are left out.
     """
     return simply_compared(work, "readers", judged_store(work), READERS, work.rate("judged"))
+
+
+def local(work: Work) -> Path:
+    """Make the study of `local` on what readers judged, and return its report."""
+    store = judged_store(work)
+    return simply_compared(
+        work, "local", store, tuple(scored(work, "local", store, OBSERVERS[:1])), work.rate("judged")
+    )
 
 
 def judged(work: Work) -> Path:
@@ -439,11 +449,12 @@ often people's attacks are found ([model card](model-card.md)).
 """
 TITLES = {
     "readers": "By the readers' scores",
+    "local": "By the scores of the embedded observer, on the same conversations",
     "people": "Jailbreaks that people wrote",
     "judged": "Beside the readers, turn by turn",
     "labelled": "By labels of whole conversations",
 }
-STUDIES = {"readers": readers, "judged": judged, "labelled": labelled, "people": people}
+STUDIES = {"readers": readers, "local": local, "judged": judged, "labelled": labelled, "people": people}
 TUNED_STUDIES = ("judged", "labelled")
 
 
