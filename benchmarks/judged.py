@@ -269,7 +269,7 @@ def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
         f"with the turns so far and {attacks[1]} with each turn alone (alone only : so far only = {attacks[3]}), "
         f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services. Few chats set these "
         "thresholds: above each table is what holds where they are drawn anew, and in "
-        "[the study](study-results.md) what studies find that set them anew."
+        "[the study](study-results.md) the gain of context over six seeds."
     )
 
 
