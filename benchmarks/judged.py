@@ -233,7 +233,7 @@ def redrawn(chats: Sequence[Chat], attacks: Sequence[Chat], rate: float) -> str:
     return (
         f"Threshold {rate:.0%}, set by few of {len(calibration)} chats. Where chats and attacks are drawn anew "
         f"(whole groups, {REPLICATES:,} times), it is {ends[0, 0]:.2f} to {ends[1, 0]:.2f} for single turns and "
-        f"{ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, and the history's gain in recall "
+        f"{ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, and the gain of context in recall "
         f"{middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in {np.mean(gains > 0):.0%} of the draws: "
         f"{'a gain is shown' if shown else 'no gain is shown'} ({SEEDS} seeds)."
     )
@@ -269,7 +269,7 @@ def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
         f"with the turns so far and {attacks[1]} with each turn alone (alone only : so far only = {attacks[3]}), "
         f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services. Few chats set these "
         "thresholds: above each table is what holds where they are drawn anew, and in "
-        "[the study](study-results.md) what studies find that set them anew."
+        "[the study](study-results.md) the gain of context over six seeds."
     )
 
 

@@ -65,7 +65,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         yield opened
 
 
-ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=20, splits=2)
+ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=20, splits=2, seeds=1)
 
 
 def sources_of(study, part: str) -> set[str]:

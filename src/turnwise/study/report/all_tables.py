@@ -23,9 +23,9 @@ from turnwise.study.report.diagnostic_tables import diagnostic_tables
 from turnwise.study.report.gain_tables import (
     AT_THESE,
     ONE_THRESHOLD,
-    followed_table,
+    gains_table,
     matched_table,
-    over_splits_table,
+    two_by_two_table,
 )
 from turnwise.study.report.reader_tables import reader_tables
 from turnwise.study.report.run_tables import run_tables
@@ -43,11 +43,11 @@ from turnwise.study.report.value_formats import (
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
-    """Return every table of a study that has a row: runs of the same context first, then the gain over time."""
+    """Return every table of a study that has a row: what the observer sees by what decides first."""
     tables = (
+        two_by_two_table(study),
+        gains_table(study),
         *run_tables(study),
-        over_splits_table(study),
-        followed_table(study),
         matched_table(study),
         *reader_tables(study),
         detectors_table(study),

@@ -39,8 +39,8 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 """
 
 SECTIONS = (
+    ("What the observer sees, and what decides", (), ("two_by_two", "gains")),
     ("The same detector on two runs", (), ("runs", "runs_further")),
-    ("Gain over many splits", ("gain_over_splits",), ("over_splits", "followed")),
     ("At the same false-positive rate", (), ("matched",)),
     ("Against a reader of the turns", (), ("reader",)),
     ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),

@@ -22,7 +22,7 @@ from turnwise.study.report.detection_tables import (
     tests_as_json,
 )
 from turnwise.study.report.diagnostic_tables import checks_as_json
-from turnwise.study.report.gain_tables import gain_as_json, matched_rates_as_json
+from turnwise.study.report.gain_tables import matched_rates_as_json, two_by_two_as_json
 from turnwise.study.report.reader_tables import truth_as_json
 from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
 from turnwise.study.report.value_formats import as_json, json_row
@@ -36,13 +36,10 @@ SHORT_TEST = ("a", "b", "a_alone", "b_alone", "p", "p_holm", "conditions_on_thre
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """Return the short form: the gain over many splits, two runs, a row a detector, a row a test, the warnings."""
-    found = study.gain
+    """Return the short form: the two gains, two runs, a row a detector, a row a test, the warnings."""
     tests = [json_row(TESTS, test) for test in study.tests]
     return {
-        "gain": None
-        if found is None
-        else {"splits": found.splits, "followed": dict(found.followed), **as_json(found.overall)},
+        "two_by_two": two_by_two_as_json(study),
         "between_runs": between_runs_in_short(study),
         "detectors": [json_row(SHORT, result) for result in study.results],
         "tests": [{name: test[name] for name in SHORT_TEST} for test in tests],
@@ -60,7 +57,7 @@ def record(study: Study) -> dict[str, Any]:
         "reference": study.arms[study.reference].name,
         "chosen": None if study.chosen is None else study.arms[study.chosen].name,
         "in_training": {study.arms[place].name: as_json(rate) for place, rate in study.in_training.items()},
-        "gain": gain_as_json(study),
+        "two_by_two": two_by_two_as_json(study),
         "between_runs": between_runs_as_json(study),
         "matched_rates": matched_rates_as_json(study),
         "detectors": detectors_as_json(study),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
+from turnwise.study.compare.two_by_two import ALL, CONTEXT, SHOWN, TRAJECTORY, ApartGain, Kind, TwoByTwo
 from turnwise.study.compare.warnings import percent
+from turnwise.study.report.gain_tables import seeds_cell, shown_words
 from turnwise.study.report.reader_tables import reader_words
 from turnwise.study.report.run_tables import runs_words
-from turnwise.study.report.value_formats import p_cell, points, points_cell, share
-from turnwise.study.stats.bootstrap import Difference
+from turnwise.study.report.value_formats import p_cell, points_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:
@@ -18,7 +19,7 @@ def verdict(study: Study) -> tuple[str, ...]:
     return (
         _compared(study),
         *runs_words(study),
-        *_over_splits(study),
+        *_apart(study),
         *reader_words(study),
         _gained(study),
         *_by_source(study),
@@ -30,7 +31,11 @@ def verdict(study: Study) -> tuple[str, ...]:
 
 def question(study: Study) -> str:
     """What a study asks first, as the heading of its report."""
-    return "Which run finds more?" if study.between_runs else "Does looking over time help?"
+    return (
+        "Which run finds more?"
+        if study.between_runs
+        else "What finds more: reading the history, or watching over time?"
+    )
 
 
 def _compared(study: Study) -> str:
@@ -59,77 +64,49 @@ def _compared(study: Study) -> str:
     )
 
 
-def _over_splits(study: Study) -> tuple[str, ...]:
-    """The answer: the expected gain of the whole procedure, and what one study would find."""
-    found = study.gain
-    if found is None:
-        return ()
-    first = study.arms[study.reference].name
-    overall = found.overall
-    expected, one = overall.expected, overall.one_study
-    says = "a gain" if expected.low > 0 else "a loss" if expected.high < 0 else "no gain or loss is shown"
-    single = found.splits == 1
-    over = "On a single split" if single else f"Over {found.splits} splits"
-    names = ", ".join(f"{name} in {count}" for name, count in found.followed.items())
+def _apart(study: Study) -> tuple[str, ...]:
+    """The answer: the gain of context and the gain of trajectory, and which of them is shown."""
+    return tuple(_apart_words(study, one) for one in study.two_by_two)
+
+
+def _apart_words(study: Study, one: TwoByTwo) -> str:
+    runs = " and ".join(one.chosen)
+    seeds = "one seed" if study.settings.seeds == 1 else f"{study.settings.seeds} seeds"
     parts = [
-        f"{over} of the conversations, the arm to follow chosen anew on the train part of each, that arm "
-        f"gains {points_cell(expected)} percentage points of recall over {first} in "
-        f"expectation: {says}. The interval covers which conversations there were and the thresholds that they "
-        "set.",
-        f"One study with a single split would find {points(one.median)} points (median), in 95 % of cases "
-        f"{points(one.low)} to {points(one.high)}: it would see a gain in {share(one.helps)} %, no difference in "
-        f"{share(one.equal)} % and a loss in {share(one.hurts)} %.",
-        f"Followed: {names}{'' if single else f' of {found.splits}'}.",
+        f"{shown_words(one)} Runs {runs}, {100 * one.rate:g} % false positives, {seeds} of {one.folds} folds."
     ]
-    contexts = {arm.context for arm in study.arms if arm.name in found.followed}
-    if more := sorted(contexts - {study.arms[study.reference].context}):
-        parts.append(
-            f"The observer of the followed arm sees more than that of {first} ({', '.join(more)}), so this is the "
-            "gain of context and rule together: name the runs of that context alone to see what a rule adds."
-        )
-    if study.between_runs:
-        parts.append("Where the followed arm is on another run, the observer of that run has a part in the gain.")
-    if study.other_seeds:
-        parts.append(_with_other_seeds(expected, [one.overall.expected for one in study.other_seeds]))
-    if single:
-        parts.append("This is one split: another may find another gain, and nothing here says how different.")
-    if expected.note:
-        parts.append(f"Note: {expected.note}.")
-    if found.left_out:
-        parts.append(f"{found.left_out} conversations that not all of these arms evaluated are left out.")
-    if study.settings.folds:
-        shares = " / ".join(f"{100 * share:g}" for share in study.settings.shares)
-        parts.append(f"Each of these splits is {shares} % to train, calibrate and test, and not one of the folds.")
-    told = [" ".join(parts)]
-    if found.by_source:
-        by_source = [
-            f"{name}: {points_cell(gain.expected)} expected, one study "
-            f"{points(gain.one_study.low)} to {points(gain.one_study.high)}, a gain in "
-            f"{share(gain.one_study.helps)} %"
-            for name, gain in found.by_source.items()
-        ]
-        told.append(f"Over these splits, by source of the attacks. {'. '.join(by_source)}.")
-    return tuple(told)
+    for kind, what in ((CONTEXT, "history against the turn alone"), (TRAJECTORY, "against the highest F")):
+        if gain := one.first(kind):
+            parts.append(f"{kind[:1].upper()}{kind[1:]} ({gain.b[0]}, {what}): {_gain_words(gain)}.")
+    for kind in (CONTEXT, TRAJECTORY):
+        parts += _by_source_words(kind, [gain for gain in one.gains if gain.kind == kind and gain.attacks != ALL])
+    if one.left_out:
+        parts.append(f"{one.left_out} conversations that not all of these runs evaluated are left out.")
+    return " ".join(parts)
 
 
-def _with_other_seeds(first: Difference, others: Sequence[Difference]) -> str:
-    """What the splits of other seeds say of the expected gain."""
-    every = [first, *others]
-    if all(one.low > 0 for one in every):
-        says = "a gain is shown with every seed"
-    elif all(one.high < 0 for one in every):
-        says = "a loss is shown with every seed"
-    else:
-        says = "so neither a gain nor a loss is shown"
-    least, most = (points(pick(one.value for one in others)) for pick in (min, max))
-    seeds = "another seed" if len(others) == 1 else f"{len(others)} other seeds"
-    return f"With {seeds}, which share no split with these, {least} to {most} are expected: {says}."
+def _by_source_words(kind: Kind, by_source: Sequence[ApartGain]) -> Iterator[str]:
+    """On the attacks of which sources a gain is shown, and on which accumulation adds nothing."""
+    shown = [f"{gain.attacks} {points_cell(gain.by_seed[0])}" for gain in by_source if gain.says == SHOWN]
+    others = ", ".join(gain.attacks for gain in by_source if gain.says != SHOWN)
+    if shown:
+        yield f"By source, the {kind} is shown on {', '.join(shown)}."
+    if others:
+        adds = "reading the history" if kind == CONTEXT else "accumulation"
+        yield f"By source, {adds} adds nothing that is shown on {others}."
+
+
+def _gain_words(gain: ApartGain) -> str:
+    among = f", seeds {seeds_cell(gain.by_seed)}" if len(gain.by_seed) > 1 else ""
+    note = f"; {gain.by_seed[0].note}" if gain.by_seed[0].note else ""
+    return f"{points_cell(gain.by_seed[0])} points{among}, p = {p_cell(gain.p_holm)} after Holm, {gain.says}{note}"
 
 
 def _gained(study: Study) -> str:
     reference = study.results[study.reference]
     first = study.arms[study.reference].name
-    where = f"In {_of_tables(study)} of seed {study.settings.seed}, which the tables show, " if study.gain else ""
+    where = f"In {_of_tables(study)} of seed {study.settings.seed}, which the tables below show, "
+    where = "" if study.settings.thresholds == "given" else where
     base = (
         f"{where}{first}, the reference, catches {percent(reference.counts.recall)} of the attacks "
         f"and flags {percent(reference.counts.fpr)} of the benign conversations."
@@ -151,7 +128,6 @@ def _gained(study: Study) -> str:
         base,
         own,
         _tested(study.test_of(arm.name), first, arm.name),
-        _context_alone(study),
         _baselines(study),
     ]
     return " ".join(part for part in parts if part)
@@ -179,25 +155,6 @@ def _tested(test: Test | None, first: str, second: str) -> str:
     if test.lost:
         return f"That is a loss, {gain} percentage points{rate}: {counts}."
     return f"A difference is not shown, {gain} percentage points{rate}: {counts}."
-
-
-def _context_alone(study: Study) -> str:
-    """What the reference's own detector gains where the observer saw more: no merit of the chosen one."""
-    if study.chosen is None:
-        return ""
-    reference, chosen = study.arms[study.reference], study.arms[study.chosen]
-    if reference.context == chosen.context:  # on another run it is another observer that makes the difference
-        return ""
-    name = f"{reference.detector}@{chosen.run}"
-    test = study.test_of(name)
-    if test is None or test.differences is None or name == chosen.name:
-        return ""
-    gain = points_cell(test.differences.recall)
-    shown = "" if test.won or test.lost else ", which is not shown to be a difference"
-    return (
-        f"The context that the observer sees does this alone: {name} differs by {gain} points "
-        f"(p = {p_cell(test.p_holm)} after Holm, for these thresholds alone){shown}."
-    )
 
 
 def _baselines(study: Study) -> str:
@@ -322,20 +279,16 @@ def methods(study: Study) -> tuple[str, ...]:
         "groups as the unit; Holm's correction takes the larger p. Rates have Clopper-Pearson intervals, areas "
         f"DeLong's; differences have percentile intervals of a bootstrap over groups ({settings.replicates} "
         "resamples).",
-        *_redraw_methods(study),
-    )
-
-
-def _redraw_methods(study: Study) -> tuple[str, ...]:
-    found, settings = study.gain, study.settings
-    if found is None:
-        return ()
-    return (
-        f"The gain is judged on {found.splits} {'split' if found.splits == 1 else 'splits'} by group, the first "
-        f"that of seed {settings.seed} and each further one that of the next seed. Detectors that are fitted are "
-        "fitted anew on each train part, and the arm to follow is chosen there. The interval of the expected "
-        f"gain is the percentile one of a bootstrap over groups ({settings.replicates} resamples) whose weights "
-        "go through calibrate and test parts alike, so that thresholds move with them; which arm is followed in "
-        f"a split, and what was fitted there, stays. For one study, {settings.replicates} studies were redrawn: "
-        "each takes a split at random and draws its calibrate and test groups anew from those that do not train.",
+        *(
+            [
+                f"Context and trajectory: with each of {settings.seeds} seeds the conversations are divided into "
+                "folds by group. What is fitted, the setting of an accumulator and the best of them are chosen on "
+                "the other folds, whose benign conversations also put the scores on one scale. Recall is read "
+                "from the ROC curve over all folds, where every decision flags the same share of the benign ones. "
+                f"The bootstrap over groups ({settings.replicates} resamples) is paired; thresholds move with it, "
+                "what was chosen and fitted stays."
+            ]
+            if study.two_by_two
+            else []
+        ),
     )
