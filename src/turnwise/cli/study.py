@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from turnwise.study.stats.power import Dependence
 
 
-PRINTED = ("runs", "reader", "over_splits", "followed", "detectors", "tests")
+PRINTED = ("runs", "reader", "outcomes", "over_splits", "followed", "detectors", "tests")
 """Tables of a comparison that the terminal shows; the report has all."""
 
 EXTRA = 'python -m pip install "turnwise[study]"'

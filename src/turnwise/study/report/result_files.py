@@ -24,6 +24,7 @@ from turnwise.study.report.detection_tables import (
     tests_as_json,
 )
 from turnwise.study.report.gain_tables import gain_as_json, matched_rates_as_json
+from turnwise.study.report.outcome_tables import outcomes_as_json
 from turnwise.study.report.reader_tables import truth_as_json
 from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
 from turnwise.study.stats.judged_conversations import judge_all
@@ -69,6 +70,7 @@ def record(study: Study) -> dict[str, Any]:
         "if_missing": as_json(study.if_missing),
         "cells": cells_as_json(study),
         "truth": truth_as_json(study),
+        "outcomes": outcomes_as_json(study),
         "checks": checks_as_json(study.checks),
         "warnings": list(study.warnings),
     }
