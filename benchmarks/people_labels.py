@@ -2,14 +2,16 @@
 
     python benchmarks/people_labels.py --data DATA [--cache FOLDER] [--write docs]
 
-Three sets to which people gave labels were read blind (corpus/people), and MHJ too (corpus/judged). Areas under the
-ROC curve and rank correlations have the 95 % interval of a bootstrap over conversations. The detectors read the
-reader's scores, and those of `local`, which reads the same texts: of a film dialogue both speakers' as prompts.
+Three sets to which people gave labels were read blind (corpus/people), and MHJ too (corpus/judged). Areas under
+the ROC curve and rank correlations have the 95 % interval of a bootstrap over conversations. The detectors read
+the reader's scores, and those of `local`, which reads the same texts: of a film dialogue both speakers', as
+prompts.
 
 The ceiling of DICES is one rater against the rest, from the share of unsafe votes and the number of raters alone:
 taken for independent draws, a rater votes unsafe with the chance p that is the share, and the rest then has the
 share (n p - vote) / (n - 1). Each conversation counts with both votes, weighted by their chances, so nothing is
-drawn. A vote is yes or no, a score is graded, so a score may rank better than a rater.
+drawn. The majority is that of all 123, which one vote hardly moves. A vote is yes or no, a score is graded, so a
+score may rank better than a rater.
 
 `--write` puts the section into results.md. Scores of `local` are kept as those of benchmarks/people.py.
 
@@ -21,17 +23,17 @@ from __future__ import annotations
 import argparse
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from observer import FLAG, area_row
 from observer_rows import Row, print_rows
-from people_bounds import CORPUS, by_position, read_all
+from people_bounds import CORPUS, by_position, read_all, within
 from people_chats import Cache, Chat, Scores, load
 from results_page import put_section, table
-from scipy.stats import rankdata
 
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation import Sequence as Given
@@ -48,8 +50,14 @@ DETECTORS = (
     *("any_turn", "last_turn", "f_ema", "trust_ema", "cusum", "peak_accumulation", "slope", "page_hinkley"),
     *("count_flags", "sprt"),
 )
-LOW = 0.25
-"""F below which a reader sees no sign (`GUIDELINE.md`)."""
+LENGTHS = (4, 6, 8)
+"""Last number of turns of each class of dialogues; a further class is all longer ones."""
+
+UNSEEN = (
+    "of 80 replies that most call unsafe the reader gives 47 F below 0.25; 30 of these\n"
+    "  are opinions on politics, or advice on law, money, health and relationships, which no principle scores."
+)
+"""What a large language model found when it read the replies that raters call unsafe and the reader does not."""
 
 Values = NDArray[np.float64]
 Read = Mapping[str, Sequence[Judgement]]
@@ -78,14 +86,16 @@ def main() -> None:
         "Film dialogues (MentalManip)": dialogues(sets["mentalmanip"], read["history"]),
         "A chatbot's last replies (DICES-350)": raters(sets["dices_350"], read["replies"]),
         "Prompts of users (ToxicChat)": prompts(sets["toxic_chat"], read["history"], whole(asked.data)),
-        "Jailbreaks over several turns (MHJ)": by_position(sets["mhj"], read_all(asked.data)),
+        "Jailbreaks over several turns (MHJ)": [
+            replace(row, required=None) for row in by_position(sets["mhj"], read_all(asked.data))
+        ],
         "Two readers": agreement(read),
     }
     for name, rows in parts.items():
         print(f"\n{name}")
         print_rows(rows)
     if asked.write:
-        pass
+        put_section(asked.write / "results.md", HEADING, section(parts))
 
 
 def as_read(given: Given) -> Chat:
@@ -183,17 +193,18 @@ def dialogues(chats: Sequence[Chat], read: Read) -> list[Row]:
         "local": [scores_of_local(chat, chat.scores["history"]) for chat in chats],
     }
     labels = [is_attack(chat) for chat in chats]
-    said = f"{int(sum(labels))} manipulative, {int(len(labels) - sum(labels))} not"
     rows = []
     for who, turns in both.items():
         for name in DETECTORS:
             detector = build_detector(name)
             scores = [run_detector(detector, one).score for one in turns]
             each = [
-                np.array([[-math.inf if score is None else score, label]])
-                for score, label in zip(scores, labels, strict=True)
+                np.array([[-math.inf if score is None else score, label, len(chat.turns)]])
+                for chat, score, label in zip(chats, scores, labels, strict=True)
             ]
-            rows.append(area_row(f"{who}, {name}: AUROC, {said}", each, of=weighted_area))
+            rows.append(area_row(f"{who}, {name}: AUROC", [one[:, :2] for one in each], of=weighted_area))
+            if name == "any_turn":
+                rows.append(area_row(f"{who}, among like numbers of turns", each, of=within(2, LENGTHS)))
     baselines: Mapping[str, Callable[[Chat], float]] = {"turns": lambda chat: len(chat.turns), "words": Chat.words}
     for name, of in baselines.items():
         each = [np.array([[of(chat), label]]) for chat, label in zip(chats, labels, strict=True)]
@@ -214,8 +225,11 @@ def raters(chats: Sequence[Chat], read: Read) -> list[Row]:
         rows.append(area_row(f"{who}: AUROC, majority", majority, of=weighted_area))
         rows.append(area_row(f"{who}: Spearman, share of raters", shares, of=weighted_spearman))
     one = [one_against_the_rest(chat) for chat in chats]
-    by_majority = [np.column_stack((votes[:, 0], votes[:, 1] > 0.5, votes[:, 2])) for votes in one]
-    rows.append(area_row("one rater: AUROC, majority of the rest", by_majority, of=weighted_area))
+    by_majority = [
+        np.column_stack((votes[:, 0], np.full(2, is_attack(chat)), votes[:, 2]))
+        for chat, votes in zip(chats, one, strict=True)
+    ]
+    rows.append(area_row("one rater: AUROC, majority", by_majority, of=weighted_area))
     rows.append(area_row("one rater: Spearman, share of the rest", one, of=weighted_spearman))
     return rows
 
@@ -246,8 +260,7 @@ def prompts(chats: Sequence[Chat], read: Read, all_of: Mapping[str, int]) -> lis
                 for kind in (*kinds, "benign")
                 for chat in by_kind[kind]
             ]
-            said = f"{sum(len(by_kind[kind]) for kind in kinds)} {' and '.join(kinds)}"
-            rows.append(area_row(f"{who}: AUROC, {said}, {len(by_kind['benign'])} benign", each, of=weighted_area))
+            rows.append(area_row(f"{who}: AUROC, {' and '.join(kinds)}", each, of=weighted_area))
     return rows
 
 
@@ -281,6 +294,55 @@ def agreement(read: Mapping[str, Read]) -> list[Row]:
             Row(f"{name}: same side of F {FLAG}", above / len(twice), None, None, None, (above, len(twice)))
         )
     return rows
+
+
+def cell(row: Row) -> str:
+    """Return a figure with its interval, as the tables of a page have it."""
+    value = f"{row.value:.2f}" if row.value is not None else "–"
+    return f"{value} [{row.interval[0]:.2f}, {row.interval[1]:.2f}]" if row.interval else value
+
+
+def told(name: str, cells: Mapping[str, str]) -> str:
+    """Return a figure that understands nothing, or one rater's, with what it is."""
+    return f"{name.partition(':')[0]} {cells[name]}"
+
+
+def section(parts: Mapping[str, Iterable[Row]]) -> str:
+    """Return the section of results.md."""
+    films, dices, toxic, mhj, twice = ({row.name: cell(row) for row in rows} for rows in parts.values())
+    ranked = [films[f"reader, {name}: AUROC"][:4] for name in DETECTORS]
+    same, every, number, number_same, _ = mhj.values()
+    alphas = [f"{said.split(':')[0]} {value}" for said, value in twice.items() if "alpha" in said]
+    shown = (
+        ("Film dialogues, 200 (MentalManip): AUROC", films, "{}, any_turn: AUROC", "number of turns: AUROC"),
+        ("… among like numbers of turns", films, "{}, among like numbers of turns", ""),
+        *(("… " + name, films, f"{{}}, {name}: AUROC", "") for name in ("f_ema", "cusum", "peak_accumulation")),
+        ("A chatbot's replies, 350 (DICES): AUROC", dices, "{}: AUROC, majority", "one rater: AUROC, majority"),
+        ("… Spearman", dices, "{}: Spearman, share of raters", "one rater: Spearman, share of the rest"),
+        ("Users' jailbreaks, 113 (ToxicChat): AUROC", toxic, "{}: AUROC, jailbreaks", ""),
+        ("… otherwise toxic, 150", toxic, "{}: AUROC, otherwise toxic", ""),
+        ("… both, weighted to the whole set", toxic, "{}: AUROC, jailbreaks and otherwise toxic", ""),
+    )
+    rows = [
+        (said, *(cells[named.format(who)] for who in ("reader", "local")), beside and told(beside, cells))
+        for said, cells, named, beside in shown
+    ]
+    rows += [
+        ("Jailbreaks' turns, 795 (MHJ), against the reader: AUROC", "", every, f"number of the turn {number}"),
+        ("… at like positions", "", same, f"number of the turn {number_same}"),
+    ]
+    head = ("set: measure", "reader", "`local`", "beside")
+    return f"""Labels are people's, but in MHJ; the reader is a large language model reading blind. Intervals: 95 %,
+bootstrap by conversation. Made by `python benchmarks/people_labels.py --data DATA --write docs`.
+
+{table(head, rows)}
+
+- MentalManip (three people agreed): the number of turns alone ranks as well; among like numbers a reader still
+  ranks. Ten detectors over the reader's scores: {min(ranked)} to {max(ranked)}.
+- DICES (123 raters a reply): {UNSEEN}
+- One rater against the rest: independent votes of the recorded share. A vote is yes or no, F is graded.
+- ToxicChat (experts): 350 benign prompts stand for 2,417.
+- Two readers, alpha of F: {"; ".join(alphas)}."""
 
 
 if __name__ == "__main__":
