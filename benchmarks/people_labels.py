@@ -332,8 +332,8 @@ def section(parts: Mapping[str, Iterable[Row]]) -> str:
         ("… at like positions", "", same, f"number of the turn {number_same}"),
     ]
     head = ("set: measure", "reader", "`local`", "beside")
-    return f"""Labels are people's, but in MHJ; the reader is a large language model reading blind. Intervals: 95 %,
-bootstrap by conversation. Made by `python benchmarks/people_labels.py --data DATA --write docs`.
+    return f"""Labels are people's, but in MHJ; the reader is a large language model reading blind. Intervals: 95 %
+by bootstrap of conversations. Made by `python benchmarks/people_labels.py --data DATA --write docs`.
 
 {table(head, rows)}
 
