@@ -152,9 +152,9 @@ def test_a_reply_is_shown_with_its_prompt(judging: Judging) -> None:
     ("given", "said"),
     [
         ("1.1 90 10 2 90 10 2 95 5 0", "2.1: no score"),
-        ("1.1 90 10 2 90 10 2 95 5 101", "nine whole numbers from 0 to 100"),
-        ("1.1 90 10 2 90 10 2 95 5", "nine whole numbers from 0 to 100"),
-        ("1.1 90 10 2 90 10 2 95 5 -1", "nine whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5 101", "9 whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5", "9 whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5 -1", "9 whole numbers from 0 to 100"),
         ("9.9 90 10 2 90 10 2 95 5 0", "9.9: not a label of this round"),
     ],
 )

@@ -30,7 +30,7 @@ from turnwise.guard.guardrail import (
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.request import NO_CONVERSATION, NoConversation
-from turnwise.guard.results import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,
@@ -50,6 +50,7 @@ __all__ = [
     "AsyncGuardrail",
     "AsyncOutputStream",
     "Check",
+    "Correction",
     "Cost",
     "Detail",
     "Finding",

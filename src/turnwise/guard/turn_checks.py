@@ -54,6 +54,11 @@ class DriftData(Mapping[str, Any]):
         found = zip(self.principles, triples, strict=True)
         return {name: dict(zip("TIF", triple, strict=True)) for name, triple in found}
 
+    def with_scores(self, scores: Mapping[str, Score]) -> DriftData:
+        """The same with other scores."""
+        components = array("d", (part for one in scores.values() for part in (one.T, one.I, one.F)))
+        return replace(self, principles=tuple(scores), components=components)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         looked = {} if self.second_look is None else {"second_look": dict(self.second_look)}
@@ -322,7 +327,10 @@ def drift_in(detail: Detail, where: str) -> DriftData | None:
         threshold=stored.threshold,
         warn=stored.warn,
         active=stored.active,
+        turn=stored.turn,
         trajectory=stored.trajectory,
+        speaker=stored.speaker,
+        second_look=stored.second_look,
         principles=tuple(stored.scores),
         components=array("d", (part for one in stored.scores.values() for part in (one.T, one.I, one.F))),
     )

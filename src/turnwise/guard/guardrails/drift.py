@@ -15,7 +15,7 @@ from turnwise.errors import GuardError, ObserverError, StateError
 from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.drift_judging import DriftSessions, TurnJudge, actions_by_mode, responder_session
-from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered
+from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, When
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER
@@ -83,6 +83,11 @@ class Drift(Guardrail):
             the observer's score counts (``screen``), the guardrail fails (``hold``; `on_error` says what then), or
             the text is blocked (``block``).
         second_looks: texts of a speaker in a conversation that the judge is asked about; null for no limit.
+        second_looks_a_minute: texts of all conversations that the judge is asked about within a minute; null for
+            no limit.
+        second_look_when: ``inline``: the check waits for the judge. ``afterwards``: the check ends with the
+            observer's scores, and the judge's, once they are there, correct trajectory and session before the next
+            text; the audit and ``on_correction`` of the pipeline are told.
 
     Raises:
         GuardError: a value that does not fit.
@@ -113,6 +118,8 @@ class Drift(Guardrail):
     second_look_wait: float = 10.0
     unanswered: Unanswered = "screen"
     second_looks: int | None = None
+    second_looks_a_minute: int | None = None
+    second_look_when: When = "inline"
     _judges_prompts: bool = field(init=False, repr=False, compare=False)
     _judge: TurnJudge = field(init=False, repr=False, compare=False)
 
@@ -126,7 +133,8 @@ class Drift(Guardrail):
         second_look = None
         if self.second_look is not None:
             settings = self.ask, self.second_look_wait, self.unanswered, self.second_looks
-            second_look = SecondLook.of(scorer, self.second_look, *settings)
+            pace = self.second_looks_a_minute
+            second_look = SecondLook.of(scorer, self.second_look, *settings, pace, self.second_look_when)
         judge = TurnJudge(scorer, speakers, detector, spec, warn, memory, self.unread, second_look)
         object.__setattr__(self, "_judge", judge)
         object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
@@ -174,7 +182,8 @@ class Drift(Guardrail):
     def waits(self) -> bool:
         """Whether the observer, or the judge of a second look, asks a language model."""
         second_look = self._judge.second_look
-        return self._judge.scorer.waits or (second_look is not None and second_look.judge.waits)
+        asked = second_look is not None and second_look.when == "inline" and second_look.judge.waits
+        return self._judge.scorer.waits or asked
 
     @property
     def remembers(self) -> bool:
@@ -194,6 +203,14 @@ class Drift(Guardrail):
         else:
             rules = SessionMemory(preset(self.session or "default"))
             self._set(memory=replace(own, sessions=given.sessions.ruled_by(rules)))
+            looks, known = self._judge.second_look, before._judge.second_look
+            if looks is not None and known is not None:
+                self._set(second_look=replace(looks, answers=known.answers))
+
+    def close(self) -> None:
+        """Take second looks that are under way for unanswered."""
+        if self._judge.second_look is not None:
+            self._judge.second_look.answers.close()
 
     def placed(self, name: str, clock: Clock) -> Drift:
         """The guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
