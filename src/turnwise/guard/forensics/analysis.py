@@ -103,10 +103,10 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
         - ``stance``: the stance after each check that has one;
-        - ``outcomes``: what replies did by turn, where a drift guardrail scored replies (``judge: replies``), the
-          turn at which the model gave way first (``broke``), of these replies those that were ``held`` back, the
-          first ``alarm`` (a prompt that was blocked or warned of) and its ``lead`` in turns; null where no reply
-          was scored.
+        - ``outcomes``: what replies did by turn, where a drift guardrail scored replies (``judge: replies``): the
+          turn at which the model gave way first (``broke``) and came nearest to it (``nearest``), the turns whose
+          reply gave way and was ``held`` back, the first ``alarm`` (a prompt that was blocked or warned of) and
+          its ``lead`` in turns; null where no reply was scored.
 
     Raises:
         GuardMetadataError: what the guard kept was changed and can't be read any more; the message says where.
@@ -177,7 +177,9 @@ def _outcomes(
     if not found:
         return None
     alarm = min(alarms, default=None)
-    outcomes = Outcomes(found, tuple(turn.number for turn in turns if turn.complete and turn.number not in found))
+    unscored = tuple(turn.number for turn in turns if turn.complete and turn.number not in found)
+    nearest = max(points, key=lambda point: max((one["F"] for one in point.kept.scores.values()), default=-1.0))
+    outcomes = Outcomes(found, unscored, nearest.turn)
     gave_way = [turn for turn, one in found.items() if one is Outcome.GAVE_WAY]
     return {
         **outcomes.to_dict(alarm=alarm),
