@@ -10,7 +10,7 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.sessions import first_break
 from turnwise.study.compare import Judgement, Study
-from turnwise.study.report.columns import NONE, Column, json_row, make_table, rate_cell
+from turnwise.study.report.value_formats import NONE, Column, json_row, make_table, rate_cell
 from turnwise.study.report.table import Table
 
 
