@@ -10,8 +10,8 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.sessions import first_break
 from turnwise.study.compare import Judgement, Study
-from turnwise.study.report.value_formats import NONE, Column, json_row, make_table, rate_cell
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import NONE, Column, json_row, make_table, rate_cell
 
 
 @dataclass(frozen=True, slots=True)
