@@ -22,7 +22,7 @@ import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from judged_chats import (
     threshold,
 )
 from numpy.typing import NDArray
+from results_page import kept, table
 from scipy.stats import rankdata
 
 from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
@@ -105,17 +106,11 @@ def main() -> None:
     if arguments.write:
         target = arguments.write / "results.md"
         short, tables = apart(introduction() + page + "\n")
-        target.write_text(short, encoding="utf-8")
+        target.write_text(kept(target, short), encoding="utf-8")
         target.with_suffix("").mkdir(exist_ok=True)
         for name, text in tables.items():
             (target.with_suffix("") / name).write_text(text, encoding="utf-8")
         print(f"\nwrote {target} and {', '.join(tables)} beside it")
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def apart(page: str) -> tuple[str, dict[str, str]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from turnwise.study.stats.power import Dependence
 
 
-PRINTED = ("two_by_two", "gains", "runs", "reader", "detectors", "tests")
+PRINTED = ("two_by_two", "gains", "runs", "reader", "outcomes", "detectors", "tests")
 """Tables of a comparison that the terminal shows; the report has all."""
 
 EXTRA = 'python -m pip install "turnwise[study]"'

@@ -144,6 +144,7 @@ class StoredDrift(_Stored):
     turn: _Whole = 0
     speaker: StrictStr = ""
     second_look: dict[StrictStr, Any] | None = None
+    gave_way: _Whole | None = None
 
 
 class _Refusal(_Stored):

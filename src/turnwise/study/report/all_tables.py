@@ -27,6 +27,7 @@ from turnwise.study.report.gain_tables import (
     matched_table,
     two_by_two_table,
 )
+from turnwise.study.report.outcome_tables import outcome_tables
 from turnwise.study.report.reader_tables import reader_tables
 from turnwise.study.report.run_tables import run_tables
 from turnwise.study.report.table import Table
@@ -50,6 +51,7 @@ def all_tables(study: Study) -> tuple[Table, ...]:
         *run_tables(study),
         matched_table(study),
         *reader_tables(study),
+        *outcome_tables(study),
         detectors_table(study),
         tests_table(study),
         differences_table(study),

@@ -43,6 +43,7 @@ SECTIONS = (
     ("The same detector on two runs", (), ("runs", "runs_further")),
     ("At the same false-positive rate", (), ("matched",)),
     ("Against a reader of the turns", (), ("reader",)),
+    ("Where the model gave way", (), ("outcomes",)),
     ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),
     ("When attacks are flagged", ("survival",), ("delay",)),
     (

@@ -23,6 +23,7 @@ from turnwise.study.report.detection_tables import (
 )
 from turnwise.study.report.diagnostic_tables import checks_as_json
 from turnwise.study.report.gain_tables import matched_rates_as_json, two_by_two_as_json
+from turnwise.study.report.outcome_tables import outcomes_as_json
 from turnwise.study.report.reader_tables import truth_as_json
 from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
 from turnwise.study.report.value_formats import as_json, json_row
@@ -66,6 +67,7 @@ def record(study: Study) -> dict[str, Any]:
         "if_missing": as_json(study.if_missing),
         "cells": cells_as_json(study),
         "truth": truth_as_json(study),
+        "outcomes": outcomes_as_json(study),
         "checks": checks_as_json(study.checks),
         "warnings": list(study.warnings),
     }
