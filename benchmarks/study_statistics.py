@@ -30,7 +30,7 @@ from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
 from turnwise.study.stats.split_scores import TEST, TRAIN
 from turnwise.study.stats.survival import kaplan_meier
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted import (
+from turnwise.study.stats.weighted_metrics import (
     auc_of,
     delay_of,
     f1_of,

@@ -16,14 +16,14 @@ from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
 from turnwise.explorer.data import overview
-from turnwise.explorer.data.beside import lay_beside
 from turnwise.explorer.data.flags import Flagging
-from turnwise.explorer.data.judging import judging
+from turnwise.explorer.data.labelling import judging
 from turnwise.explorer.data.question import count
 from turnwise.explorer.data.record import Record
 from turnwise.explorer.data.sequence import read_chat
 from turnwise.explorer.data.sequences import Filter, Sequences
-from turnwise.explorer.data.words import WordIndex
+from turnwise.explorer.data.side_by_side import lay_beside
+from turnwise.explorer.data.word_index import WordIndex
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from turnwise._support.spreadsheets import write_parquet
+from turnwise._support.table_files import write_parquet
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.studies import FinishedStudy, find_studies
 from turnwise.rates import Rate

@@ -16,7 +16,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page, in_words
-from turnwise.guard.limits import refusals_of
+from turnwise.guard.refused_prompts import refusals_of
 from turnwise.guard.turn_checks import checks_of_turn, read_checks
 from turnwise.guard.validation import GuardMetadataError
 

@@ -28,7 +28,7 @@ from turnwise.observers.second_look import SecondLookObserver
 from turnwise.principles import load_principle
 from turnwise.runs import ProcessEngine, ScanPlan, plan_scan
 from turnwise.runs.forecast import forecast_scan
-from turnwise.runs.second_looks import second_looks
+from turnwise.runs.second_look_summary import second_looks
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.store.sql import ask

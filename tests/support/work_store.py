@@ -64,7 +64,7 @@ def write_study(folder: Path, arm: str = "cusum", source: str = "made", warning:
     """Write a study of eight conversations, four of which an arm flags, with texts of others in it."""
     import json
 
-    from turnwise._support.spreadsheets import write_parquet
+    from turnwise._support.table_files import write_parquet
     from turnwise.study.report.result_files import VERDICT_COLUMNS
 
     rows = [

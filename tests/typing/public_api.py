@@ -232,7 +232,7 @@ from turnwise.study import (
 )
 from turnwise.study.compare import Settings, Study, compare
 from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
-from turnwise.study.people import Agreement, agreement
+from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 

@@ -15,7 +15,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, Store
-    from turnwise.study.people import Agreement
+    from turnwise.study.people_agreement import Agreement
 
 Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
 Author = Annotated[str, typer.Option(help="Your name, which is kept with what you say.", envvar="TURNWISE_AUTHOR")]
@@ -94,7 +94,7 @@ def _tell(store: Store, said: Correction, json: bool) -> None:
 def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
     """Tell how far people agree: Krippendorff's alpha with its interval, by principle, on labels and on turns."""
     from turnwise.store import Store
-    from turnwise.study.people import agreement as agreement_of
+    from turnwise.study.people_agreement import agreement as agreement_of
 
     with Store(store) as opened:
         people = opened.people

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnwise.store import Run, Store
     from turnwise.study import Loaded
     from turnwise.study.compare import Study
-    from turnwise.study.compare.checks import Rescore
+    from turnwise.study.compare.arm_diagnostics import Rescore
     from turnwise.study.stats.power import Dependence
 
 
@@ -198,7 +198,7 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 def _print(study: Study) -> None:
     from turnwise.study.report.all_tables import all_tables
-    from turnwise.study.report.words import verdict
+    from turnwise.study.report.verdict_text import verdict
 
     for line in verdict(study):
         say(line, "")

@@ -2,12 +2,12 @@
 
 from turnwise.datasets.format_row import Format
 from turnwise.datasets.generic_formats import to_line
+from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 from turnwise.datasets.layout import Head
 from turnwise.datasets.loader_kit import check_loader
 from turnwise.datasets.opening import DATASETS, dataset_loader, examples, get_loader, list_datasets, open_dataset
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions, RecordError
 from turnwise.datasets.record_loader import USUAL_COLUMNS, RecordLoader, SequenceBuilder
-from turnwise.datasets.words import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 
 __all__ = [
     "DATASETS",

@@ -3,7 +3,8 @@
 What is where, in the order in which a check runs:
 
 - `pipeline`: `GuardrailPipeline`, the door; `config` reads its configuration (`validation`: errors with line and
-  key), `setup` builds it; `limits` counts prompts; `request` reads what a caller passes;
+  key), `setup` builds it; `key_limits` counts prompts, `refused_prompts` notes those that a limit refused;
+  `request` reads what a caller passes;
 - `check_text`: a prompt, response, call or result becomes part of its turn and is checked; `check_messages`: what
   came last in a list of messages; `stream` and `held_back`: a response in pieces;
 - `check_run`: guardrails run over a text and the names that come with it, and what they say is kept;

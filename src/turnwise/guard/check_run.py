@@ -18,7 +18,8 @@ from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.finding import Action, OnError, TextKind
 from turnwise.guard.guardrail import Check, ToolText
-from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
+from turnwise.guard.key_limits import Refusal
+from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
 from turnwise.guard.request import as_text, is_ordinary
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup

@@ -15,7 +15,7 @@ from turnwise.guard.config import Config
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.limits import KeyLimits
+from turnwise.guard.key_limits import KeyLimits
 from turnwise.guard.results import Correction, Detail
 from turnwise.guard.state.keeper import Keeper
 from turnwise.guard.state.settings import StateSettings

@@ -14,7 +14,7 @@ from turnwise.study.stats.bootstrap import Weights, difference, interval, interv
 from turnwise.study.stats.judged_conversations import Judged, confusion
 from turnwise.study.stats.survival import kaplan_meier
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted import (
+from turnwise.study.stats.weighted_metrics import (
     alarms_of,
     auc_of,
     delay_of,

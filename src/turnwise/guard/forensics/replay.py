@@ -19,8 +19,9 @@ from turnwise.guard.audit.reader import events_in, missing_in
 from turnwise.guard.audit.record import CHECK, CORRECTION, GAP
 from turnwise.guard.config import Config
 from turnwise.guard.finding import TextKind
-from turnwise.guard.limits import EVENTS, RateLimits
+from turnwise.guard.key_limits import RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
+from turnwise.guard.refused_prompts import EVENTS
 from turnwise.guard.request import RESERVED
 from turnwise.guard.results import PipelineResult
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
+from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
-from turnwise.study.compare.checks import Checks, Rescore, run_checks
 from turnwise.study.compare.comparisons import (
     Cell,
     Test,
@@ -39,7 +39,7 @@ from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.judged_conversations import evaluated
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import PairedBounds, paired_bounds
+from turnwise.study.stats.missing_bounds import PairedBounds, paired_bounds
 from turnwise.study.stats.split_gains import SplitGains
 
 if TYPE_CHECKING:

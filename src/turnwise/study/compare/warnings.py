@@ -8,8 +8,8 @@ from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnwise.rates import Rate
+from turnwise.study.compare.arm_diagnostics import Checks
 from turnwise.study.compare.arms import short_name
-from turnwise.study.compare.checks import Checks
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.settings import Fold, Settings

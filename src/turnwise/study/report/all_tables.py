@@ -9,17 +9,6 @@ from turnwise.rates import Rate
 from turnwise.study.compare import CellGain, Study
 from turnwise.study.compare.comparisons import DIVISIONS
 from turnwise.study.compare.settings import PARTS
-from turnwise.study.report.check_tables import check_tables
-from turnwise.study.report.columns import (
-    NONE,
-    Column,
-    alone_cell,
-    as_json,
-    json_row,
-    make_table,
-    p_cell,
-    small_cell,
-)
 from turnwise.study.report.detection_tables import (
     baselines_table,
     delay_table,
@@ -30,6 +19,7 @@ from turnwise.study.report.detection_tables import (
     missing_table,
     tests_table,
 )
+from turnwise.study.report.diagnostic_tables import diagnostic_tables
 from turnwise.study.report.gain_tables import (
     AT_THESE,
     ONE_THRESHOLD,
@@ -40,6 +30,16 @@ from turnwise.study.report.gain_tables import (
 from turnwise.study.report.reader_tables import reader_tables
 from turnwise.study.report.run_tables import run_tables
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    NONE,
+    Column,
+    alone_cell,
+    as_json,
+    json_row,
+    make_table,
+    p_cell,
+    small_cell,
+)
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
@@ -59,7 +59,7 @@ def all_tables(study: Study) -> tuple[Table, ...]:
         *_cells(study),
         baselines_table(study),
         missing_table(study),
-        *check_tables(study),
+        *diagnostic_tables(study),
         _splits(study),
     )
     return tuple(table for table in tables if table.rows)

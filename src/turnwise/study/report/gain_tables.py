@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from turnwise.study.compare import Study
-from turnwise.study.report.columns import Column, as_json, difference_cell, make_table, points, points_cell, share
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    Column,
+    as_json,
+    difference_cell,
+    make_table,
+    points,
+    points_cell,
+    share,
+)
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.split_gains import Gain, OneStudy, SplitGains
 

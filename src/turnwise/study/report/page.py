@@ -15,7 +15,7 @@ from turnwise.study.report.all_tables import all_tables
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.result_files import record, verdicts_as_parquet
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
-from turnwise.study.report.words import methods, question, verdict
+from turnwise.study.report.verdict_text import methods, question, verdict
 
 STYLE = """
 body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; font: 16px/1.55 Georgia, 'Times New Roman', serif; }

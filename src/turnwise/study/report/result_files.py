@@ -10,12 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from turnwise._support.revision import versions
-from turnwise._support.spreadsheets import write_parquet
+from turnwise._support.table_files import write_parquet
 from turnwise.study.compare import Fold, Study
 from turnwise.study.compare.settings import PARTS
 from turnwise.study.report.all_tables import cells_as_json
-from turnwise.study.report.check_tables import checks_as_json
-from turnwise.study.report.columns import as_json, json_row
 from turnwise.study.report.detection_tables import (
     SHORT,
     TESTS,
@@ -23,9 +21,11 @@ from turnwise.study.report.detection_tables import (
     final_tests_as_json,
     tests_as_json,
 )
+from turnwise.study.report.diagnostic_tables import checks_as_json
 from turnwise.study.report.gain_tables import gain_as_json, matched_rates_as_json
 from turnwise.study.report.reader_tables import truth_as_json
 from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
+from turnwise.study.report.value_formats import as_json, json_row
 from turnwise.study.stats.judged_conversations import judge_all
 
 LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")

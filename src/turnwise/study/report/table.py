@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 
 _SIGNS = ("-", "+")
 _NUMBERS = frozenset("0123456789., %()–−")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
-from turnwise.study.report.columns import p_cell, points, points_cell, share
 from turnwise.study.report.reader_tables import reader_words
 from turnwise.study.report.run_tables import runs_words
+from turnwise.study.report.value_formats import p_cell, points, points_cell, share
 from turnwise.study.stats.bootstrap import Difference
 
 

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnwise._support.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
+from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
-from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import ask
 from turnwise.integrations.other_texts import UnreadError, last_heard, leaves
-from turnwise.serve.checks import json_response
+from turnwise.serve.check_routes import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import Caller, Tenant

@@ -7,9 +7,17 @@ from typing import Any, NamedTuple
 
 from turnwise.rates import Rate
 from turnwise.study.compare import Study
-from turnwise.study.compare.checks import Checks, PanelAgreement, Repeated
-from turnwise.study.report.columns import NONE, Column, as_json, interval_cell, json_row, make_table, rate_cell
+from turnwise.study.compare.arm_diagnostics import Checks, PanelAgreement, Repeated
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    NONE,
+    Column,
+    as_json,
+    interval_cell,
+    json_row,
+    make_table,
+    rate_cell,
+)
 from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.diagnostics import LengthMatched, OrderShuffle
 
@@ -58,7 +66,7 @@ def checks_as_json(checks: Checks) -> dict[str, Any]:
     }
 
 
-def check_tables(study: Study) -> Iterator[Table]:
+def diagnostic_tables(study: Study) -> Iterator[Table]:
     """Yield the tables of the diagnostics; those without a row are left out later."""
     yield _shuffles(study)
     yield _lengths(study)

@@ -19,7 +19,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import Any, Literal, NamedTuple, Protocol
 
 from turnwise.errors import ObserverError
-from turnwise.observers.llm.limits import Halt, RequestLimits, Ticket
+from turnwise.observers.llm.request_limits import Halt, RequestLimits, Ticket
 
 ASK_AGAIN = 0.05
 """Seconds after which one thread of a worker asks again for a ticket; requests take longer by far."""

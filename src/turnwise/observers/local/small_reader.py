@@ -10,7 +10,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import session_of
-from turnwise.observers.local.protocol import SIDES, Reading, Utterance, unread
+from turnwise.observers.local.protocol import SIDES, Reading, Utterance, vocabulary_misfit
 from turnwise.observers.local.tokens import Speech
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class SmallReader:
         text = self.speech.encode(said)
         stretches = [self.speech.ends(text, STRETCH), *self.speech.stretches(text, STRETCH)]
         outputs = np.concatenate([self._run(place, ids, side)[0] for ids in stretches])
-        fit = unread(text.bytes_per_token, len(text.ids))
-        return Reading(side, outputs[:, SIDES.index(side)], text.hidden, fit, text.left_out)
+        misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
+        return Reading(side, outputs[:, SIDES.index(side)], text.hidden, misfit, text.left_out)
 
     def after(self, place: NDArray[np.float32], said: str, side: Side) -> NDArray[np.float32]:
         """The state behind a text."""
@@ -83,8 +83,8 @@ class SmallReader:
                         parts = [self._run(place.state, stretch, side)[0] for stretch in stretches]
                         rows[whole] = np.concatenate((step.logits, *parts))
                     outputs = rows[whole]
-                fit = unread(text.bytes_per_token, len(text.ids))
-                readings.append(Reading(side, outputs[:, SIDES.index(side)], text.hidden, fit, text.left_out))
+                misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
+                readings.append(Reading(side, outputs[:, SIDES.index(side)], text.hidden, misfit, text.left_out))
             found.append(readings)
         return found
 

@@ -1,6 +1,6 @@
 """Rate limits by key, such as a user or an API token, with roles, and over all keys.
 
-Prompts are counted in this process (`KeyLimits`), or for several workers in their state store (`SharedLimits`).
+Prompts are counted in this process (`KeyLimits`), or for several workers in their state store (`SharedKeyLimits`).
 """
 
 from __future__ import annotations
@@ -11,28 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
-from turnwise.conversation import Conversation
-from turnwise.conversation.limits import WINDOWS, RateLimit, Timeline, read_limits
+from turnwise.conversation.sliding_windows import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.identity.names import checked_name
 from turnwise.guard.request import digest_of
 from turnwise.sessions.state_store import Change, StateKind, StateStore
 
-Limits = Mapping[str, int]
+WindowLimits = Mapping[str, int]
 """Prompts by window: any of ``minute``, ``hour`` and ``day``."""
 
-GLOBAL, KEY, CONVERSATION = "global", "key", "conversation"
+GLOBAL, KEY = "global", "key"
 """Whose limit refused a prompt."""
-
-EVENTS: Final = "rate_limit_events"
-"""Key of a conversation's metadata: ``{"count": n, "latest": [...]}``, oldest first."""
-
-MOST_EVENTS: Final = 1_000
-"""Events that are kept; of older ones only the count."""
 
 _EVERYONE: Final = "everyone"
 
@@ -48,9 +41,9 @@ class RateLimits:
     came with. This process remembers at most `most_keys`; the one least recently used is forgotten first.
     """
 
-    everyone: Limits = field(default_factory=dict)
-    per_key: Limits = field(default_factory=dict)
-    roles: Mapping[str, Limits] = field(default_factory=dict)
+    everyone: WindowLimits = field(default_factory=dict)
+    per_key: WindowLimits = field(default_factory=dict)
+    roles: Mapping[str, WindowLimits] = field(default_factory=dict)
     exempt_roles: tuple[str, ...] = ()
     most_keys: int = 100_000
 
@@ -66,7 +59,7 @@ class RateLimits:
         if self.most_keys < 1:
             raise GuardError(f"rate limit: most_keys is {self.most_keys}; use at least 1")
 
-    def of_role(self, role: str | None) -> Limits | None:
+    def of_role(self, role: str | None) -> WindowLimits | None:
         """The limits of a key with a role, or without one; None for a role that is exempt."""
         if role is None:
             return self.per_key
@@ -78,7 +71,7 @@ class Refusal:
     """A prompt that a limit refused: whose limit (`GLOBAL` or `KEY`), which, and seconds until one would pass."""
 
     scope: str
-    limits: Limits
+    limits: WindowLimits
     retry_after: float
 
     @property
@@ -193,7 +186,7 @@ class _RefusedError(Exception):
         self.ahead = ahead
 
 
-class SharedLimits:
+class SharedKeyLimits:
     """Counts prompts by key in a state store: as `KeyLimits`, and for all workers of the store together.
 
     In this process time goes by the monotonic clock, so setting the system's clock lifts no limit; between workers
@@ -203,7 +196,7 @@ class SharedLimits:
     >>> from turnwise.sessions import MemoryStateStore
     >>> from turnwise.clock import utc_now
     >>> store, settings = MemoryStateStore(), RateLimits(per_key={"minute": 1})
-    >>> workers = [SharedLimits(settings, store, utc_now) for _ in range(2)]
+    >>> workers = [SharedKeyLimits(settings, store, utc_now) for _ in range(2)]
     >>> [worker.refuse("ann", None, utc_now()) is None for worker in workers]
     [True, False]
     """
@@ -251,7 +244,7 @@ def _digest(key: str) -> str:
     return digest_of(checked_name(key, "key"))
 
 
-def _counting(key: str, scope: str, limits: Limits, kept: Mapping[str, int], at: int) -> Change:
+def _counting(key: str, scope: str, limits: WindowLimits, kept: Mapping[str, int], at: int) -> Change:
     """The change that counts a prompt, or raises where one of the limits refuses it; `at` is in milliseconds."""
 
     def apply(before: Arrivals | None) -> tuple[Arrivals, None]:
@@ -273,7 +266,7 @@ def _clamping(at: int) -> Callable[[Arrivals | None], tuple[Arrivals, None]]:
     return lambda before: (tuple(min(arrival, at) for arrival in before or ()), None)
 
 
-def widest(*several: Limits) -> dict[str, int]:
+def widest(*several: WindowLimits) -> dict[str, int]:
     """The largest limit of each window that any of several sets.
 
     >>> widest({"minute": 2}, {"minute": 3, "day": 9})
@@ -281,41 +274,3 @@ def widest(*several: Limits) -> dict[str, int]:
     """
     windows = [window for window in WINDOWS if any(window in limits for limits in several)]
     return {window: max(limits.get(window, 0) for limits in several) for window in windows}
-
-
-def note_refusal(
-    conversation: Conversation, *, scope: str, reason: str, text_sha256: str, now: datetime, retry_after: float
-) -> None:
-    """Note a refused prompt in the metadata of its conversation, as a hash; the text itself is not kept."""
-    event = {
-        "scope": scope,
-        "reason": reason,
-        "text_sha256": text_sha256,
-        "after_turn": conversation.get_turn_count(),
-        "timestamp": now.isoformat(),
-        "retry_after": retry_after,
-    }
-
-    def add(before: Any) -> dict[str, Any]:
-        # A list that only this grows; dropping the front in bulk keeps it cheap under a flood.
-        known = before if isinstance(before, dict) else {}
-        latest, count = known.get("latest"), known.get("count")
-        latest = latest if isinstance(latest, list) else []
-        count = count if isinstance(count, int) and not isinstance(count, bool) else len(latest)
-        latest.append(event)
-        if len(latest) >= 2 * MOST_EVENTS:
-            del latest[:-MOST_EVENTS]
-        return {"count": count + 1, "latest": latest}
-
-    with conversation.history.lock:
-        conversation.metadata[EVENTS] = add(conversation.metadata.get(EVENTS))
-
-
-def refusals_of(conversation: Conversation) -> tuple[int, list[dict[str, Any]]]:
-    """How many prompts a rate limit refused, and the latest of them, oldest first."""
-    kept = conversation.metadata.get(EVENTS)
-    if kept is None:
-        return 0, []
-    from turnwise.guard.stored import refusals
-
-    return refusals(kept, f"metadata.{EVENTS}")

@@ -11,9 +11,9 @@ from turnwise.errors import TurnwiseError
 from turnwise.guard import Mode
 from turnwise.guard.config import preset_names, preset_summary
 from turnwise.serve.bodies import ModeRequest
-from turnwise.serve.checks import json_response
+from turnwise.serve.check_routes import json_response
 from turnwise.serve.problems import Problem
-from turnwise.serve.records import not_known
+from turnwise.serve.record_routes import not_known
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import Caller, Tenant
 

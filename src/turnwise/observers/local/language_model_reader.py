@@ -14,7 +14,7 @@ import numpy as np
 from turnwise.conversation import Side
 from turnwise.observers.local.network import Cache, Caches, Network, beginning, spans_of
 from turnwise.observers.local.passes import Passes
-from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, unread
+from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, vocabulary_misfit
 from turnwise.observers.local.tokens import Speech, Text
 from turnwise.observers.local.window import UNSAID, Reach, Window
 
@@ -33,7 +33,7 @@ class _Recent(NamedTuple):
     cache: Cache | None
 
 
-class LanguageReader:
+class LanguageModelReader:
     """Holds network, tokeniser and the caches of live conversations, for many conversations and threads."""
 
     def __init__(
@@ -79,8 +79,8 @@ class LanguageReader:
             self._recent[key] = known
             while len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
-        fit = unread(text.bytes_per_token, len(text.ids))
-        return Reading(side, known.outputs, text.hidden, fit, text.left_out)
+        misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
+        return Reading(side, known.outputs, text.hidden, misfit, text.left_out)
 
     def _outputs(self, text: Text, after: Window, side: Side) -> tuple[NDArray[np.float32], Cache]:
         """Read a text at the end of a window; return a row of outputs for each part, and the window's cache."""

@@ -8,7 +8,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.words import WordIndex
+from turnwise.explorer.data.word_index import WordIndex
 from turnwise.store import Store
 
 
