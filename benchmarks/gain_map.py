@@ -27,7 +27,7 @@ from turnwise.conversation import Label
 from turnwise.observers import build_observer
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import gain_map, kind_of
-from turnwise.study.gain_map import HIGHEST, Gain, _interval, decided, recall_at, simulated
+from turnwise.study.gain_simulation import HIGHEST, Gain, _interval, decided, recall_at, simulated
 
 SETS = ("twins", "human", "operations/pairs")
 ATTACKS = ("mhj", "safemt_attack600")

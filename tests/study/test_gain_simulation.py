@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.study import Kind, gain_map, kind_of
-from turnwise.study.gain_map import HIGHEST, SHAPES, decided, recall_at, simulated
+from turnwise.study.gain_simulation import HIGHEST, SHAPES, decided, recall_at, simulated
 
 THIN = Kind(1.0, "spread thin", 12, 0.3)
 SUDDEN = Kind(0.5, "sudden", 12, 0.3)
