@@ -43,6 +43,7 @@ from turnwise.cli.serve import serve
 from turnwise.cli.show import show
 from turnwise.cli.study import compare, power
 from turnwise.cli.study_discover import discover
+from turnwise.cli.study_map import map_
 from turnwise.cli.study_prevalence import prevalence
 from turnwise.cli.study_second_look import second_look
 from turnwise.cli.study_sessions import session_rules
@@ -122,6 +123,7 @@ _add_group(
         "discover": discover,
         "prevalence": prevalence,
         "second-look": second_look,
+        "map": map_,
         "session-rules": session_rules,
     },
 )
