@@ -10,7 +10,8 @@ from made_findings import make_findings
 from tests.cli.conftest import Cli
 
 from turnwise.findings import Findings
-from turnwise.study.prevalence.label_sample import CLEAR, read_label_sample
+from turnwise.study.prevalence import read_label_sample
+from turnwise.study.prevalence.label_sample import CLEAR
 
 
 @pytest.fixture

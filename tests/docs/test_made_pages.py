@@ -13,7 +13,7 @@ from documentation import reference, settings, specification
 from documentation.__main__ import ROOT, current, made
 
 from turnwise import errors
-from turnwise.observers.llm.chat import FaultKind
+from turnwise.observers.llm import FaultKind
 from turnwise.observers.llm.replies import MALFORMED, REFUSED
 from turnwise.store.schema import metadata
 

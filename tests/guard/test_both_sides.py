@@ -2,9 +2,8 @@
 
 import pytest
 
-from turnwise import Conversation, GuardrailPipeline
+from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.errors import TurnwiseError
-from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.guard.guardrails.drift import Drift
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score

@@ -12,10 +12,8 @@ from turnwise.errors import StateError, TurnwiseError
 from turnwise.guard import NO_CONVERSATION
 from turnwise.guard.guardrails.drift import Drift
 from turnwise.guard.guardrails.drift_judging import scaled_scores
-from turnwise.observers import ObservationFailure
+from turnwise.observers import OBSERVERS, ObservationFailure, Workers
 from turnwise.observers.local.weights import PRINCIPLES
-from turnwise.observers.protocol import Workers
-from turnwise.observers.registry import OBSERVERS
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import Phase

@@ -8,12 +8,12 @@ import evasions
 import pytest
 
 from turnwise import datasets
-from turnwise.guard.guardrail import Guardrail
+from turnwise.guard import Guardrail, finding_of
 from turnwise.guard.guardrails.keywords import Keywords
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of, opening_check
+from turnwise.guard.kit import opening_check
 from turnwise.guard.recognisers.readings import readings, readings_of
 from turnwise.guard.recognisers.text import TextReading
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from guard_rails import Contains
 
+from turnwise import analyze_conversation_forensics
 from turnwise.cli.guard_forensics import print_analysis
 from turnwise.conversation import Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page, in_words
+from turnwise.guard.forensics import forensics_page, in_words
 from turnwise.guard.refused_prompts import refusals_of
 from turnwise.guard.turn_checks import checks_of_turn, read_checks
 from turnwise.guard.validation import GuardMetadataError

@@ -16,13 +16,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from turnwise import Conversation, GuardrailPipeline
+from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.cli.app import app
 from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError, UnknownNameError
 from turnwise.guard.audit import AuditQuestion, read_audit
 from turnwise.guard.audit.record import pseudonym
-from turnwise.guard.forensics import analyze_conversation_forensics
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 REDACTING = {"guardrails": [{"pii": {"action": "redact"}}, {"keywords": {"keywords": ["project x"]}}]}

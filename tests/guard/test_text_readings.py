@@ -7,9 +7,9 @@ import random
 import pytest
 from benchmarks.hostile import UNITS
 
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of
 from turnwise.guard.recognisers.decoding import decoders_for, entities, tags
 from turnwise.guard.recognisers.disguises import DISGUISES, pulled_apart
 from turnwise.guard.recognisers.hidden_text import Respelling

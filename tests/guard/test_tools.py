@@ -11,13 +11,12 @@ from guard_rails import Contains, Told, Waits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise import Conversation, GuardrailPipeline
+from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard import Check, Finding, Guardrail, PipelineResult, TextKind, finding_of
+from turnwise.guard import Check, Finding, Guardrail, PipelineResult, Redaction, TextKind, finding_of
 from turnwise.guard.audit import read_audit
-from turnwise.guard.finding import Redaction
-from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page, in_words, replay
+from turnwise.guard.forensics import forensics_page, in_words, replay
 from turnwise.guard.guardrails.code import Code
 from turnwise.guard.request import Arguments
 

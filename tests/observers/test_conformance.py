@@ -12,8 +12,8 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import ContextMode, Observation, ObservationFailure
-from turnwise.observers.conformance import check_observer, conversations
+from turnwise.observers import ContextMode, Observation, ObservationFailure, check_observer
+from turnwise.observers.conformance import conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.local import LocalSmallObserver
 from turnwise.observers.replay import ReplayObserver

@@ -9,10 +9,15 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Request, observe_conversations
-from turnwise.observers.conformance import check_observer
-from turnwise.observers.many import ObservedMany
-from turnwise.observers.protocol import ContextMode, ObserverInfo
+from turnwise.observers import (
+    Context,
+    ContextMode,
+    ObservedMany,
+    ObserverInfo,
+    Request,
+    check_observer,
+    observe_conversations,
+)
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import load_principle
 from turnwise.scoring import Score

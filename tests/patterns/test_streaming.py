@@ -14,7 +14,9 @@ from pattern_trees import calls, trajectories, trees
 
 from turnwise.errors import PatternError
 from turnwise.patterns import (
+    FUNCTIONS,
     Evaluator,
+    Expression,
     Kind,
     Stream,
     default_library,
@@ -24,8 +26,7 @@ from turnwise.patterns import (
     parse_expression,
     shipped_patterns,
 )
-from turnwise.patterns.expression import Call, Expression, Number
-from turnwise.patterns.functions import FUNCTIONS
+from turnwise.patterns.expression import Call, Number
 from turnwise.patterns.tree import Series
 from turnwise.scoring import Score, TurnScores
 

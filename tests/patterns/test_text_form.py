@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from pattern_trees import ODD_NAMES, trees
 
-from turnwise.patterns import Kind, Library, NamedPattern, parse, parse_expression
-from turnwise.patterns.expression import Expression
+from turnwise.patterns import Expression, Kind, Library, NamedPattern, parse, parse_expression
 from turnwise.patterns.tree import Named
 
 LONG_NUMBERS = (0.1 + 0.2, 1e-300, 1e100, -1e100, 123456789.123, 1e15, 1e16, 5e-324, -2.0, -0.0, 3.0)

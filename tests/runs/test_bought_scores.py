@@ -23,9 +23,9 @@ from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.llm.scripted_client import by_text
 from turnwise.principles import Principle
-from turnwise.runs import evaluate
+from turnwise.runs import Plan, evaluate
 from turnwise.runs.engines import ThreadEngine
-from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs.plan import Task, make_task
 from turnwise.runs.task_work import TaskWork
 from turnwise.scoring import Score
 from turnwise.store import Store

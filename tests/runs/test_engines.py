@@ -13,9 +13,9 @@ from turnwise.conversation import Sequence
 from turnwise.errors import ObserverError, PluginError
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
-from turnwise.runs import evaluate
-from turnwise.runs.engines import InlineEngine, ProcessEngine, ThreadEngine
-from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs import InlineEngine, Plan, ProcessEngine, evaluate
+from turnwise.runs.engines import ThreadEngine
+from turnwise.runs.plan import Task, make_task
 from turnwise.runs.run import Engine
 from turnwise.runs.task_work import Scored, TaskWork
 from turnwise.store import Store

@@ -19,7 +19,7 @@ from turnwise.principles import Principle
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import NOT_READ, Score
 from turnwise.store import Store
-from turnwise.study.compare.data import load_study_data
+from turnwise.study.compare import load_study_data
 
 Principles = tuple[Principle, ...]
 

@@ -17,7 +17,7 @@ from turnwise.runs import export_people, record_people
 from turnwise.runs.judgements import folder_of
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.compare.truth import read_reader
+from turnwise.study.compare import read_reader
 
 MILD, GRAVE = Score(0.9, 0.1, 0.1), Score(0.1, 0.2, 0.9)
 VERSIONS = {"reciprocity": load_principle("reciprocity").revision}

@@ -10,11 +10,10 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from turnwise.guard import Guardrail
+from turnwise.guard import Guardrail, finding_of
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of
 
 Trick = Callable[[str, random.Random], str]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.code import Code
-from turnwise.guard.kit import finding_of
 
 CODE = Code()
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from turnwise.guard.guardrail import Guardrail
+from turnwise.guard import Guardrail, finding_of
 from turnwise.guard.guardrails.code import Code
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.kit import finding_of
 
 GUARDRAILS: dict[str, Guardrail] = {
     "code": Code(),

@@ -11,7 +11,7 @@ from growth import grows_linearly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.guard.guardrail import Guardrail
+from turnwise.guard import Guardrail, finding_of
 from turnwise.guard.guardrails.code import Code
 from turnwise.guard.guardrails.keywords import Keywords, Regex
 from turnwise.guard.guardrails.length import Length
@@ -20,7 +20,6 @@ from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
 from turnwise.guard.guardrails.toxicity import Toxicity
 from turnwise.guard.guardrails.urls import Urls
-from turnwise.guard.kit import finding_of
 
 GUARDRAILS: dict[str, tuple[Guardrail, str]] = {
     "pii": (Pii(regions=("US", "GB")), "jane@example.com"),

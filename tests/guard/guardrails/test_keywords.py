@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.errors import GuardError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.keywords import Keywords
-from turnwise.guard.kit import finding_of
 
 
 def cut(keywords: Keywords, text: str) -> str:

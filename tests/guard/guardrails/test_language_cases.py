@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from benchmarks.guard_accuracy import CASES, CATEGORIES, PRECISION, RECALL, answers, measure_cases, read_cases
 
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.topics import Topics
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.kit import finding_of
 from turnwise.guard.recognisers.hidden_text import Respelling
 
 LANGUAGE = ("toxicity", "threats", "prompt_injection", "topics")

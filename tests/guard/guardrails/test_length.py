@@ -6,8 +6,8 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.length import Length, estimated_tokens
-from turnwise.guard.kit import finding_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.kit import finding_of
 
 PII = Pii()
 

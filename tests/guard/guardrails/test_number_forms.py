@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.kit import finding_of
 
 PII = Pii(regions=("US", "GB"))
 

@@ -9,9 +9,8 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.finding import Finding
+from turnwise.guard import Finding, finding_of
 from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.kit import finding_of
 
 _SPEC = importlib.util.spec_from_file_location("pii_examples", Path(__file__).with_name("pii_examples.py"))
 assert _SPEC is not None and _SPEC.loader is not None

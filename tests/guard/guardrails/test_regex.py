@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.keywords import Regex
-from turnwise.guard.kit import finding_of
 
 REGEX = Regex(patterns={"case number": r"\bCASE-\d{6}\b", "badge": r"B\d{3}"})
 

@@ -10,8 +10,8 @@ import string
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of
 
 SECRETS = Secrets()
 _SOURCE = random.Random(7)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.finding import Action
+from turnwise.guard import Action, finding_of
 from turnwise.guard.guardrails.topics import Topics
-from turnwise.guard.kit import finding_of
 
 DENY = {"gambling": ("casino", "sports bet*", "poker"), "medicine": ("diagnos*", "dose", "prescription")}
 ALLOW = {"banking": ("account", "loan", "card"), "service": ("help", "support", "branch")}

@@ -7,8 +7,8 @@ from string import ascii_letters
 import pytest
 
 from turnwise.errors import GuardError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.urls import Urls
-from turnwise.guard.kit import finding_of
 
 DENY = Urls(deny=("evil.example", "evil.com", "203.0.113.9", "2001:db8::9", "*.wild.net", "bücher.example"))
 ONLY = Urls(allow=("good.com", "198.51.100.7"), allow_only=True)

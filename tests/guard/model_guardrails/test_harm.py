@@ -14,8 +14,7 @@ from turnwise.guard import GuardrailPipeline
 from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.scorer import Levels, Scorer, levels_of, shipped_levels
-from turnwise.observers import ObservationFailure, Observer, ObserverInfo, Request
-from turnwise.observers.registry import OBSERVERS
+from turnwise.observers import OBSERVERS, ObservationFailure, Observer, ObserverInfo, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import principle_names
 from turnwise.scoring import Score

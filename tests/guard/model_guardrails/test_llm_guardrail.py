@@ -14,9 +14,7 @@ from chat_server import ChatServer
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import BudgetError, GuardError, ObserverError, UnknownNameError, UsageError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.finding import Action
-from turnwise.guard.guardrail import Check
+from turnwise.guard import Action, Check, GuardrailPipeline
 from turnwise.guard.guardrails.llm import Llm
 from turnwise.guard.scorer import shared_observer
 from turnwise.observers import Context, Request

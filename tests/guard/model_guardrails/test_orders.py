@@ -17,6 +17,7 @@ import yaml
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.prompt_injection import (
     BITS,
     PIECE,
@@ -27,7 +28,6 @@ from turnwise.guard.guardrails.prompt_injection import (
     pieces,
     read_words,
 )
-from turnwise.guard.kit import finding_of
 from turnwise.observers import Observer
 from turnwise.scoring import Score
 

@@ -8,8 +8,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Side
 from turnwise.errors import GuardError, ObserverError, UnknownNameError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.finding import Action
+from turnwise.guard import Action, GuardrailPipeline
 from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.toxicity import Toxicity

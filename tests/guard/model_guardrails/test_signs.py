@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from turnwise.guard import finding_of
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.kit import finding_of
 from turnwise.guard.recognisers.phrases import Mix, Signs, windows
 
 SIGNS = Signs(

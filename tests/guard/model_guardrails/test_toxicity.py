@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.finding import Cost
+from turnwise.guard import Cost, GuardrailPipeline
 from turnwise.guard.guardrails.toxicity import Toxicity
 
 HARMLESS = [

@@ -7,12 +7,11 @@ import math
 
 import pytest
 
-from turnwise.detectors import build_detector, check_detector, run_detector
-from turnwise.detectors.kit.registry import DETECTORS, parameters_of
+from turnwise.detectors import DETECTORS, build_detector, check_detector, run_detector
+from turnwise.detectors.kit.registry import parameters_of
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.study import Example
+from turnwise.study import Example, threshold_for
 from turnwise.study.fitting.search import SPACES, OneOf, highest_scores, search, space_of
-from turnwise.study.stats.thresholds import threshold_for
 
 
 def test_it_finds_what_suits_the_data(make_examples):

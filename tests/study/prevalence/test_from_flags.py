@@ -15,8 +15,9 @@ from turnwise.errors import UsageError
 from turnwise.findings import Findings
 from turnwise.observers import OBSERVERS
 from turnwise.rates import Rate
-from turnwise.study.prevalence.from_flags import TRANSFER, summarise
-from turnwise.study.prevalence.rates import SHIPPED, read_rates
+from turnwise.study.prevalence import read_rates, summarise
+from turnwise.study.prevalence.from_flags import TRANSFER
+from turnwise.study.prevalence.rates import SHIPPED
 from turnwise.study.stats.prevalence import corrected_prevalence
 
 PARTS = [[0.1, 0.7, None], [0.9, 0.2]]
