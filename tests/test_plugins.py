@@ -10,8 +10,7 @@ from turnwise.cli import main
 from turnwise.datasets import DATASETS, get_loader
 from turnwise.detectors import DETECTORS, build_detector
 from turnwise.errors import PluginError, TurnwiseError, UnknownNameError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrail import GUARDRAILS
+from turnwise.guard import GUARDRAILS, GuardrailPipeline
 from turnwise.observers import OBSERVERS, build_observer
 from turnwise.patterns import default_library
 from turnwise.plugins import Registry

@@ -11,8 +11,7 @@ import pytest
 
 from turnwise.cli.show import NOT_CHECKED
 from turnwise.conversation import Seen, Side
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import Judgement, digests, judgement_files, read_judgements
+from turnwise.datasets import BadRecord, Judgement, digests, judgement_files, open_dataset, read_judgements
 from turnwise.errors import DatasetError
 from turnwise.scoring import Score
 

@@ -12,10 +12,7 @@ import pytest
 from guard_rails import Asks, Contains, Hangs, Nonsense, Raises, Waits
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard import Cost, Finding, Redaction, Step
-from turnwise.guard.guardrails.drift import Drift
-from turnwise.guard.guardrails.harm import Harm
-from turnwise.guard.guardrails.prompt_injection import PromptInjection
+from turnwise.guard import Cost, Finding, Redaction, Step, build_guardrail
 from turnwise.guard.step import WAITING_SECONDS
 from turnwise.guard.threads import TookTooLongError, Workers
 
@@ -110,12 +107,12 @@ def test_a_guardrail_that_waits_never_does_so_on_an_event_loop():
     assert not guard.check_input("hello").failures
 
 
-@pytest.mark.parametrize("guardrail", [Drift, Harm, PromptInjection])
+@pytest.mark.parametrize("guardrail", ["drift", "harm", "prompt_injection"])
 def test_guardrails_wait_where_their_observer_does(guardrail):
-    levels = {} if guardrail is Drift else {"warn_above": 0.5, "block_above": 0.9}
-    waiting = Step.of(guardrail(observer="scripted:0.1", **levels), "x")
+    levels = {} if guardrail == "drift" else {"warn_above": 0.5, "block_above": 0.9}
+    waiting = Step.of(build_guardrail(guardrail, observer="scripted:0.1", **levels), "x")
     assert (waiting.timeout, waiting.cost) == (WAITING_SECONDS, Cost.REMOTE)
-    local = Step.of(guardrail(), "x")
+    local = Step.of(build_guardrail(guardrail), "x")
     assert (local.timeout, local.cost) == (None, Cost.MODEL)
 
 

@@ -12,12 +12,11 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import ContextMode, Observation, ObservationFailure, check_observer
+from turnwise.observers import ContextMode, Observation, ObservationFailure, ScriptedObserver, check_observer
 from turnwise.observers.conformance import conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.local import LocalSmallObserver
 from turnwise.observers.replay import ReplayObserver
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
 
 

@@ -15,10 +15,10 @@ from turnwise.observers import (
     ObservedMany,
     ObserverInfo,
     Request,
+    ScriptedObserver,
     check_observer,
     observe_conversations,
 )
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import load_principle
 from turnwise.scoring import Score
 

@@ -13,8 +13,7 @@ import pytest
 import turnwise
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import NotRead, ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import NotRead, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import NOT_READ, Score

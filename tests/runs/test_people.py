@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from turnwise.conversation import Conversation, Label, Seen, Sequence, Side
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets import read_judgements
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers import build_observer
 from turnwise.principles import load_principle

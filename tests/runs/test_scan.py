@@ -20,8 +20,14 @@ from turnwise.datasets import open_dataset
 from turnwise.detectors import build_detector, run_detector
 from turnwise.errors import DatasetError, LocationError, UsageError
 from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, open_findings
-from turnwise.observers import Context, ObservationFailure, ObserverSession, Request, build_observer
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import (
+    Context,
+    ObservationFailure,
+    ObserverSession,
+    Request,
+    ScriptedObserver,
+    build_observer,
+)
 from turnwise.principles import builtin_principles
 from turnwise.runs import ProcessEngine, ReadOptions, plan_scan
 from turnwise.scoring import Score, TurnScores

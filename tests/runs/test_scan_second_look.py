@@ -22,8 +22,7 @@ from turnwise._support.locations import filesystem
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
 from turnwise.findings import COLUMNS, SCORES, STAGE_COLUMNS, open_findings
-from turnwise.observers import ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ObservationFailure, Request, ScriptedObserver
 from turnwise.observers.second_look import SecondLookObserver
 from turnwise.principles import load_principle
 from turnwise.runs import ProcessEngine, ScanPlan, plan_scan

@@ -9,8 +9,7 @@ import pytest
 
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import Context, Observation, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.runs import Plan
 from turnwise.runs.plan import Task, make_task

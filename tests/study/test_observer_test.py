@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 
 from turnwise.cli.app import app
 from turnwise.conversation import Turn
-from turnwise.datasets.judged import example_judgements
+from turnwise.datasets import example_judgements
 from turnwise.errors import UsageError
-from turnwise.observers import ObservationFailure, Request, build_observer
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ObservationFailure, Request, ScriptedObserver, build_observer
 from turnwise.scoring import Score
 from turnwise.study.observer_test import TALKED, observer_rates
 

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from turnwise.cli.app import app
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import StoreError, UsageError
-from turnwise.observers import NotRead, ObservationFailure, Request
-from turnwise.observers.scripted import Script, ScriptedObserver
+from turnwise.observers import NotRead, ObservationFailure, Request, Script, ScriptedObserver
 from turnwise.observers.second_look import SecondLookObserver, drawn
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate

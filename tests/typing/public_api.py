@@ -33,8 +33,17 @@ from turnwise.conversation import (
     from_sharegpt,
     to_sharegpt,
 )
-from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
-from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
+from turnwise.datasets import (
+    BadRecord,
+    Judged,
+    Judgement,
+    check_loader,
+    get_loader,
+    join_judgements,
+    judgement_files,
+    open_dataset,
+    read_judgements,
+)
 from turnwise.detectors import (
     DETECTORS,
     Detector,

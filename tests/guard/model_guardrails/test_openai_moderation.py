@@ -12,8 +12,8 @@ from moderation_server import ModerationServer, result_of
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError, UnknownNameError, UsageError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrails.services import ModerationError, OpenAIModeration
+from turnwise.guard import GUARDRAILS, Guardrail, GuardrailPipeline
+from turnwise.guard.guardrails.services import ModerationError
 
 KEY = "sk-moderation-12345678"
 
@@ -26,8 +26,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModerationServer]:
         yield server
 
 
-def guardrail(server: ModerationServer, **settings: object) -> OpenAIModeration:
-    return OpenAIModeration(base_url=server.url, max_retries=0, **settings)  # type: ignore[arg-type]
+def guardrail(server: ModerationServer, **settings: object) -> Guardrail:
+    return GUARDRAILS.get("openai_moderation")(**{"base_url": server.url, "max_retries": 0, **settings})
 
 
 def test_what_the_endpoint_flags_is_found(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
@@ -105,7 +105,7 @@ def test_a_server_that_hangs_ends_by_its_time_limit(server: ModerationServer, ch
 
 def test_a_fault_that_may_pass_is_tried_again(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
     server.planned.append(500)
-    assert OpenAIModeration(base_url=server.url, max_retries=1).check(check("a rude tale")).found
+    assert guardrail(server, max_retries=1).check(check("a rude tale")).found
 
 
 def test_threads_get_the_results_of_their_own(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
@@ -137,7 +137,7 @@ def test_what_can_not_work_is_refused_when_it_is_built(server: ModerationServer,
         with pytest.raises(GuardError, match=message):
             guardrail(server, **settings)
     with pytest.raises(UsageError, match="base_url must look like"):
-        OpenAIModeration(base_url="nowhere")
+        GUARDRAILS.get("openai_moderation")(base_url="nowhere")
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(GuardError, match="OPENAI_API_KEY"):
         guardrail(server)
