@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from made_findings import make_findings
-from tests.cli.conftest import Cli
+from tests.conftest import Cli
 
 from turnwise.findings import Findings
 from turnwise.study.prevalence import read_label_sample

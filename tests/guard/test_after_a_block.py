@@ -5,7 +5,6 @@ from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import GUARDRAILS
-from turnwise.guard.guardrails.drift_speaker import LEFT_OUT_FOR
 from turnwise.observers import ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import Phase
@@ -113,13 +112,13 @@ def test_a_blocked_text_is_forgotten_after_some_turns():
     guard, talk = guarded(observer, session=None), Conversation.human_ai("u", "m")
     say(guard, "attack", talk=talk)
     counts = []
-    for _ in range(LEFT_OUT_FOR + 3):
+    for _ in range(11):
         before = observer.asked
         (result,) = say(guard, "hello", talk=talk)
         assert not result.blocked
         counts.append(observer.asked - before)
     # With the blocked text, without it, by itself; at last once, without it.
-    assert counts == [3] * LEFT_OUT_FOR + [1] * 3
+    assert counts == [3] * 8 + [1] * 3
     assert result.warnings == []
 
 

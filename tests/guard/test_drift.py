@@ -12,7 +12,7 @@ from turnwise.errors import StateError, TurnwiseError
 from turnwise.guard import GUARDRAILS, NO_CONVERSATION, build_guardrail
 from turnwise.guard.guardrails.drift_judging import scaled_scores
 from turnwise.observers import OBSERVERS, ObservationFailure, ScriptedObserver, Workers
-from turnwise.observers.local.weights import PRINCIPLES
+from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 from turnwise.sessions import Phase
 
@@ -398,7 +398,10 @@ def test_an_earlier_turn_that_can_not_be_scored_is_a_gap(monkeypatch):
     guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "fails"}}]})
     talk = Conversation.from_turns([("one", "fine"), ("two", "fine")])
     result = guard.check_input("three", conversation=talk)
-    assert (result.failures, result.details["drift"].data["scores"].keys()) == ([], {*PRINCIPLES})
+    assert (result.failures, result.details["drift"].data["scores"].keys()) == (
+        [],
+        {one.name for one in builtin_principles()},
+    )
 
 
 def test_an_empty_prompt_has_nothing_to_judge():

@@ -13,7 +13,6 @@ from guard_rails import Asks, Contains, Hangs, Nonsense, Raises, Waits
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import Cost, Finding, Redaction, Step, build_guardrail
-from turnwise.guard.step import WAITING_SECONDS
 from turnwise.guard.threads import TookTooLongError, Workers
 
 
@@ -101,7 +100,7 @@ def test_an_async_check_leaves_the_event_loop_free():
 def test_a_guardrail_that_waits_never_does_so_on_an_event_loop():
     asks, unlimited = Asks(), Asks()
     guard = GuardrailPipeline({"guardrails": [asks, {"use": unlimited, "name": "unlimited", "timeout": None}]})
-    assert [step.timeout for step in guard.steps] == [WAITING_SECONDS, None]
+    assert [step.timeout for step in guard.steps] == [30.0, None]
     asyncio.run(guard.acheck_input("hello"))
     assert threading.get_ident() not in {*asks.threads, *unlimited.threads}
     assert not guard.check_input("hello").failures
@@ -111,7 +110,7 @@ def test_a_guardrail_that_waits_never_does_so_on_an_event_loop():
 def test_guardrails_wait_where_their_observer_does(guardrail):
     levels = {} if guardrail == "drift" else {"warn_above": 0.5, "block_above": 0.9}
     waiting = Step.of(build_guardrail(guardrail, observer="scripted:0.1", **levels), "x")
-    assert (waiting.timeout, waiting.cost) == (WAITING_SECONDS, Cost.REMOTE)
+    assert (waiting.timeout, waiting.cost) == (30.0, Cost.REMOTE)
     local = Step.of(build_guardrail(guardrail), "x")
     assert (local.timeout, local.cost) == (None, Cost.MODEL)
 

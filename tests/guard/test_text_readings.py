@@ -108,6 +108,21 @@ def test_tags_are_taken_out(text: str, plain: str) -> None:
     assert without(text, tags) == plain
 
 
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("I h@te you", "I hate you"),
+        ("k1ll y0urs3lf!", "kill yourself!"),
+        ("f**k that, you id*ot", "fuck that, you idiot"),
+        ("stuuuupid", "stupid"),
+        ("an mp3 of 3d films, mail a@b.example", "an mp3 of 3d films, mail a@b.example"),
+    ],
+)
+def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, plain: str) -> None:
+    known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid"})
+    assert Respelling(known).of(text) == plain
+
+
 def test_words_are_respelled_alike_whatever_was_read_before() -> None:
     known = frozenset({"idiot", "rules", "ignore", "stupid", "kill"})
     texts = [

@@ -9,7 +9,6 @@ import pytest
 from benchmarks.guard_accuracy import CASES, CATEGORIES, PRECISION, RECALL, answers, measure_cases, read_cases
 
 from turnwise.guard import Guardrail, build_guardrail, finding_of
-from turnwise.guard.recognisers.hidden_text import Respelling
 
 LANGUAGE = ("toxicity", "threats", "prompt_injection", "topics")
 
@@ -124,21 +123,6 @@ def test_insults_are_found_in_other_languages(toxicity: Guardrail, text: str) ->
 )
 def test_orders_to_a_model_are_found_in_other_words_and_languages(text: str) -> None:
     assert finding_of(build_guardrail("prompt_injection", observer=None), text).found
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("I h@te you", "I hate you"),
-        ("k1ll y0urs3lf!", "kill yourself!"),
-        ("f**k that, you id*ot", "fuck that, you idiot"),
-        ("stuuuupid", "stupid"),
-        ("an mp3 of 3d films, mail a@b.example", "an mp3 of 3d films, mail a@b.example"),
-    ],
-)
-def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, plain: str) -> None:
-    known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid"})
-    assert Respelling(known).of(text) == plain
 
 
 def test_forms_of_a_word_count_unless_that_is_switched_off() -> None:

@@ -9,7 +9,6 @@ import pytest
 from turnwise.conversation import Conversation, Side
 from turnwise.errors import GuardError, ObserverError, UnknownNameError
 from turnwise.guard import GUARDRAILS, Action, GuardrailPipeline, build_guardrail
-from turnwise.guard.scorer import shared_observer
 
 PHRASES = build_guardrail("prompt_injection", observer=None)
 
@@ -232,7 +231,6 @@ def test_guardrails_of_one_check_share_their_readings(check) -> None:  # type: i
     one.text = "What is the capital of [PLACE]?"
     build_guardrail("harm").check(one)
     assert len(one.shared) == 5
-    assert shared_observer("local") is shared_observer("local")
 
 
 def test_what_can_not_be_is_refused() -> None:
