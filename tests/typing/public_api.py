@@ -228,9 +228,11 @@ from turnwise.store import (
 from turnwise.store.query import QueryResult
 from turnwise.study import (
     FITTED,
+    Agreement,
     Example,
     Loaded,
     Tuned,
+    agreement,
     fit_detector,
     holm,
     load_examples,
@@ -241,7 +243,6 @@ from turnwise.study import (
 )
 from turnwise.study.compare import Settings, Study, compare
 from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
-from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 

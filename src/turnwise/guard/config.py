@@ -285,7 +285,7 @@ def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
         raise lines.error(entry.place, str(error)) from error
 
 
-def build_guardrail(name: str, /, **settings: Any) -> Guardrail:
+def build_guardrail(name: str, /, **settings: object) -> Guardrail:
     """Build a guardrail by its name, to try it on texts with `finding_of`.
 
     Args:

@@ -3,6 +3,7 @@
 from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
 from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
 from turnwise.study.stats.holm import holm
 from turnwise.study.stats.mcnemar import McNemar, mcnemar
@@ -11,12 +12,14 @@ from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 __all__ = [
     "FITTED",
+    "Agreement",
     "Example",
     "Loaded",
     "McNemar",
     "SecondLookRates",
     "StudySize",
     "Tuned",
+    "agreement",
     "fit_detector",
     "holm",
     "load_examples",
