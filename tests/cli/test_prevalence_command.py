@@ -11,7 +11,6 @@ from tests.conftest import Cli
 
 from turnwise.findings import Findings
 from turnwise.study.prevalence import read_label_sample
-from turnwise.study.prevalence.label_sample import CLEAR
 
 
 @pytest.fixture
@@ -50,7 +49,8 @@ def test_a_sample_is_drawn_imported_labelled_and_gives_estimates(
     labelled = tmp_path / "labelled.jsonl"
     labelled.write_text(
         "\n".join(
-            json.dumps({"id": one.id, "label": "attack" if one.stratum == CLEAR else "benign"}) for one in chosen
+            json.dumps({"id": one.id, "label": "attack" if one.stratum == "flagged, clearly" else "benign"})
+            for one in chosen
         )
     )
     few = cli("study", "prevalence", scanned.folder, "--labels", store)

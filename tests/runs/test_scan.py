@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import fsspec
 import pytest
 import zstandard
 from chat_logs import SCRIPT, chats, content, lines
 
-from turnwise._support.locations import filesystem
 from turnwise.conversation import Side, Turn
 from turnwise.datasets import open_dataset
 from turnwise.detectors import build_detector, run_detector
@@ -144,12 +144,14 @@ def _array(plain: bytes, folder: Path) -> str:
 
 
 def _url(plain: bytes, folder: Path) -> str:
-    filesystem("memory").pipe_file(f"/{folder.name}/logs.jsonl", plain)
+    fsspec.filesystem("memory").pipe_file(f"/{folder.name}/logs.jsonl", plain)
     return f"memory://{folder.name}/logs.jsonl"
 
 
 def _parquet_url(plain: bytes, folder: Path) -> str:
-    filesystem("memory").pipe_file(f"/{folder.name}/logs.parquet", Path(_parquet(plain, folder)).read_bytes())
+    fsspec.filesystem("memory").pipe_file(
+        f"/{folder.name}/logs.parquet", Path(_parquet(plain, folder)).read_bytes()
+    )
     return f"memory://{folder.name}/*.parquet"
 
 
