@@ -154,11 +154,6 @@ def test_hanging_calls_are_bounded_and_ones_that_end_make_room():
             assert monotonic() < until, "no room was made"
 
 
-def test_what_a_call_raises_is_raised():
-    with pytest.raises(KeyError):
-        Workers().run(lambda: {}["x"], timeout=5)
-
-
 def test_a_thread_whose_call_has_ended_takes_the_next_one():
     workers = Workers()
     first = workers.run(threading.current_thread, timeout=30)

@@ -87,7 +87,7 @@ def _answer(**changes: object) -> bytes:
 def test_no_result_is_a_failure_that_shows_no_key(server: ModerationServer, check, planned) -> None:  # type: ignore[no-untyped-def]
     llm = guardrail(server)
     server.planned.append(planned)
-    with pytest.raises(TurnwiseError) as caught:
+    with pytest.raises(TurnwiseError, match=r"^openai_moderation: ") as caught:
         llm.check(check("a rude tale"))
     error: BaseException | None = caught.value
     assert KEY not in str(error)
@@ -98,7 +98,7 @@ def test_no_result_is_a_failure_that_shows_no_key(server: ModerationServer, chec
 
 def test_a_server_that_hangs_ends_by_its_time_limit(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
     server.planned.append("hang")
-    with pytest.raises(TurnwiseError, match="APITimeoutError"):
+    with pytest.raises(TurnwiseError, match=r"^openai_moderation: APITimeoutError"):
         guardrail(server, request_seconds=0.2).check(check("a tale"))
 
 
