@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from turnwise.guard import build_guardrail
+
 ROWS = 160
 ATTACKS = 60
 
@@ -328,6 +330,8 @@ def test_a_tuned_file_needs_the_file_of_patterns_no_more(cli, store, own_pattern
 
 
 def test_a_rule_of_the_guard_takes_a_file_of_patterns(own_patterns):
-    from turnwise.guard.guardrails.drift import Drift
 
-    assert Drift(detector="pattern:rising", patterns=str(own_patterns), block_at=0.0).detector == "pattern:rising"
+    assert (
+        build_guardrail("drift", detector="pattern:rising", patterns=str(own_patterns), block_at=0.0).detector
+        == "pattern:rising"
+    )

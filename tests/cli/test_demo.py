@@ -17,8 +17,7 @@ import pytest
 from tests.observers.local.conftest import write_weights
 
 from turnwise.cli import main
-from turnwise.datasets import examples
-from turnwise.datasets.judged import example_judgements, join_judgements, read_judgements
+from turnwise.datasets import example_judgements, examples, join_judgements, read_judgements
 
 Cli = Callable[..., Any]
 

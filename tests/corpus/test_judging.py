@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnwise.datasets import open_dataset
-from turnwise.datasets.judged import join_judgements, read_judgements
+from turnwise.datasets import join_judgements, open_dataset, read_judgements
 
 TOOL = Path(__file__).parents[2] / "corpus" / "judging" / "judge.py"
 

@@ -14,8 +14,7 @@ from documentation import reference, settings, specification
 from documentation.__main__ import ROOT, current, made
 
 from turnwise import Conversation, GuardrailPipeline, errors
-from turnwise.observers.llm.chat import FaultKind
-from turnwise.observers.llm.replies import MALFORMED, REFUSED
+from turnwise.observers.llm import FaultKind
 from turnwise.store.schema import metadata
 
 PAGES = made()
@@ -34,7 +33,7 @@ def test_every_error_is_listed():
 
 def test_every_reason_that_a_language_model_may_fail_for_is_listed():
     told = set(reference.words("failures.toml"))
-    assert {MALFORMED, REFUSED, *FaultKind} - {FaultKind.FATAL} <= told  # what is fatal stops the run
+    assert {"malformed", "refused", *FaultKind} - {FaultKind.FATAL} <= told  # what is fatal stops the run
 
 
 @pytest.mark.parametrize("table", metadata.tables)

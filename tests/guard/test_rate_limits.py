@@ -10,7 +10,7 @@ from guard_rails import Contains
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.conversation.sliding_windows import WINDOWS
 from turnwise.errors import GuardError
-from turnwise.guard.key_limits import KeyLimits, RateLimits
+from turnwise.guard.key_limits import KeyLimits, RateLimits, SharedKeyLimits
 
 
 class Clock:
@@ -197,7 +197,6 @@ def test_workers_of_one_process_share_a_count_under_threads() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from turnwise.clock import utc_now
-    from turnwise.guard.key_limits import RateLimits, SharedKeyLimits
     from turnwise.sessions import MemoryStateStore
 
     limits = SharedKeyLimits(RateLimits(per_key={"hour": 50}), MemoryStateStore(), utc_now)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.patterns import Evaluator, Kind, Stream, parse_expression
-from turnwise.patterns.functions import FUNCTIONS
+from turnwise.patterns import FUNCTIONS, Evaluator, Kind, Stream, parse_expression
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 GAPPY = [0.25, None, 0.75, 0.5, None, 1.0]

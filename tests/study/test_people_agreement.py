@@ -9,7 +9,7 @@ import pytest
 from turnwise.conversation import Label, Seen, Side
 from turnwise.scoring import Score
 from turnwise.store import Correction, HumanScore
-from turnwise.study.people_agreement import agreement
+from turnwise.study import agreement
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

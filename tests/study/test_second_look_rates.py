@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from tests.conftest import Cli
 
-from turnwise.cli.app import app
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import StoreError, UsageError
-from turnwise.observers import NotRead, ObservationFailure, Request
-from turnwise.observers.scripted import Script, ScriptedObserver
+from turnwise.observers import NotRead, ObservationFailure, Request, Script, ScriptedObserver
 from turnwise.observers.second_look import SecondLookObserver, drawn
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
@@ -186,13 +184,12 @@ def test_what_can_not_be_answered_is_refused(tmp_path: Path) -> None:
             second_look_rates(store, "first.screen")
 
 
-def test_the_command_prints_a_table_and_a_sentence(tmp_path: Path) -> None:
+def test_the_command_prints_a_table_and_a_sentence(tmp_path: Path, cli: Cli) -> None:
     evaluated(tmp_path / "s.db", sample=0.3).close()
-    options = ["study", "second-look", "--store", str(tmp_path / "s.db"), "--run", "first"]
-    done = CliRunner().invoke(app, options)
-    assert done.exit_code == 0
+    options = ["study", "second-look", "--store", tmp_path / "s.db", "--run", "first"]
+    done = cli(*options)
+    assert done.code == 0
     for words in ("screen: recall", "two stages: false positive rate", "10/10 = 100.0 %", "the judge found 10"):
-        assert words in done.stdout
-    assert "this run's own conversations" in done.stderr
-    asked = CliRunner().invoke(app, [*options, "--json"])
-    assert '"missed":' in asked.stdout
+        assert words in done.out
+    assert "this run's own conversations" in done.err
+    assert '"missed":' in cli(*options, "--json").out

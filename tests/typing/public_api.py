@@ -33,8 +33,17 @@ from turnwise.conversation import (
     from_sharegpt,
     to_sharegpt,
 )
-from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
-from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
+from turnwise.datasets import (
+    BadRecord,
+    Judged,
+    Judgement,
+    check_loader,
+    get_loader,
+    join_judgements,
+    judgement_files,
+    open_dataset,
+    read_judgements,
+)
 from turnwise.detectors import (
     DETECTORS,
     Detector,
@@ -219,9 +228,11 @@ from turnwise.store import (
 from turnwise.store.query import QueryResult
 from turnwise.study import (
     FITTED,
+    Agreement,
     Example,
     Loaded,
     Tuned,
+    agreement,
     fit_detector,
     holm,
     load_examples,
@@ -233,7 +244,6 @@ from turnwise.study import (
 from turnwise.study.annotation import PROVENANCE, Kit, TakenIn, hand_out, take_in
 from turnwise.study.compare import Settings, Study, compare
 from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
-from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 

@@ -16,9 +16,11 @@ What is where, in the order in which a check runs:
 - `state` (what survives a restart), `identity` (names, lists of messages), `audit` and `forensics`.
 """
 
+from turnwise.guard.config import build_guardrail
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
 from turnwise.guard.forgetting import Forgotten, GuardSession
 from turnwise.guard.guardrail import (
+    GUARDRAILS,
     AsyncGuardrail,
     Check,
     Guardrail,
@@ -46,6 +48,7 @@ from turnwise.sessions import MemoryStateStore, StateStore
 
 __all__ = [
     "CLEAN",
+    "GUARDRAILS",
     "NO_CONVERSATION",
     "Action",
     "AsyncGuardrail",
@@ -78,6 +81,7 @@ __all__ = [
     "Step",
     "TextKind",
     "ToolText",
+    "build_guardrail",
     "check_guardrail",
     "check_state_store",
     "describe_guardrails",

@@ -4,6 +4,7 @@ from turnwise.study.examples import Example, Loaded, load_examples, split_by_gro
 from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
 from turnwise.study.gain_simulation import GainMap, Kind, gain_map, kind_of
+from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
 from turnwise.study.stats.holm import holm
 from turnwise.study.stats.mcnemar import McNemar, mcnemar
@@ -12,6 +13,7 @@ from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 __all__ = [
     "FITTED",
+    "Agreement",
     "Example",
     "GainMap",
     "Kind",
@@ -20,6 +22,7 @@ __all__ = [
     "SecondLookRates",
     "StudySize",
     "Tuned",
+    "agreement",
     "fit_detector",
     "gain_map",
     "holm",

@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from guard_rails import Contains, Raises
 
+from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.config import Config
-from turnwise.guard.forensics import analyze_conversation_forensics, in_words, replay, replay_pipeline
+from turnwise.guard.forensics import in_words, replay, replay_pipeline
 
 Talk = Callable[..., Conversation]
 

@@ -22,8 +22,8 @@ from turnwise.study.compare import (
     Study,
     StudyData,
     compare_data,
+    strata_of,
 )
-from turnwise.study.compare.data import strata_of
 from turnwise.study.report.result_files import verdict_rows
 
 Make = Callable[..., StudyData]

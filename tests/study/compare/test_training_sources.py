@@ -12,9 +12,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import OBSERVERS, ObserverInfo, describe_observer
-from turnwise.observers.protocol import Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, ObserverInfo, Request, ScriptedObserver, describe_observer
 from turnwise.principles import builtin_principles
 from turnwise.runs import evaluate
 from turnwise.scoring import Score

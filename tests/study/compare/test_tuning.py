@@ -14,8 +14,7 @@ from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data, strata_of
 from turnwise.study.compare.settings import make_folds
 from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
 

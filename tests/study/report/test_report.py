@@ -25,14 +25,30 @@ from turnwise.plots.render import browser_library
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
-from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+    strata_of,
+)
+from turnwise.study.report import (
+    Table,
+    all_tables,
+    as_csv,
+    as_latex,
+    as_markdown,
+    record,
+    summary,
+    verdict,
+    write_report,
+)
 from turnwise.study.report.detection_tables import detectors_table
 from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.result_files import VERDICT_COLUMNS, verdicts_as_parquet
-from turnwise.study.report.table import Table
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 

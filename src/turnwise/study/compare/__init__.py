@@ -3,7 +3,7 @@
 from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
 from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
-from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data
+from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data, strata_of
 from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
@@ -38,4 +38,5 @@ __all__ = [
     "compare_data",
     "load_study_data",
     "read_reader",
+    "strata_of",
 ]
