@@ -65,6 +65,8 @@ after-weights:
 	$(BIN)/python benchmarks/people.py --data $(DATA) --cache $(CACHE) --write
 	$(BIN)/python benchmarks/observer.py --data $(DATA) --write --looks $(LOOKS)
 	$(BIN)/python benchmarks/judged.py --data $(DATA) --write docs
+	$(BIN)/python benchmarks/people_labels.py --data $(DATA) --cache $(CACHE) --write docs
+	$(BIN)/python benchmarks/outcomes.py --data $(DATA) --cache $(CACHE) --write docs
 
 clean:
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov

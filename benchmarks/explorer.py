@@ -130,7 +130,7 @@ def data(file: Path) -> None:
     from turnwise.explorer.data.flags import Flagging
     from turnwise.explorer.data.record import Record
     from turnwise.explorer.data.sequences import Filter, Sequences
-    from turnwise.explorer.data.words import WordIndex
+    from turnwise.explorer.data.word_index import WordIndex
     from turnwise.store import Store
 
     with Store(file) as store:

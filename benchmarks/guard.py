@@ -34,7 +34,7 @@ from pathlib import Path
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import SqliteStateStore
 from turnwise.guard.config import preset_text
-from turnwise.guard.limits import LIMIT
+from turnwise.guard.key_limits import LIMIT
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.payloads import STORED
 from turnwise.guard.state.views import key_of

@@ -12,11 +12,8 @@ from typing import Any
 
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
-from turnwise.guard.config import Config, build_guardrail
-from turnwise.guard.finding import Finding
-from turnwise.guard.guardrail import GUARDRAILS, Guardrail
-from turnwise.guard.kit import finding_of
-from turnwise.guard.results import Detail
+from turnwise.guard import Detail, Finding, Guardrail, build_guardrail, finding_of
+from turnwise.guard.config import Config
 from turnwise.rates import Rate
 
 CASES = Path(__file__).parent / "guard_cases"
@@ -209,7 +206,7 @@ def answers(category: Category, cases: Iterable[Case]) -> Iterator[tuple[Case, F
         key = json.dumps(case.settings, sort_keys=True)
         if key not in guardrails:
             kind, settings = category.guardrail, {**category.settings, **case.settings}
-            guardrails[key] = build_guardrail(GUARDRAILS.get(kind), kind, settings)
+            guardrails[key] = build_guardrail(kind, **settings)
         finding = finding_of(guardrails[key], case.text, case.side)
         yield case, finding, finding.in_full if category.in_full else finding.found
 

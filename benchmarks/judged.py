@@ -22,7 +22,7 @@ import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from judged_chats import (
     threshold,
 )
 from numpy.typing import NDArray
+from results_page import kept, table
 from scipy.stats import rankdata
 
 from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
@@ -51,7 +52,7 @@ from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
 from turnwise.study.stats.agreement import krippendorff_alpha
 from turnwise.study.stats.holm import holm
-from turnwise.study.stats.paired import mcnemar
+from turnwise.study.stats.mcnemar import mcnemar
 from turnwise.study.stats.thresholds import f1, threshold_for, threshold_for_f1
 
 sys.path.insert(0, str(CORPUS))
@@ -105,17 +106,11 @@ def main() -> None:
     if arguments.write:
         target = arguments.write / "results.md"
         short, tables = apart(introduction() + page + "\n")
-        target.write_text(short, encoding="utf-8")
+        target.write_text(kept(target, short), encoding="utf-8")
         target.with_suffix("").mkdir(exist_ok=True)
         for name, text in tables.items():
             (target.with_suffix("") / name).write_text(text, encoding="utf-8")
         print(f"\nwrote {target} and {', '.join(tables)} beside it")
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def apart(page: str) -> tuple[str, dict[str, str]]:
@@ -233,7 +228,7 @@ def redrawn(chats: Sequence[Chat], attacks: Sequence[Chat], rate: float) -> str:
     return (
         f"Threshold {rate:.0%}, set by few of {len(calibration)} chats. Where chats and attacks are drawn anew "
         f"(whole groups, {REPLICATES:,} times), it is {ends[0, 0]:.2f} to {ends[1, 0]:.2f} for single turns and "
-        f"{ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, and the history's gain in recall "
+        f"{ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, and the gain of context in recall "
         f"{middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in {np.mean(gains > 0):.0%} of the draws: "
         f"{'a gain is shown' if shown else 'no gain is shown'} ({SEEDS} seeds)."
     )
@@ -269,7 +264,7 @@ def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
         f"with the turns so far and {attacks[1]} with each turn alone (alone only : so far only = {attacks[3]}), "
         f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services. Few chats set these "
         "thresholds: above each table is what holds where they are drawn anew, and in "
-        "[the study](study-results.md) what studies find that set them anew."
+        "[the study](study-results.md) the gain of context over six seeds."
     )
 
 

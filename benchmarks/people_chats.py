@@ -22,14 +22,25 @@ BATCH = 16
 SIDES = {"dices_350": [Side.RESPONSE], "mentalmanip": [Side.PROMPT, Side.RESPONSE]}
 """Whose words count, where it isn't the prompts alone."""
 
+Scores = dict[str, dict[str, list[float]]]
+
 
 @dataclass(slots=True)
 class Chat:
-    """A conversation, or a prompt by itself, with the highest F of each text by context, side and turn."""
+    """A conversation, or a prompt by itself, with the scores of each text by context, side and turn.
+
+    Args:
+        given: the conversation as its file has it.
+        turns: what is read of it.
+        sides: whose words are scored.
+        scores: T, I and F of each text by principle; the keys are a context and, such as, ``prompt 1``.
+        f: its highest F, with the same keys.
+    """
 
     given: Conversation
     turns: list[Turn]
     sides: list[Side]
+    scores: dict[str, Scores] = field(default_factory=dict)
     f: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def peak(self) -> float:
@@ -52,8 +63,8 @@ class Cache:
         code = sorted(Path(turnwise.observers.local.__file__).parent.glob("*.py"))
         digest = hashlib.sha256(b"".join(file.read_bytes() for file in code if file.name != "card.py"))
         version = f"{observer.info.name}-{observer.info.version}-{digest.hexdigest()[:12]}"
-        self._file, self._observer = folder / f"{version}.jsonl", observer
-        self._known: dict[str, dict[str, float]] = {}
+        self._file, self._observer = folder / f"scores-{version}.jsonl", observer
+        self._known: dict[str, Scores] = {}
         for line in self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else ():
             if line.endswith("}}"):  # else it was cut off, or is empty
                 self._known |= json.loads(line)
@@ -72,23 +83,26 @@ class Cache:
                 file.writelines("\n" + json.dumps({key: scores}) for key, scores in scored.items())
             self._known |= scored
         for key, chat in zip(keys, chats, strict=True):
-            chat.f[context] = self._known[key]
+            chat.scores[context] = self._known[key]
+            highest = {text: max(f for _, _, f in by.values()) for text, by in self._known[key].items()}
+            chat.f[context] = highest
 
     def _key(self, chat: Chat, context: str) -> str:
         said = [context, chat.sides, [[turn.prompt, turn.response] for turn in chat.turns]]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
-    def _scored(self, chats: Sequence[Chat], context: str) -> list[dict[str, float]]:
+    def _scored(self, chats: Sequence[Chat], context: str) -> list[Scores]:
         wanted = [Request(principle, side) for side in chats[0].sides for principle in builtin_principles()]
         turns = [chat.turns for chat in chats]
         given = observe_conversations(self._observer, turns, Context.parse(context), wanted)
         if given.failures:
             raise SystemExit(f"not scored: {given.failures[0]}")
-        found: list[dict[str, float]] = [{} for _ in chats]
-        columns = given.conversation, given.turn, given.request, given.scores[:, 2]
-        for place, turn, request, f in zip(*columns, strict=True):
-            name = f"{wanted[request].side} {turn}"
-            found[place][name] = max(float(f), found[place].get(name, 0.0))
+        found: list[Scores] = [{} for _ in chats]
+        columns = given.conversation, given.turn, given.request, given.scores
+        for place, turn, request, score in zip(*columns, strict=True):
+            asked = wanted[request]
+            told = found[place].setdefault(f"{asked.side} {turn}", {})
+            told[asked.principle.name] = [round(float(value), 6) for value in score]
         return found
 
 

@@ -4,8 +4,9 @@
 
 The screen is `local`; the judge is the fake chat server of the tests, which answers after so many seconds. Chats
 of ten ordinary turns, in which one turn in twenty asks for what `local` points at. Prints median and 95th
-percentile of a check in milliseconds, of turns that are not asked about and of all, without a second look and with
-one; the checks of both take turns, so that the machine is the same, on texts that differ in a number.
+percentile of a check in milliseconds, of turns that are not asked about and of those that are, without a second
+look, with one that is waited for, and with one that comes afterwards; the checks of the three take turns, so that
+the machine is the same, on texts that differ in a number.
 """
 
 from __future__ import annotations
@@ -53,11 +54,16 @@ def main() -> None:
                 return LastingLlmObserver("openai/gpt-4.1-mini", LlmSettings(base_url=server.url, timeout=5.0))
 
         OBSERVERS.register("fake_judge")(Judge)
-        plain, looking = (
-            GuardrailPipeline({"name": "benchmark", "guardrails": [{"drift": {"session": None, **more}}]})
-            for more in ({}, {"second_look": "fake_judge"})
-        )
-        times: dict[str, list[tuple[float, bool]]] = {"screen alone": [], "with a second look": []}
+        judged = {"second_look": "fake_judge"}
+        ways: dict[str, dict[str, str]] = {
+            "screen alone": {},
+            "second look, inline": judged,
+            "second look, afterwards": {**judged, "second_look_when": "afterwards"},
+        }
+        pipelines = [
+            GuardrailPipeline({"name": "benchmark", "guardrails": [{"drift": more}]}) for more in ways.values()
+        ]
+        times: dict[str, list[tuple[float, bool]]] = {name: [] for name in ways}
         for chat in range(asked.chats):
             kept = {
                 name: Conversation.human_ai("ann", "model", conversation_id=f"{name} {chat}") for name in times
@@ -65,20 +71,27 @@ def main() -> None:
             for turn in range(TURNS):
                 number = chat * TURNS + turn
                 said = POINTED if number % ONE_IN == ONE_IN - 1 else ORDINARY[turn % 4]
-                for (name, taken), pipeline in zip(times.items(), (plain, looking), strict=True):
-                    text = f"{said} ({2 * number + (pipeline is plain)})"
+                for at, ((name, taken), pipeline) in enumerate(zip(times.items(), pipelines, strict=True)):
+                    text = f"{said} ({len(ways) * number + at})"
                     began = time.perf_counter()
                     result = pipeline.check_input(text, conversation=kept[name])
                     took = time.perf_counter() - began
                     taken.append((took, "second_look" in (result.details["drift"].data or {})))
                     if not result.blocked:
                         pipeline.check_output("Gladly.", conversation=kept[name])
-        print("| | turns asked | not asked: median | 95th percentile | all: median | 95th percentile |")
-        print("|---|---|---|---|---|---|")
+        # Those that the screen alone would have asked about are the same turns.
+        places = {at for taken in times.values() for at, (_, looked) in enumerate(taken) if looked}
+        print(
+            "| | turns asked | not asked: median | 95th percentile | asked: median "
+            "| all: median | 95th percentile |"
+        )
+        print("|---|---|---|---|---|---|---|")
         for name, taken in times.items():
-            left = sorted(took for took, looked in taken if not looked)
+            left = sorted(took for at, (took, _) in enumerate(taken) if at not in places)
             every = sorted(took for took, _ in taken)
-            cells = " | ".join(f"{1000 * one:.1f} ms" for some in (left, every) for one in spread(some))
+            pointed = statistics.median(taken[at][0] for at in places)
+            figures = (*spread(left), pointed, *spread(every))
+            cells = " | ".join(f"{1000 * one:.1f} ms" for one in figures)
             print(f"| {name} | {sum(looked for _, looked in taken)} of {len(taken)} | {cells} |")
 
 

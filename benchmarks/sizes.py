@@ -30,9 +30,6 @@ FIRST = "784e6bf"
 MOST_INSTALLED = 430_000_000
 """Bytes that an installation without extras may take."""
 
-LISTED_FROM = 5_000_000
-"""Bytes from which the page lists a distribution; the file beside it has all."""
-
 START, END = "<!-- benchmarks/sizes.py -->", "<!-- end -->"
 TIMES = 9
 
@@ -158,7 +155,6 @@ def tables(before: Installed, now: Installed, others: Sequence[str]) -> str:
         ("`import turnwise`", *(f"{one.import_s - one.version_s:.3f} s" for one in (before, now))),
         ("`turnwise --help`", *(f"{one.help_s - one.version_s:.3f} s" for one in (before, now))),
     ]
-    names = [one for one in _names(before, now) if now.sizes.get(one, 0) >= LISTED_FROM]
     lines = [
         f"| | first release ({before.name}) | now |",
         "|---|---:|---:|",
@@ -166,11 +162,8 @@ def tables(before: Installed, now: Installed, others: Sequence[str]) -> str:
         "",
         "Required directly: " + ", ".join(f"`{one}`" for one in sorted(now.requires)) + ".",
         "",
-        "| distribution | first release | now |",
-        "|---|---:|---:|",
-        *(f"| {name} | {_megabytes(before.sizes, name)} | {_megabytes(now.sizes, name)} |" for name in names),
+        "[Every distribution](0022-sizes.csv).",
     ]
-    lines += ["", f"Below {LISTED_FROM / 1e6:.0f} MB: [all distributions](0022-sizes.csv)."]
     if others:
         lines += ["", "| Python | installs and runs the demo |", "|---|---|", *others]
     return "\n".join(lines)

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,14 @@ from scipy.stats import binom
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate, clopper_pearson
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run
+from turnwise.study import Example
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData
+from turnwise.study.compare.arms import plan_arms
+from turnwise.study.compare.data import strata_of
+from turnwise.study.compare.judging import HighestScores
+from turnwise.study.compare.two_by_two import Kind, two_by_two
 from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
 from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
@@ -30,7 +39,7 @@ from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
 from turnwise.study.stats.split_scores import TEST, TRAIN
 from turnwise.study.stats.survival import kaplan_meier
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted import (
+from turnwise.study.stats.weighted_metrics import (
     auc_of,
     delay_of,
     f1_of,
@@ -585,7 +594,7 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
     inside, helps = [], []
     for _ in range(repeats):
         scores, found = study(DRAWS)
-        chosen = int(found.followed[0])
+        chosen = int(found.followed_places[0])
         gain, one = found.overall.expected, found.overall.one_study
         ends[EXPECTED].append((gain.low, gain.high, truth))
         inside.append(np.mean((one.low <= gains) & (gains <= one.high)))
@@ -620,6 +629,66 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
     return missed
 
 
+KINDS: tuple[Kind, Kind] = ("gain of context", "gain of trajectory")
+CHATS = (
+    ("neither gains", 0.0, 0.0),
+    ("the history gains", 0.3, 0.0),
+    ("accumulation gains", 0.0, 0.15),
+)
+"""Worlds, with what the history alone adds to a turn of most attacks, and what every turn of one has more."""
+
+
+def chats(rng: np.random.Generator, context: float, steady: float) -> StudyData:
+    """Return 60 attacks and 120 benign conversations, two a group, by one observer in both contexts."""
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    known = [LabelledConversation(f"c{n}", f"g{n // 2}", n < 60, 6, strata_of("made", {}, 6)) for n in range(180)]
+    runs = []
+    for seen, extra in (("turn", 0.0), ("history", context)):
+        examples = []
+        for one in known:
+            F = 0.5 * rng.random(6) + steady * one.attack
+            F[rng.integers(6)] += extra * one.attack * (rng.random() < 0.8)
+            if steady and rng.random() < 0.3:  # single turns stand out by chance
+                F[rng.integers(6)] = 0.8 + 0.2 * rng.random()
+            turns = tuple(TurnScores(turn, {"p": Score(0.5, 0.2, float(f))}) for turn, f in enumerate(F, start=1))
+            examples.append(Example(one.sequence_id, one.group, one.attack, turns))
+        runs.append(RunData(Run(seen, "made", "1", seen, {}, {}, "0", made), tuple(examples)))
+    return StudyData(tuple(known), tuple(runs), 0, 0, "0" * 64)
+
+
+def apart(repeats: int, only: str) -> int:
+    """Print how intervals of both gains do, and how often one is shown; return how many requirements are missed.
+
+    The truth is the mean over these studies. Where nothing gains, a gain may be shown in 5 % of them.
+    """
+    settings = Settings(("turn", "history"), target_fpr=0.05, replicates=RESAMPLES)
+    arms = plan_arms(settings, {"turn": "turn", "history": "history"}, [])
+    missed = 0
+    for where, context, steady in CHATS if only in "".join(KINDS) else ():
+        rng = np.random.default_rng([SEED, *where.encode()])
+        found = []
+        for _ in range(repeats):
+            data = chats(rng, context, steady)
+            [one], _ = two_by_two(data, arms, settings, HighestScores(), lambda _: None)
+            found.append(one)
+        for kind, planted in zip(KINDS, (context, steady), strict=True):
+            if only not in kind:
+                continue
+            gains = [gain for one in found if (gain := one.first(kind)) is not None]
+            truth = float(np.mean([gain.by_seed[0].value for gain in gains]))
+            held = sum(gain.by_seed[0].low <= truth <= gain.by_seed[0].high for gain in gains)
+            least, most = clopper_pearson(held, repeats)
+            shown = Rate(sum(gain.says == "shown" for gain in gains), repeats)
+            kept = most >= NEAR and (planted > 0 or shown.interval[0] <= 0.05)
+            missed += not kept
+            print(
+                f"  {kind:41} {where:25} {f'{NEAR:g}':>10} {held / repeats:9.3f} [{least:.3f}, {most:.3f}]  gain "
+                f"{truth:+.3f}, shown in {shown}{_mark(kept)}",
+                flush=True,
+            )
+    return missed
+
+
 def speed(rng: np.random.Generator) -> None:
     """Print what it takes to measure and compare detectors on 2,400 conversations."""
     first, second = World(groups=400, size=3, turns=12).draw(rng)
@@ -651,6 +720,7 @@ def main() -> None:
     missed += coverage(options.repeats, options.only)
     # Half as many: each of these is a whole study, on twenty splits.
     missed += procedures(max(1, options.repeats // 2), options.only)
+    missed += apart(max(1, options.repeats // 25), options.only)  # each of these is thirty fits and choices
     speed(rng)
     print(f"{missed} requirements missed")
     raise SystemExit(bool(missed))

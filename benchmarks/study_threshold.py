@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from turnwise._support.spreadsheets import write_parquet
+from turnwise._support.table_files import write_parquet
 from turnwise.explorer.data.studies import FinishedStudy
 from turnwise.study.report.result_files import VERDICT_COLUMNS
 

@@ -246,7 +246,7 @@ RECORDED_SESSIONS = ROOT / "tests" / "sessions" / "session_memory_20.json"
 
 def session_rules_page() -> str:
     """Return the page of what the rules of the session memory do on the recorded sessions."""
-    from turnwise.sessions.records import largest_difference, rate_rules, read_records
+    from turnwise.sessions.recorded_sessions import largest_difference, rate_rules, read_records
 
     records = read_records(json.loads(RECORDED_SESSIONS.read_text(encoding="utf-8")))
     rows = []
@@ -321,7 +321,7 @@ PYTHON = (
         "study",
         "Study",
         "Comparisons with their statistics, and prevalence. Needs the extra `study`.",
-        ("study", "study.compare", "study.report", "study.discovery", "study.prevalence"),
+        ("study", "study.compare", "study.report", "study.discovery", "study.prevalence", "study.annotation"),
     ),
     PythonPage(
         "plots",

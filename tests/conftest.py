@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -106,3 +109,44 @@ def postgresql() -> Iterator[PostgresqlServer]:
     """Return a real PostgreSQL, shared by all tests that want one; where it is not installed, they fail."""
     with running(fsync="off", full_page_writes="off") as server:
         yield server
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Done]
+
+
+def outcome(*arguments: object) -> int:
+    """Run ``turnwise`` with arguments and return its exit code."""
+    from turnwise.cli import main
+
+    with pytest.raises(SystemExit) as leaving:
+        main([str(argument) for argument in arguments])
+    code = leaving.value.code
+    return code if isinstance(code, int) else 0 if code is None else 1
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run ``turnwise`` with arguments in an empty folder; checks that no traceback was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TURNWISE_STORE", raising=False)
+
+    def run(*arguments: object) -> Done:
+        code = outcome(*arguments)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Done(code, out, err)
+
+    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -40,8 +40,3 @@ def test_what_was_taken_before_an_error_is_not_lost() -> None:
     assert [next(batches), next(batches)] == [[0, 1, 2], [3, 4]]
     with pytest.raises(OSError, match="breaks off"):
         next(batches)
-
-
-@pytest.mark.parametrize("items", [[], (), iter(()), {}])
-def test_nothing_gives_no_batch(items: Iterable[object]) -> None:
-    assert list(batched(items, 4)) == []

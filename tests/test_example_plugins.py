@@ -14,8 +14,7 @@ from turnwise.cli import main
 from turnwise.datasets import DATASETS, check_loader, get_loader, open_dataset
 from turnwise.detectors import DETECTORS, build_detector, check_detector
 from turnwise.errors import TurnwiseError
-from turnwise.guard import GuardrailPipeline, check_guardrail, check_state_store
-from turnwise.guard.guardrail import GUARDRAILS
+from turnwise.guard import GUARDRAILS, GuardrailPipeline, check_guardrail, check_state_store
 from turnwise.observers import OBSERVERS, build_observer, check_observer
 from turnwise.patterns import default_library, match, named
 from turnwise.principles import list_principles, load_principle

@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from turnwise.datasets import check_loader, get_loader
-from turnwise.detectors import check_detector
-from turnwise.detectors.cusum import Cusum
-from turnwise.guard import Check, Finding, SqliteStateStore, check_guardrail, check_state_store
-from turnwise.guard.guardrails.length import Length
-from turnwise.observers import check_observer
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.detectors import build_detector, check_detector
+from turnwise.guard import Check, Finding, SqliteStateStore, build_guardrail, check_guardrail, check_state_store
+from turnwise.observers import ScriptedObserver, check_observer
 from turnwise.sessions import MemoryStateStore
 
 
@@ -27,9 +24,13 @@ def example(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("made", ["instance", "factory"])
 def test_every_kit_takes_an_instance_or_a_factory(made: str, example: Path, tmp_path: Path) -> None:
     alone = made == "instance"
-    check_detector(Cusum() if alone else Cusum)
+    check_detector(build_detector("cusum") if alone else lambda: build_detector("cusum"))
     check_observer(ScriptedObserver("0.1,0.9") if alone else lambda: ScriptedObserver("0.1,0.9"))
-    check_guardrail(Length(max_characters=9) if alone else lambda: Length(max_characters=9))
+    check_guardrail(
+        build_guardrail("length", max_characters=9)
+        if alone
+        else lambda: build_guardrail("length", max_characters=9)
+    )
     check_loader(get_loader("turnwise") if alone else lambda: get_loader("turnwise"), example)
     check_state_store(SqliteStateStore(tmp_path / "s.db") if alone else MemoryStateStore)
 

@@ -8,13 +8,11 @@ import pytest
 
 from turnwise.cli import main
 from turnwise.datasets import DATASETS, get_loader
-from turnwise.detectors import build_detector
-from turnwise.detectors.kit.registry import DETECTORS
+from turnwise.detectors import DETECTORS, build_detector
 from turnwise.errors import PluginError, TurnwiseError, UnknownNameError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrail import GUARDRAILS
-from turnwise.observers.registry import OBSERVERS, build_observer
-from turnwise.patterns.library import default_library
+from turnwise.guard import GUARDRAILS, GuardrailPipeline
+from turnwise.observers import OBSERVERS, build_observer
+from turnwise.patterns import default_library
 from turnwise.plugins import Registry
 
 MODULE = "turnwise_test_plugin"

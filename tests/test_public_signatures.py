@@ -24,6 +24,7 @@ PACKAGES = (
     "turnwise.sessions",
     "turnwise.store",
     "turnwise.study",
+    "turnwise.study.annotation",
     "turnwise.study.prevalence",
 )
 

@@ -1,4 +1,4 @@
-"""The intervals against scipy, and at their edges."""
+"""The intervals against scipy and statsmodels, and at their edges."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
@@ -21,6 +22,13 @@ def test_agrees_with_scipy(pair: tuple[int, int], confidence: float) -> None:
     exact = stats.binomtest(count, of).proportion_ci(confidence, method="exact")
     assert low == pytest.approx(exact.low, abs=1e-10)
     assert high == pytest.approx(exact.high, abs=1e-10)
+
+
+@given(of=st.integers(1, 400), data=st.data())
+def test_agrees_with_statsmodels(of: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, of))
+    low, high = clopper_pearson(count, of)
+    assert (low, high) == pytest.approx(proportion_confint(count, of, 0.05, method="beta"), abs=1e-12)
 
 
 @pytest.mark.shows("SC-002")

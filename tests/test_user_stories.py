@@ -8,7 +8,7 @@ import pytest
 
 import turnwise
 from turnwise import Conversation, Label, Score, Sequence, Store, evaluate
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ScriptedObserver
 from turnwise.plots import save, trajectory_chart
 
 DETECTORS = ["any_turn:threshold=0.5", "cusum:drift=0.2,limit=0.3", "trust_ema", "pattern:delta(F) > 0.4"]

@@ -37,7 +37,7 @@ threshold where readers find nothing, and other services would have many times i
 SERVICE = "mtbench101"
 """Source of the operating points; nothing is trained on it."""
 
-FIXED = {"hidden": 1.0, "unread": 5.0}
+FIXED = {"hidden": 1.0, "misfit": 5.0}
 """Weights in indeterminacy that no held-out conversation can teach, since too few hide words or are in other
 tongues: of hidden text (the odds times 2.7), and of text that the vocabulary does not fit at all."""
 

@@ -22,7 +22,7 @@ from training.graph import Builder
 from training.network import OUTPUTS
 from training.samples import Sampler, Talk
 from turnwise.observers.local.protocol import SIDES
-from turnwise.observers.local.small import STRETCH
+from turnwise.observers.local.small_reader import STRETCH
 from turnwise.observers.local.tokens import Speech
 
 STEEP = 3.0

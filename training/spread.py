@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 from tokenizers import Tokenizer
 
-from turnwise.observers.local.language import LanguageReader
+from turnwise.observers.local.language_model_reader import LanguageModelReader
 from turnwise.observers.local.protocol import Reader
-from turnwise.observers.local.small import SmallReader
+from turnwise.observers.local.small_reader import SmallReader
 from turnwise.observers.local.window import Reach
 
 CHUNK = 8
@@ -54,7 +54,7 @@ def reader_of(kind: str, model: bytes, tokenizer: str, reach: Reach) -> Reader:
         reach: how far it looks back.
     """
     known = Tokenizer.from_str(tokenizer)
-    return SmallReader(model, known) if kind == "small" else LanguageReader(model, known, reach)
+    return SmallReader(model, known) if kind == "small" else LanguageModelReader(model, known, reach)
 
 
 @contextmanager

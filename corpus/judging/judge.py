@@ -69,6 +69,7 @@ class Batch:
     mode: str
     second: bool
     rounds: list[list[tuple[str, Item]]] = field(default_factory=list)
+    principles: Sequence[str] = PRINCIPLES
     began: str | None = None
     ended: str | None = None
 
@@ -114,6 +115,7 @@ def main() -> None:
     deal_.add_argument("--size", type=int, default=700, help="turns a batch")
     deal_.add_argument("--twice", type=float, default=0.0, help="share of conversations that two readers read")
     deal_.add_argument("--second", action="store_true", help="all of it is a second reading")
+    deal_.add_argument("--principles", nargs="+", default=PRINCIPLES, help="what turns are judged against")
     deal_.add_argument("--seed", type=int, default=1)
     for name in ("next", "score"):
         commands.add_parser(name).add_argument("batch")
@@ -163,7 +165,8 @@ def deal(arguments: argparse.Namespace) -> None:
     for second, dealt in ((arguments.second, batches), (True, again)):
         for one in dealt:
             number += 1
-            batch = Batch(f"{arguments.name}-{number:02d}", arguments.mode, second)
+            name = f"{arguments.name}-{number:02d}"
+            batch = Batch(name, arguments.mode, second, principles=arguments.principles)
             batch.rounds = isolated(one, rng) if arguments.mode == "turn" else in_order(one)
             batch.save(arguments.work)
             print(
@@ -275,7 +278,7 @@ def show(batch: Batch) -> None:
     for label, item in items:
         print(f"<{label}> {item.text}")
     print(f"== begin with the line: {mark_of(batch, current)}")
-    print(f"== then score each: LABEL then T I F of {', '.join(PRINCIPLES)}, in hundredths, a line each;")
+    print(f"== then score each: LABEL then T I F of {', '.join(batch.principles)}, in hundredths, a line each;")
     print(
         f"== with an F of {DECIDED} or more also | the deciding phrase, copied | the earlier turn it leans on or -"
     )
@@ -300,7 +303,7 @@ def take_scores(arguments: argparse.Namespace) -> None:
             "nothing was taken: the first line must be the mark that stands under this round, such as '# 1a2b'; "
             "`next` shows it. It keeps scores of one round from being taken for another."
         )
-    given, wrong = parse(rest, items)
+    given, wrong = parse(rest, items, 3 * len(batch.principles))
     wrong += [f"{label}: no score" for label in items if label not in given]
     if wrong:
         raise SystemExit("nothing was taken:\n" + "\n".join(wrong[:20]))
@@ -316,7 +319,7 @@ Given = tuple[list[int], list[int] | None, int | None]
 """The numbers of a turn, where the phrase stands that decided, and the earlier turn that it leans on."""
 
 
-def parse(text: str, items: Mapping[str, Item]) -> tuple[dict[str, Given], list[str]]:
+def parse(text: str, items: Mapping[str, Item], count: int = 9) -> tuple[dict[str, Given], list[str]]:
     """Return what is said of each label, and what is wrong with the others."""
     given: dict[str, Given] = {}
     wrong = []
@@ -327,8 +330,8 @@ def parse(text: str, items: Mapping[str, Item]) -> tuple[dict[str, Given], list[
             wrong.append(f"{label}: not a label of this round")
         elif label in given:
             wrong.append(f"{label}: scored twice")
-        elif len(parts) != 9 or not all(part.isdecimal() and int(part) <= 100 for part in parts):
-            wrong.append(f"{label}: nine whole numbers from 0 to 100 are wanted, not {' '.join(parts)!r}")
+        elif len(parts) != count or not all(part.isdecimal() and int(part) <= 100 for part in parts):
+            wrong.append(f"{label}: {count} whole numbers from 0 to 100 are wanted, not {' '.join(parts)!r}")
         else:
             scores = [int(part) for part in parts]
             try:
@@ -435,7 +438,7 @@ def collect(arguments: argparse.Namespace) -> None:
                         side,
                         seen,
                         item.digest,
-                        as_scores(item),
+                        as_scores(item, batch.principles),
                         batch.name,
                         number,
                         None if item.span is None else (item.span[0], item.span[1]),
@@ -459,10 +462,10 @@ def collect(arguments: argparse.Namespace) -> None:
     register.write_text(json.dumps(readings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def as_scores(item: Item) -> dict[str, Score]:
+def as_scores(item: Item, principles: Sequence[str]) -> dict[str, Score]:
     """Return the scores of an item by principle."""
     numbers = [number / 100 for number in item.scores or ()]
-    return {name: Score(*numbers[3 * n : 3 * n + 3]) for n, name in enumerate(PRINCIPLES)}
+    return {name: Score(*numbers[3 * n : 3 * n + 3]) for n, name in enumerate(principles)}
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "response": "VARCHAR",
     },
 }
-"""Columns of each table in order, with their types in DuckDB; docs/findings.md says what they hold."""
+"""Columns of each table in order, with types in DuckDB; docs/reference/score-tables.md says what they hold."""
 
 
 STAGE_COLUMNS: Final[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""A command line that runs in this process, and stores to run it on, each made once and copied for a test."""
+"""Stores to run commands on, each made once and copied for a test."""
 
 from __future__ import annotations
 
@@ -7,54 +7,13 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from turnwise.cli import main
+from tests.conftest import outcome
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Done]
-
-
-def outcome(*arguments: object) -> int:
-    """Run ``turnwise`` with arguments and return its exit code."""
-    with pytest.raises(SystemExit) as leaving:
-        main([str(argument) for argument in arguments])
-    code = leaving.value.code
-    return code if isinstance(code, int) else 0 if code is None else 1
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run ``turnwise`` with arguments in an empty folder; checks that no traceback was printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TURNWISE_STORE", raising=False)
-
-    def run(*arguments: object) -> Done:
-        code = outcome(*arguments)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return Done(code, out, err)
-
-    return run
 
 
 @pytest.fixture(scope="session")

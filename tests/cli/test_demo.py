@@ -17,8 +17,7 @@ import pytest
 from tests.observers.local.conftest import write_weights
 
 from turnwise.cli import main
-from turnwise.datasets import examples
-from turnwise.datasets.judged import example_judgements, join_judgements, read_judgements
+from turnwise.datasets import example_judgements, examples, join_judgements, read_judgements
 
 Cli = Callable[..., Any]
 
@@ -158,7 +157,7 @@ def test_conversations_that_an_observer_says_nothing_of_are_not_checked(
 def test_the_demo_ends_with_the_report_of_a_study(shown: Shown, demo: Any, store: Path) -> None:
     report = store.with_name("turnwise-demo-report") / "report.html"
     assert shown.text.endswith(f"with tables and figures: {report}\n")
-    assert "Does looking over time help?" in report.read_text(encoding="utf-8")
+    assert "What finds more: reading the history, or watching over time?" in report.read_text(encoding="utf-8")
     found = json.loads(report.with_name("results.json").read_text(encoding="utf-8"))
     assert found["reference"] == "any_turn@reader-turn"
     runs = {row["run"] for row in found["detectors"]}

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from tests.cli.conftest import line, write_lines
 
-from turnwise.datasets.judged import example_judgements
+from turnwise.datasets import example_judgements
 
 Cli = Callable[..., Any]
 

@@ -37,6 +37,9 @@ TURNWISE = [sys.executable, "-c", "from turnwise.cli import main; main()"]
         ["query", "peak(F) > 0.5", "--patterns", "{}"],
         ["evaluate", "--run", "new", "--observer", "replay:{}"],
         ["study", "session-rules", "{}"],
+        ["judgements", "hand-out", "--out", "{}", "--annotator", "ann", "--twice", "0"],
+        ["judgements", "hand-out", "--out", "kit", "--annotator", "ann", "--twice", "0", "--guideline", "{}"],
+        ["judgements", "take-in", "{}", "--out", "sets"],
         ["study", "tune", "--out", "{}"],
     ],
     ids=" ".join,
@@ -45,7 +48,7 @@ def test_a_name_that_no_file_can_have(cli: Cli, evaluated: Path, name: str, argu
     Path("chat.json").write_text('[{"role": "user", "content": "Hi"}]')
     Path("audit.jsonl").write_text("")
     given = [argument.format(name) for argument in arguments]
-    if given[0] in ("detect", "query", "evaluate") or given[1] == "tune":
+    if given[0] in ("detect", "query", "evaluate", "judgements") or given[1] == "tune":
         given += ["--store", str(evaluated)]
     done = cli(*given)
     assert done.code in (1, 2)

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from turnwise.cli.show import NOT_CHECKED
 from turnwise.conversation import Seen, Side
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import Judgement, digests, judgement_files, read_judgements
+from turnwise.datasets import BadRecord, Judgement, digests, judgement_files, open_dataset, read_judgements
 from turnwise.errors import DatasetError
 from turnwise.scoring import Score
 
@@ -106,7 +104,10 @@ def test_replies_alone_leave_prompts_unchecked(cli: Cli, tmp_path: Path) -> None
     (folder / "replies.jsonl").write_text(made.to_line() + "\n")
     assert "run judged-replies: 3 recorded scores" in cli("import", file, "--judged", folder, "--store", store).out
     (found,) = cli("detect", "--store", store, "--detector", "any_turn", "--json").json
-    assert (found["fired"], found["reason"]) == (None, NOT_CHECKED)
+    assert (found["fired"], found["reason"]) == (
+        None,
+        "not checked: the run has no scores that this detector needs",
+    )
     (asked,) = cli("detect", "--store", store, "--detector", "pattern:peak(response.F) > 0.5", "--json").json
     assert asked["fired"] is True
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Turn
-from turnwise.observers import OBSERVERS, Request
+from turnwise.observers import OBSERVERS, Request, ScriptedObserver
 from turnwise.observers.local.weights import PEOPLE_FILE, SHIPPED, card_data, read_metrics, shipped
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
 
 Cli = Callable[..., Any]

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import line, write_lines
 
 import turnwise.cli
+from turnwise.cli.output import print_table
 
 Cli = Callable[..., Any]
 
@@ -177,8 +178,6 @@ WIDE = {
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("width", [40, 80])
 def test_tables_fit_the_terminal_and_no_number_is_divided(name, width, monkeypatch, capsys):
-    from turnwise.cli.output import print_table
-
     columns, row = WIDE[name]
     monkeypatch.setattr("turnwise.cli.output._WIDTH_OF_A_FILE", width)
     print_table(columns, [row], numeric=columns[3:])
@@ -191,8 +190,6 @@ def test_tables_fit_the_terminal_and_no_number_is_divided(name, width, monkeypat
 
 
 def test_words_stay_whole_where_there_is_room_and_scores_dates_and_intervals_in_a_line(monkeypatch, capsys):
-    from turnwise.cli.output import print_table
-
     monkeypatch.setenv("COLUMNS", "80")
     columns = "name", "scores", "rate", "made", "what it says"
     name, scores, date = "cross_dimensional_one", "0.91 0.10 0.03", "2026-01-02 03:04"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from made_findings import make_findings
-from tests.cli.conftest import Cli
+from tests.conftest import Cli
 
 from turnwise.findings import Findings
-from turnwise.study.prevalence.label_sample import CLEAR, read_label_sample
+from turnwise.study.prevalence import read_label_sample
 
 
 @pytest.fixture
@@ -49,7 +49,8 @@ def test_a_sample_is_drawn_imported_labelled_and_gives_estimates(
     labelled = tmp_path / "labelled.jsonl"
     labelled.write_text(
         "\n".join(
-            json.dumps({"id": one.id, "label": "attack" if one.stratum == CLEAR else "benign"}) for one in chosen
+            json.dumps({"id": one.id, "label": "attack" if one.stratum == "flagged, clearly" else "benign"})
+            for one in chosen
         )
     )
     few = cli("study", "prevalence", scanned.folder, "--labels", store)

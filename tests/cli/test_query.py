@@ -136,15 +136,6 @@ def test_sql_as_a_table_as_json_and_as_csv(cli: Cli, evaluated: Path, tmp_path: 
     assert told == {"columns": ["label", "top", "day"], "count": 2, "csv": str(tmp_path / "rows.csv")}
 
 
-def test_the_tables_behind_are_the_documented_ones(cli: Cli, evaluated: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
-    for table in ("evaluations", "sequences", "runs"):
-        columns = cli("query", "--sql", f"DESCRIBE {table}", "--store", evaluated, "--json").json
-        documented = text.partition(f"## {table}\n")[2].partition("\n## ")[0]
-        for column in columns:
-            assert f"| `{column['column_name']}` | {column['column_type']} |" in documented
-
-
 def test_what_a_sequence_lacks_is_counted(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
     replies = tmp_path / "replies.jsonl"
     rows = [

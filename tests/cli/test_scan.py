@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from chat_logs import SCRIPT, chats, lines
-from tests.cli.conftest import Cli
+from tests.conftest import Cli
 
 from turnwise.findings import open_findings
 

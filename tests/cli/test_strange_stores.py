@@ -16,14 +16,13 @@ from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
 from turnwise.explorer.data import overview
-from turnwise.explorer.data.beside import lay_beside
-from turnwise.explorer.data.flags import Flagging
-from turnwise.explorer.data.judging import judging
+from turnwise.explorer.data.answers import Answers
+from turnwise.explorer.data.labelling import judging
 from turnwise.explorer.data.question import count
 from turnwise.explorer.data.record import Record
 from turnwise.explorer.data.sequence import read_chat
-from turnwise.explorer.data.sequences import Filter, Sequences
-from turnwise.explorer.data.words import WordIndex
+from turnwise.explorer.data.sequences import Filter
+from turnwise.explorer.data.side_by_side import lay_beside
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
@@ -48,6 +47,7 @@ COMMANDS: dict[str, str] = {
     "rename": "runs rename r other --yes",
     "judgements": "judgements list",
     "export judgements": "judgements export --out people",
+    "hand out": "judgements hand-out --out kit --annotator ann --twice 0",
     "calibrate": "study calibrate --run r --detector any_turn --alpha 0.3",
     "tune": "study tune --run r --detector learned --target-fpr 0.3",
     "discover": "study discover --run r --max-fpr 0.3",
@@ -60,23 +60,20 @@ SCORES |= {"export csv", "export arangodb", "export a run"}
 """Commands that compute with scores, show or export them."""
 
 TEXTS = {"show", "show a turn", "compare", "export", "import", "export csv", "export arangodb", "export a run"}
-TEXTS |= {"evaluate"}
+TEXTS |= {"evaluate", "hand out"}
 """Commands that compute with texts, show or export them."""
 
 
 def explore(store: Store) -> object:
     """Read what the pages of the explorer show."""
-    record = Record(store)
-    words = WordIndex(record)
-    try:
-        words.wait()
-        rows = Sequences(record, Flagging(record), words).find(Filter(run="r")).rows
+    with Answers(Record(store)) as answers:
+        record = answers.record
+        answers.words.wait()
+        rows = answers.sequences.find(Filter(run="r")).rows
         chat = read_chat(record, "chat-1", "r")
         halves = lay_beside(store, ("chat-1", "r"), ("chat-1", "s"))
         shown = overview.counts(record), overview.means(record, "r"), count(record, "r", "peak(F) > 0.5").rate
         return shown, rows, chat.turns, halves.principles, judging(store, "chat-1", "ann").sequence_id
-    finally:
-        words.close()
 
 
 @pytest.fixture(scope="module")

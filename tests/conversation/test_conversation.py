@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from turnwise.conversation import Conversation, ParticipantType, Turn
-from turnwise.conversation.turns import Outline
+from turnwise.conversation.turn_lists import Outline
 from turnwise.errors import ConversationError, TurnwiseError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnwise.datasets import open_dataset
-from turnwise.datasets.judged import join_judgements, read_judgements
+from turnwise.datasets import join_judgements, open_dataset, read_judgements
 
 TOOL = Path(__file__).parents[2] / "corpus" / "judging" / "judge.py"
 
@@ -152,9 +151,9 @@ def test_a_reply_is_shown_with_its_prompt(judging: Judging) -> None:
     ("given", "said"),
     [
         ("1.1 90 10 2 90 10 2 95 5 0", "2.1: no score"),
-        ("1.1 90 10 2 90 10 2 95 5 101", "nine whole numbers from 0 to 100"),
-        ("1.1 90 10 2 90 10 2 95 5", "nine whole numbers from 0 to 100"),
-        ("1.1 90 10 2 90 10 2 95 5 -1", "nine whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5 101", "9 whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5", "9 whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5 -1", "9 whole numbers from 0 to 100"),
         ("9.9 90 10 2 90 10 2 95 5 0", "9.9: not a label of this round"),
     ],
 )

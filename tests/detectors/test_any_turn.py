@@ -4,14 +4,13 @@ import math
 
 import pytest
 
-from turnwise.detectors import run_detector
-from turnwise.detectors.any_turn import AnyTurn
+from turnwise.detectors import build_detector, run_detector
 from turnwise.errors import DetectorError
 
 
 def test_the_score_is_the_highest_falsity_of_the_turn_and_of_no_other(make_turns):
     turns = make_turns(reciprocity=[0.9, 0.1, None], context_integrity=[0.2, 0.3, None])
-    signals = run_detector(AnyTurn(), turns).signals
+    signals = run_detector(build_detector("any_turn"), turns).signals
     assert [signal.score for signal in signals] == [0.9, 0.3, 0.0]
     assert signals[1].contributions == {"reciprocity": 0.1, "context_integrity": 0.3}
 
@@ -19,26 +18,28 @@ def test_the_score_is_the_highest_falsity_of_the_turn_and_of_no_other(make_turns
 @pytest.mark.shows("SESSION-8")
 @pytest.mark.parametrize(("F", "fires"), [(0.5, True), (math.nextafter(0.5, 0), False), (0.0, False), (1.0, True)])
 def test_it_fires_from_the_threshold_on(make_turns, F, fires):
-    assert run_detector(AnyTurn(threshold=0.5), make_turns(reciprocity=[F])).fired is fires
+    assert run_detector(build_detector("any_turn:threshold=0.5"), make_turns(reciprocity=[F])).fired is fires
 
 
 def test_the_reason_can_be_checked_against_the_scores(make_turns):
-    verdict = run_detector(AnyTurn(), make_turns(reciprocity=[0.1, 0.2], third_party_harm=[0.3, 0.83]))
+    verdict = run_detector(
+        build_detector("any_turn"), make_turns(reciprocity=[0.1, 0.2], third_party_harm=[0.3, 0.83])
+    )
     assert verdict.reason == "third_party_harm F 0.830 ≥ 0.500 at turn 2"
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.01, math.nan, -math.inf, "0.5", None, True, 10**400])
 def test_a_threshold_out_of_range_is_an_error(threshold):
     with pytest.raises(DetectorError, match=r"any_turn: threshold must be a number in \[0, 1\], or inf"):
-        AnyTurn(threshold=threshold)
+        build_detector({"detector": "any_turn", "threshold": threshold})
 
 
 def test_a_calibrated_threshold_above_every_score_never_fires(make_turns):
-    detector = AnyTurn().with_threshold(math.nextafter(1.0, 2.0))
+    detector = build_detector("any_turn").with_threshold(math.nextafter(1.0, 2.0))
     assert detector.threshold == math.inf
     assert not run_detector(detector, make_turns(reciprocity=[1.0])).fired
 
 
 def test_a_threshold_that_is_no_number_is_not_taken_for_never():
     with pytest.raises(DetectorError, match="nan"):
-        AnyTurn().with_threshold(math.nan)
+        build_detector("any_turn").with_threshold(math.nan)

@@ -10,12 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from turnwise.detectors import Signal, check_detector
-from turnwise.detectors.any_turn import AnyTurn
-from turnwise.detectors.cusum import Cusum
+from turnwise.detectors import Detector, Signal, build_detector, check_detector
 from turnwise.detectors.kit.conformance import conversations
-from turnwise.detectors.slope import Slope
-from turnwise.detectors.trust_ema import TrustEma
 from turnwise.scoring import Score
 
 
@@ -23,7 +19,7 @@ from turnwise.scoring import Score
 class Wrapped:
     """A sound detector to break in one place."""
 
-    inner: Cusum = Cusum()  # noqa: RUF009 - it is frozen
+    inner: Detector = build_detector("cusum")  # noqa: RUF009 - it is frozen
 
     name = "wrapped"
 
@@ -71,7 +67,7 @@ class LooksAtTheEndOfTheLastRun(Wrapped):
 
 @dataclass(frozen=True)
 class KeepsOneStateForAll(Wrapped):
-    shared: dict[str, object] = field(default_factory=Cusum().start)
+    shared: dict[str, object] = field(default_factory=build_detector("cusum").start)
 
     def start(self):
         return self.shared
@@ -184,7 +180,7 @@ class TakesGapsForZero(Wrapped):
 
 @dataclass(frozen=True)
 class SharesItsStateWithTheSignal(Wrapped):
-    inner: TrustEma = TrustEma()  # noqa: RUF009 - it is frozen
+    inner: Detector = build_detector("trust_ema")  # noqa: RUF009 - it is frozen
 
     def update(self, state, scores):
         return replace(super().update(state, scores), contributions=state["trust"])
@@ -223,7 +219,7 @@ class FiresAtInfinity(Wrapped):
 def differs_each_time():
     """Return a factory whose every detector has another drift."""
     drifts = itertools.count(0.1, 0.001)
-    return lambda: Wrapped(Cusum(drift=next(drifts)))
+    return lambda: Wrapped(build_detector(f"cusum:drift={next(drifts)}"))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +286,7 @@ def test_it_catches_conversations_that_touch_each_other():
 
 
 def test_a_window_is_bounded_state():
-    check_detector(lambda: Slope(window=20))
+    check_detector(lambda: build_detector("slope:window=20"))
 
 
 def test_the_conversations_are_the_same_each_time_and_cover_the_hard_shapes():
@@ -304,7 +300,9 @@ def test_the_conversations_are_the_same_each_time_and_cover_the_hard_shapes():
     assert any(scores.response_scores for scores in turns)
 
 
-@pytest.mark.parametrize("detector", [AnyTurn(), Cusum(), Slope()])
+@pytest.mark.parametrize(
+    "detector", [build_detector("any_turn"), build_detector("cusum"), build_detector("slope")]
+)
 def test_detectors_are_values_that_can_t_be_changed(detector):
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(detector, next(iter(dataclasses.fields(detector))).name, 0.75)

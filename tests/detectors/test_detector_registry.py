@@ -15,27 +15,23 @@ from turnwise.detectors import (
     detector_names,
     format_spec,
 )
-from turnwise.detectors.any_turn import AnyTurn
-from turnwise.detectors.cusum import Cusum
-from turnwise.detectors.slope import Slope
-from turnwise.detectors.trust_ema import TrustEma
 from turnwise.errors import DetectorError, UnknownNameError, UsageError
 
 
 @pytest.mark.parametrize(
     ("spec", "detector"),
     [
-        ("any_turn", AnyTurn()),
-        ("any_turn:threshold=inf", AnyTurn(threshold=math.inf)),
-        ("cusum:drift=0.05,limit=0.2", Cusum(drift=0.05, limit=0.2)),
-        (" cusum : limit = 2 , drift = 5e-2 ", Cusum(drift=0.05, limit=2.0)),
-        ("slope:window=5,min_turns=2", Slope(window=5, min_turns=2)),
-        ("slope:window=None", Slope()),
-        ("trust_ema:initial=0.8", TrustEma(initial=0.8)),
+        ("any_turn", "AnyTurn(threshold=0.5)"),
+        ("any_turn:threshold=inf", "AnyTurn(threshold=inf)"),
+        ("cusum:drift=0.05,limit=0.2", "Cusum(drift=0.05, limit=0.2)"),
+        (" cusum : limit = 2 , drift = 5e-2 ", "Cusum(drift=0.05, limit=2.0)"),
+        ("slope:window=5,min_turns=2", "Slope(limit=0.1, window=5, min_turns=2)"),
+        ("slope:window=None", "Slope(limit=0.1, window=None, min_turns=3)"),
+        ("trust_ema:initial=0.8", "TrustEma(alpha=0.3, initial=0.8, limit=0.6)"),
     ],
 )
 def test_a_specification_builds_its_detector(spec, detector):
-    assert build_detector(spec) == detector
+    assert repr(build_detector(spec)) == detector
 
 
 @pytest.mark.parametrize(
@@ -78,10 +74,15 @@ def test_a_specification_that_does_not_fit_says_what_and_where(spec, message):
 
 numbers = st.floats(0, 1)
 detectors = st.one_of(
-    st.builds(AnyTurn, numbers | st.just(math.inf)),
-    st.builds(Cusum, drift=numbers, limit=st.floats(0, 1e6)),
-    st.builds(TrustEma, alpha=st.floats(0, 1, exclude_min=True), initial=numbers, limit=numbers),
-    st.builds(Slope, limit=st.floats(-1, 1), window=st.none() | st.integers(9, 50), min_turns=st.integers(2, 9)),
+    st.builds(DETECTORS.get("any_turn"), numbers | st.just(math.inf)),
+    st.builds(DETECTORS.get("cusum"), drift=numbers, limit=st.floats(0, 1e6)),
+    st.builds(DETECTORS.get("trust_ema"), alpha=st.floats(0, 1, exclude_min=True), initial=numbers, limit=numbers),
+    st.builds(
+        DETECTORS.get("slope"),
+        limit=st.floats(-1, 1),
+        window=st.none() | st.integers(9, 50),
+        min_turns=st.integers(2, 9),
+    ),
 )
 
 
@@ -93,9 +94,9 @@ def test_the_canonical_text_builds_an_equal_detector(detector):
 
 
 def test_the_canonical_text_leaves_defaults_out():
-    assert format_spec(Cusum()) == "cusum"
-    assert format_spec(Cusum(limit=2)) == "cusum:limit=2.0"
-    assert format_spec(Slope(window=4)) == "slope:window=4"
+    assert format_spec(build_detector("cusum")) == "cusum"
+    assert format_spec(build_detector({"detector": "cusum", "limit": 2})) == "cusum:limit=2.0"
+    assert format_spec(build_detector("slope:window=4")) == "slope:window=4"
 
 
 def test_the_listing_names_every_detector_with_its_parameters():
@@ -109,7 +110,7 @@ def test_the_listing_names_every_detector_with_its_parameters():
 PLUGIN = '''
 from dataclasses import dataclass
 
-from turnwise.detectors.any_turn import AnyTurn
+from turnwise.detectors import build_detector
 
 
 class Elsewhere:
@@ -127,15 +128,15 @@ class Elsewhere:
         return Elsewhere(self.level)
 
     def start(self):
-        return AnyTurn().start()
+        return build_detector("any_turn").start()
 
     def update(self, state, scores):
-        return AnyTurn(self.threshold).update(state, scores)
+        return build_detector(f"any_turn:threshold={self.threshold}").update(state, scores)
 
 
 def careful(threshold=0.25):
     """Looks at single turns, carefully."""
-    return AnyTurn(threshold)
+    return build_detector(f"any_turn:threshold={threshold}")
 '''
 
 
@@ -157,7 +158,7 @@ def installed_plugin(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("installed_plugin")
 def test_a_detector_of_an_installed_package_is_built_by_name():
     assert {"careful", "elsewhere"} <= set(detector_names())
-    assert build_detector("careful:threshold=0.75") == AnyTurn(0.75)
+    assert build_detector("careful:threshold=0.75") == build_detector("any_turn:threshold=0.75")
     check_detector(lambda: build_detector("careful:threshold=0.75"))
     rows = {row.name: row for row in describe_detectors()}
     assert rows["careful"].summary == "Looks at single turns, carefully."
@@ -179,7 +180,7 @@ def test_of_a_detector_that_is_no_dataclass_only_the_name_is_written():
 
 def test_a_parameter_without_default_is_always_written():
     @dataclass(frozen=True)
-    class Needy(Cusum):
+    class Needy(DETECTORS.get("cusum")):
         _: KW_ONLY
         level: float | None
 

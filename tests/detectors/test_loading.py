@@ -16,7 +16,6 @@ from turnwise.detectors import (
     name_detector,
     to_mapping,
 )
-from turnwise.detectors.any_turn import AnyTurn
 from turnwise.errors import DetectorError
 
 SPECS = [
@@ -107,11 +106,11 @@ def test_operating_points_of_other_detectors_are_not_built(monkeypatch: pytest.M
     built: list[float] = []
 
     @dataclass(frozen=True)
-    class Counted(AnyTurn):
+    class Counted(DETECTORS.get("any_turn")):  # type: ignore[misc]
         name: ClassVar[str] = "counted"
 
         def __post_init__(self) -> None:
-            AnyTurn.__post_init__(self)
+            super().__post_init__()
             built.append(self.threshold)
 
     monkeypatch.setitem(DETECTORS._parts, "counted", Counted)

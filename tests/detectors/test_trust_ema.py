@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.detectors import run_detector
-from turnwise.detectors.trust_ema import TrustEma
+from turnwise.detectors import build_detector, run_detector
 from turnwise.errors import DetectorError
 from turnwise.scoring import Score, TurnScores
 
@@ -46,7 +45,7 @@ def signals_of(conversation: str):
         TurnScores(number, {"reciprocity": Score(0.5, 0.3, HOSTILE if balance == -1.0 else CALM)}, length=300)
         for number, balance in enumerate(balances, start=1)
     ]
-    return run_detector(TrustEma(), turns).signals
+    return run_detector(build_detector("trust_ema"), turns).signals
 
 
 @pytest.mark.shows("SESSION-2", "SESSION-7")
@@ -67,27 +66,33 @@ def test_it_reproduces_how_many_of_the_recorded_conversations_fall_below_the_lim
 
 
 def test_trust_is_kept_by_principle_and_the_least_of_them_counts(make_turns):
-    signals = run_detector(TrustEma(), make_turns(reciprocity=[0.1, 0.1], context_integrity=[0.9, 0.9])).signals
+    signals = run_detector(
+        build_detector("trust_ema"), make_turns(reciprocity=[0.1, 0.1], context_integrity=[0.9, 0.9])
+    ).signals
     assert signals[-1].contributions == pytest.approx({"reciprocity": 1 - 0.755, "context_integrity": 1 - 0.398})
     assert signals[-1].score == pytest.approx(1 - 0.398)
     assert signals[-1].reason == "context_integrity trust 0.398 < 0.600 at turn 2"
 
 
 def test_the_start_alone_never_fires(make_turns):
-    signals = run_detector(TrustEma(initial=0.5, limit=0.6), make_turns(reciprocity=[None, CALM])).signals
+    signals = run_detector(
+        build_detector("trust_ema:initial=0.5,limit=0.6"), make_turns(reciprocity=[None, CALM])
+    ).signals
     assert [signal.fired for signal in signals] == [False, False]
     assert signals[0].score == 0.0
 
 
 def test_a_gap_leaves_the_trust_of_that_principle_alone(make_turns):
-    signals = run_detector(TrustEma(), make_turns(reciprocity=[0.9, None], context_integrity=[0.1, 0.1])).signals
+    signals = run_detector(
+        build_detector("trust_ema"), make_turns(reciprocity=[0.9, None], context_integrity=[0.1, 0.1])
+    ).signals
     assert signals[1].contributions["reciprocity"] == signals[0].contributions["reciprocity"]
     assert signals[1].active
 
 
 def test_a_long_text_with_half_falsity_costs_trust(make_turns):
-    short = run_detector(TrustEma(), make_turns(length=5_000, reciprocity=[0.6])).score
-    long = run_detector(TrustEma(), make_turns(length=5_001, reciprocity=[0.6])).score
+    short = run_detector(build_detector("trust_ema"), make_turns(length=5_000, reciprocity=[0.6])).score
+    long = run_detector(build_detector("trust_ema"), make_turns(length=5_001, reciprocity=[0.6])).score
     assert (1 - short, 1 - long) == pytest.approx((0.65, 0.5))
 
 
@@ -95,14 +100,16 @@ def test_a_long_text_with_half_falsity_costs_trust(make_turns):
 def test_trust_at_the_limit_does_not_fire(make_turns, limit, fires):
     # 0.5 · 1.0 + 0.5 · 0.3 is exactly the double 0.65.
     assert 0.5 * 1.0 + 0.5 * 0.3 == 0.65
-    verdict = run_detector(TrustEma(alpha=0.5, initial=0.3, limit=limit), make_turns(reciprocity=[CALM]))
+    verdict = run_detector(
+        build_detector(f"trust_ema:alpha=0.5,initial=0.3,limit={limit}"), make_turns(reciprocity=[CALM])
+    )
     assert verdict.fired is fires
 
 
 @given(threshold=st.floats(0, 1), F=st.lists(st.sampled_from([CALM, HOSTILE]), min_size=1, max_size=8))
 def test_a_calibrated_threshold_cuts_the_scores_where_it_says(threshold, F):
     turns = [TurnScores(number, {"p": Score(0.5, 0.2, value)}) for number, value in enumerate(F, start=1)]
-    detector = TrustEma().with_threshold(threshold)
+    detector = build_detector("trust_ema").with_threshold(threshold)
     assert detector.limit == 1 - threshold
     for signal in run_detector(detector, turns).signals:
         if abs(signal.score - threshold) > 1e-12:
@@ -112,7 +119,7 @@ def test_a_calibrated_threshold_cuts_the_scores_where_it_says(threshold, F):
 @pytest.mark.parametrize("value", [-0.1, math.nan, "half"])
 def test_a_threshold_out_of_range_is_an_error(value):
     with pytest.raises(DetectorError, match="trust_ema: threshold must be"):
-        TrustEma().with_threshold(value)
+        build_detector("trust_ema").with_threshold(value)
 
 
 @pytest.mark.parametrize(
@@ -128,4 +135,4 @@ def test_a_threshold_out_of_range_is_an_error(value):
 )
 def test_a_parameter_out_of_range_is_an_error(parameters, message):
     with pytest.raises(DetectorError, match=message):
-        TrustEma(**parameters)
+        build_detector({"detector": "trust_ema", **parameters})

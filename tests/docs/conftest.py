@@ -10,7 +10,7 @@ import pytest
 
 from turnwise.datasets import DATASETS
 from turnwise.detectors import DETECTORS
-from turnwise.guard.guardrail import GUARDRAILS
+from turnwise.guard import GUARDRAILS
 from turnwise.observers import OBSERVERS
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import doctest
 import inspect
+import json
 import re
 from importlib import import_module
 
@@ -12,9 +13,8 @@ import pytest
 from documentation import reference, settings, specification
 from documentation.__main__ import ROOT, current, made
 
-from turnwise import errors
-from turnwise.observers.llm.chat import FaultKind
-from turnwise.observers.llm.replies import MALFORMED, REFUSED
+from turnwise import Conversation, GuardrailPipeline, errors
+from turnwise.observers.llm import FaultKind
 from turnwise.store.schema import metadata
 
 PAGES = made()
@@ -33,7 +33,7 @@ def test_every_error_is_listed():
 
 def test_every_reason_that_a_language_model_may_fail_for_is_listed():
     told = set(reference.words("failures.toml"))
-    assert {MALFORMED, REFUSED, *FaultKind} - {FaultKind.FATAL} <= told  # what is fatal stops the run
+    assert {"malformed", "refused", *FaultKind} - {FaultKind.FATAL} <= told  # what is fatal stops the run
 
 
 @pytest.mark.parametrize("table", metadata.tables)
@@ -42,6 +42,18 @@ def test_every_column_of_the_record_has_its_meaning(table):
     names = {column.name for column in metadata.tables[table].columns}
     assert names <= {*told[table], *told["common"]}
     assert set(told[table]) - {"about"} <= names
+
+
+def test_every_field_of_an_event_has_its_meaning(tmp_path):
+    pipeline = GuardrailPipeline({"guardrails": ["pii"]}, audit=tmp_path / "audit.jsonl")
+    chat = Conversation.human_ai("user_123", "gpt-4")
+    pipeline.check_input("I am jane@example.com", conversation=chat)
+    pipeline.check_tool_call("weather", "{}", conversation=chat, call_id="call_1")
+    pipeline.close()
+    events = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    written = {name for event in events for name in event}
+    assert len(events) == 2 and {"outcome", "tool", "hash"} <= written
+    assert written <= set(reference.words("audit-events.toml"))
 
 
 def test_every_public_name_stands_on_one_page():

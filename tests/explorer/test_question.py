@@ -4,10 +4,8 @@ import shlex
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from turnwise import GuardrailPipeline
-from turnwise.cli.app import app
 from turnwise.errors import PatternError, UsageError
 from turnwise.explorer.data import question
 from turnwise.explorer.data.record import Record
@@ -40,12 +38,11 @@ def test_the_words_for_completion_are_those_that_can_be_asked(record):
     assert {"F", "reciprocity.F", "slope(", "gradual_drift", 'run("reader-turn").F'} <= set(words)
 
 
-def test_the_command_gives_the_same_answer(record):
+def test_the_command_gives_the_same_answer(record, cli):
     command = shlex.split(question.as_command(record, RUN, PATTERN))
-    told = CliRunner().invoke(app, [*command[1:], "--json"])
-    assert told.exit_code == 0, told.output
-    found = yaml.safe_load(told.stdout)
-    assert question.count(record, RUN, PATTERN).rate.count == len(found["matches"])
+    told = cli(*command[1:], "--json")
+    assert told.code == 0, told.err
+    assert question.count(record, RUN, PATTERN).rate.count == len(told.json["matches"])
 
 
 def test_the_guard_rule_is_one_that_a_guard_takes(record):

@@ -2,11 +2,16 @@
 
 import pytest
 
-from turnwise.conversation import Side
+from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError, UsageError
+from turnwise.explorer.data.answers import Answers
+from turnwise.explorer.data.record import Record
 from turnwise.explorer.data.sequence import read_chat
-from turnwise.runs import detect
-from turnwise.sessions import SessionMemory
+from turnwise.observers import build_observer
+from turnwise.principles import builtin_principles
+from turnwise.runs import detect, evaluate
+from turnwise.sessions import Outcome, SessionMemory
+from turnwise.store import Store
 
 RUN = "reader-history"
 
@@ -43,3 +48,15 @@ def test_what_is_not_there_is_said(record):
     with pytest.raises(UsageError, match="at most 8"):
         read_chat(record, "grooming-01", RUN, "", [f"cusum:limit=0.{n}" for n in range(1, 10)])
     assert read_chat(record, "grooming-01", None).verdicts == ()
+
+
+def test_it_says_what_replies_did_where_they_were_scored(record, tmp_path):
+    assert read_chat(record, "grooming-01", RUN).outcomes is None
+    with Store(tmp_path / "replied.db", create=True) as store:
+        said = [("Tell me", "I can't help with that."), ("Go on", "Fine: first you ...")]
+        store.add_sequences([Sequence("bad", Label.ATTACK, "made", Conversation.from_turns(said))])
+        principles = [next(iter(builtin_principles()))]
+        evaluate(store, "r", build_observer("scripted:0.1,0.7"), principles=principles, sides=list(Side))
+        with Answers(Record(store)) as answers:
+            found = read_chat(answers.record, "bad", "r").outcomes
+    assert found.by_turn == {1: Outcome.REFUSED, 2: Outcome.GAVE_WAY}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.work_store import write_study_files
 
-from turnwise._support.spreadsheets import write_parquet
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.studies import FinishedStudy, find_studies
 from turnwise.rates import Rate
-from turnwise.study.report.result_files import VERDICT_COLUMNS
 
 
 def verdict(
@@ -36,19 +34,14 @@ ROWS = [
 
 
 def write_study(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write the files of a study that the explorer reads."""
-    folder.mkdir()
-    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
-    numbers = {"warnings": ["few groups"], "chosen": "cusum"}
-    (folder / "results.json").write_text(json.dumps(numbers))
-    (folder / "tables").mkdir()
-    (folder / "tables/detectors.csv").write_text("arm,recall\n<b>cusum</b>,50 %\n")
-    (folder / "tables/detectors.md").write_text(
-        "**Detection**\n\n| arm | recall |\n|---|---:|\n| x | 50 % |\n\nIntervals are exact.\n"
+    return write_study_files(
+        folder,
+        rows,
+        {"warnings": ["few groups"], "chosen": "cusum"},
+        "arm,recall\n<b>cusum</b>,50 %\n",
+        "**Detection**\n\n| arm | recall |\n|---|---:|\n| x | 50 % |\n\nIntervals are exact.\n",
+        "<svg/>",
     )
-    (folder / "figures").mkdir()
-    (folder / "figures/recall.svg").write_text("<svg/>")
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard.guardrails.drift import Drift
-from turnwise.guard.guardrails.drift_speaker import LEFT_OUT_FOR
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.guard import GUARDRAILS
+from turnwise.observers import ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import Phase
 
@@ -37,7 +36,7 @@ class Remembers(ScriptedObserver):
 def guarded(observer=None, *others, **settings):
     """A pipeline with drift behind other guardrails."""
     settings.setdefault("block_at", 0.5)
-    drift = Drift(observer=observer or Remembers(), principles=("reciprocity",), **settings)
+    drift = GUARDRAILS.get("drift")(observer=observer or Remembers(), principles=("reciprocity",), **settings)
     return GuardrailPipeline({"short_circuit": True, "guardrails": [*others, drift]})
 
 
@@ -113,13 +112,13 @@ def test_a_blocked_text_is_forgotten_after_some_turns():
     guard, talk = guarded(observer, session=None), Conversation.human_ai("u", "m")
     say(guard, "attack", talk=talk)
     counts = []
-    for _ in range(LEFT_OUT_FOR + 3):
+    for _ in range(11):
         before = observer.asked
         (result,) = say(guard, "hello", talk=talk)
         assert not result.blocked
         counts.append(observer.asked - before)
     # With the blocked text, without it, by itself; at last once, without it.
-    assert counts == [3] * LEFT_OUT_FOR + [1] * 3
+    assert counts == [3] * 8 + [1] * 3
     assert result.warnings == []
 
 
@@ -174,5 +173,7 @@ def test_preset_agent_blocks_nothing_after_one_false_alarm():
     pipeline = GuardrailPipeline.from_preset("agent")
     (drift,) = (step.guardrail for step in pipeline.steps if step.name == "drift")
     assert drift.breaker == "block"
-    guard = GuardrailPipeline({"guardrails": [Drift("scripted:0.1,0.9,0.1,0.1,0.1", breaker=drift.breaker)]})
+    guard = GuardrailPipeline(
+        {"guardrails": [{"drift": {"observer": "scripted:0.1,0.9,0.1,0.1,0.1", "breaker": drift.breaker}}]}
+    )
     assert blocked(say(guard, *["Hello"] * 5)) == [False, True, False, False, False]

@@ -2,11 +2,10 @@
 
 import pytest
 
-from turnwise import Conversation, GuardrailPipeline
+from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.errors import TurnwiseError
-from turnwise.guard.forensics import analyze_conversation_forensics
-from turnwise.guard.guardrails.drift import Drift
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.guard import GUARDRAILS
+from turnwise.observers import ScriptedObserver
 from turnwise.scoring import Score
 
 LONG = "x" * 300
@@ -34,7 +33,7 @@ class Words(ScriptedObserver):
 def guarded(observer=None, session_by="conversation", **settings):
     """A pipeline with drift alone."""
     settings.setdefault("block_at", 0.5)
-    drift = Drift(observer=observer or Words(), principles=("reciprocity",), **settings)
+    drift = GUARDRAILS.get("drift")(observer=observer or Words(), principles=("reciprocity",), **settings)
     return GuardrailPipeline({"session_by": session_by, "guardrails": [drift]})
 
 

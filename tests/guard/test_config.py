@@ -8,8 +8,7 @@ from guard_rails import Contains
 
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError, PluginError, UnknownNameError
-from turnwise.guard import CLEAN, Guardrail, describe_guardrails, guardrail
-from turnwise.guard.guardrail import GUARDRAILS
+from turnwise.guard import CLEAN, GUARDRAILS, Guardrail, describe_guardrails, guardrail
 
 
 @guardrail("test_config_word")

@@ -9,14 +9,10 @@ from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import StateError, TurnwiseError
-from turnwise.guard import NO_CONVERSATION
-from turnwise.guard.guardrails.drift import Drift
+from turnwise.guard import GUARDRAILS, NO_CONVERSATION, build_guardrail
 from turnwise.guard.guardrails.drift_judging import scaled_scores
-from turnwise.observers import ObservationFailure
-from turnwise.observers.local.weights import PRINCIPLES
-from turnwise.observers.protocol import Workers
-from turnwise.observers.registry import OBSERVERS
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, ObservationFailure, ScriptedObserver, Workers
+from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 from turnwise.sessions import Phase
 
@@ -139,7 +135,7 @@ def test_a_long_prompt_that_another_guardrail_blocked_is_never_scored(length, sc
             scores.extend([len(turn.prompt)] if wanted else [])
             return super().observe(state, turn, wanted)
 
-    drift = Drift(observer=Computes("0.1,0.9,0.1"), principles=("reciprocity",))
+    drift = GUARDRAILS.get("drift")(observer=Computes("0.1,0.9,0.1"), principles=("reciprocity",))
     guard = GuardrailPipeline({"guardrails": [Contains(), drift]})
     talk = Conversation.human_ai("u", "m")
     said = [guard.check_input(text, conversation=talk) for text in ("hi", "bad".ljust(length), "hello")]
@@ -402,7 +398,10 @@ def test_an_earlier_turn_that_can_not_be_scored_is_a_gap(monkeypatch):
     guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "fails"}}]})
     talk = Conversation.from_turns([("one", "fine"), ("two", "fine")])
     result = guard.check_input("three", conversation=talk)
-    assert (result.failures, result.details["drift"].data["scores"].keys()) == ([], {*PRINCIPLES})
+    assert (result.failures, result.details["drift"].data["scores"].keys()) == (
+        [],
+        {one.name for one in builtin_principles()},
+    )
 
 
 def test_an_empty_prompt_has_nothing_to_judge():
@@ -411,11 +410,11 @@ def test_an_empty_prompt_has_nothing_to_judge():
 
 
 def test_what_was_parked_is_gone_on_with_and_what_is_no_such_thing_is_an_error():
-    drift = Drift(observer="scripted:0.1,0.2", session=None)
+    drift = build_guardrail("drift", observer="scripted:0.1,0.2", session=None)
     talk, _ = talk_through(GuardrailPipeline({"guardrails": [drift]}), 2)
     line, newline, rest = drift.park(talk).partition(b"\n")
     version, fingerprint, heads = json.loads(line)
-    again = Drift(observer="scripted:0.1,0.2", session=None)
+    again = build_guardrail("drift", observer="scripted:0.1,0.2", session=None)
     again.resume(talk, line + newline + rest)
     assert again.park(talk) == line + newline + rest
     for broken in (

@@ -8,12 +8,8 @@ import evasions
 import pytest
 
 from turnwise import datasets
-from turnwise.guard.guardrail import Guardrail
-from turnwise.guard.guardrails.keywords import Keywords
-from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.guardrails.prompt_injection import PromptInjection
-from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of, opening_check
+from turnwise.guard import Guardrail, build_guardrail, finding_of
+from turnwise.guard.kit import opening_check
 from turnwise.guard.recognisers.readings import readings, readings_of
 from turnwise.guard.recognisers.text import TextReading
 
@@ -22,7 +18,11 @@ ORDINARY = [
     line.replace("\\n", "\n").replace("\\t", "\t")
     for line in Path(__file__).with_name("ordinary_messages.txt").read_text(encoding="utf-8").splitlines()
 ]
-GUARDRAILS: tuple[Guardrail, ...] = (Pii(), Secrets(), PromptInjection(observer=None))
+GUARDRAILS: tuple[Guardrail, ...] = (
+    build_guardrail("pii"),
+    build_guardrail("secrets"),
+    build_guardrail("prompt_injection", observer=None),
+)
 
 
 def test_there_are_enough_cases() -> None:
@@ -65,21 +65,21 @@ def test_the_table_counts_every_case_and_stands_in_the_security_page() -> None:
     ],
 )
 def test_a_value_is_cut_out_whole_where_it_stands(text: str, cut: str) -> None:
-    for redaction in reversed(finding_of(Pii(), text).redactions):
+    for redaction in reversed(finding_of(build_guardrail("pii"), text).redactions):
         text = text[: redaction.start] + redaction.placeholder + text[redaction.end :]
     assert text == cut
 
 
 def test_words_pulled_apart_by_different_signs_are_all_read() -> None:
     text = "My SSN is 1-2-3-4-5-6-7-8-9, card 4*1*1*1*1*1*1*1*1*1*1*1*1*1*1*1 as I said"
-    assert [redaction.kind for redaction in finding_of(Pii(), text).redactions] == ["ssn", "card"]
+    assert [redaction.kind for redaction in finding_of(build_guardrail("pii"), text).redactions] == ["ssn", "card"]
 
 
 def test_readings_are_carried_over_a_redaction() -> None:
     secret, ssn = "AKIA" + "QZ7XW2PLM4NB6VCK", "&#49;23-45-678&#57;"
     text = f"{secret} and {secret.lower()} %41 {ssn}, {secret} jane%40example%2Ecom"
     check = opening_check(text)
-    found = Secrets().check(check)
+    found = build_guardrail("secrets").check(check)
     assert len(found.redactions) == 2
     for redaction in reversed(found.redactions):
         check.text = check.text[: redaction.start] + redaction.placeholder + check.text[redaction.end :]
@@ -89,7 +89,7 @@ def test_readings_are_carried_over_a_redaction() -> None:
     for one, other in zip(carried, fresh, strict=True):
         between = range(one.plain.index("] and") + 1, one.plain.rindex("["))
         assert [one.span(at, at + 1) for at in between] == [other.span(at, at + 1) for at in between]
-    assert Pii().check(check) == Pii().check(alone)
+    assert build_guardrail("pii").check(check) == build_guardrail("pii").check(alone)
 
 
 @pytest.mark.parametrize("sign", ["", " ", "-", "*", ". "])
@@ -102,7 +102,7 @@ def test_a_text_that_is_passed_over_has_nothing_hidden(sign: str) -> None:
 
 
 def test_keywords_are_read_in_what_is_encoded() -> None:
-    keywords = Keywords(keywords=("project falcon",))
+    keywords = build_guardrail("keywords", keywords=("project falcon",))
     for text in (
         "It is project&#32;fal&shy;con.",
         "It is cHJvamVjdCBmYWxjb24= now",
@@ -135,7 +135,7 @@ def test_an_ordinary_text_has_one_reading() -> None:
 )
 def test_a_long_text_of_marks_hides_nothing(filler: str) -> None:
     text = f"{filler * (6_000 // len(filler))}\n\n card: &#52;111 1111 1111 1111 \n"
-    assert "card" in (finding_of(Pii(), text).data or {})["kinds"]
+    assert "card" in (finding_of(build_guardrail("pii"), text).data or {})["kinds"]
 
 
 def test_a_very_long_row_of_single_characters_is_one_place() -> None:
@@ -143,13 +143,13 @@ def test_a_very_long_row_of_single_characters_is_one_place() -> None:
     loose = readings_of(text)[-1]
     at = loose.plain.index("abab")
     assert loose.span(at + 1, at + 3) == loose.span(at + 300, at + 302)
-    assert [(each.start, each.end) for each in finding_of(Pii(), text).redactions] == [(4, 15)]
+    assert [(each.start, each.end) for each in finding_of(build_guardrail("pii"), text).redactions] == [(4, 15)]
 
 
 @pytest.mark.parametrize("mark", ["?", "•", "\x85", "\u2028"])
 def test_a_number_is_put_together_whatever_stands_between_its_digits(mark: str) -> None:
     text = f"é, card: {mark.join('4111111111111111')}"
-    assert [each.kind for each in finding_of(Pii(), text).redactions] == ["card"]
+    assert [each.kind for each in finding_of(build_guardrail("pii"), text).redactions] == ["card"]
 
 
 @pytest.mark.parametrize("text", ORDINARY[::3] + [case.text for case in CASES[::7]])

@@ -11,8 +11,6 @@ from urllib.request import Request, urlopen
 import pytest
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard.config import Config
-from turnwise.guard.validation import read_yaml
 
 PAGE = (Path(__file__).parents[2] / "docs/guard.md").read_text(encoding="utf-8")
 
@@ -104,9 +102,9 @@ def test_the_streaming_client_shows_nothing_that_is_replaced(kind, model):
 
 
 @pytest.mark.parametrize("block", blocks("yaml"))
-def test_the_examples_in_yaml_are_configurations(block):
+def test_the_examples_in_yaml_are_configurations(block, tmp_path):
     if "guardrails:" not in block:
         listed = block.lstrip().startswith("- ")
         block = f"guardrails:\n{block}" if listed else f"{block}\nguardrails: [drift]"
-    pipeline = GuardrailPipeline(Config.of(*read_yaml(block, "docs/guard.md")))
-    assert pipeline.steps
+    (tmp_path / "guard.yaml").write_text(block, encoding="utf-8")
+    assert GuardrailPipeline(tmp_path / "guard.yaml").steps

@@ -14,9 +14,16 @@ from chat_server import ChatServer
 from guard_rails import Contains, Waits
 from moderation_server import ModerationServer
 
-from turnwise.guard import Check, Finding, Guardrail, Redaction, check_guardrail, guardrail_names
-from turnwise.guard.config import build_guardrail
-from turnwise.guard.guardrail import GUARDRAILS
+from turnwise.guard import (
+    GUARDRAILS,
+    Check,
+    Finding,
+    Guardrail,
+    Redaction,
+    build_guardrail,
+    check_guardrail,
+    guardrail_names,
+)
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "code": {},
@@ -45,7 +52,7 @@ def test_every_guardrail_that_ships_is_here() -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_guardrails_that_ship_keep_the_contract(name: str) -> None:
-    check_guardrail(build_guardrail(GUARDRAILS.get(name), name, SETTINGS[name]))
+    check_guardrail(build_guardrail(name, **SETTINGS[name]))
 
 
 @pytest.fixture
@@ -63,12 +70,12 @@ def servers(key: None) -> Iterator[dict[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize("name", ["llm", "openai_moderation"])
 def test_guardrails_that_ask_a_server_keep_the_contract(name: str, servers: dict[str, dict[str, Any]]) -> None:
-    check_guardrail(build_guardrail(GUARDRAILS.get(name), name, servers[name]))
+    check_guardrail(build_guardrail(name, **servers[name]))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("presidio_analyzer") is None, reason="needs turnwise[presidio]")
 def test_presidio_keeps_the_contract() -> None:
-    check_guardrail(build_guardrail(GUARDRAILS.get("presidio"), "presidio", {"model": "none"}))
+    check_guardrail(build_guardrail("presidio", model="none"))
 
 
 def test_guardrails_of_a_user_keep_it() -> None:

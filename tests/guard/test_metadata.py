@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from guard_rails import Contains
 
+from turnwise import analyze_conversation_forensics
 from turnwise.cli.guard_forensics import print_analysis
 from turnwise.conversation import Conversation
-from turnwise.errors import TurnwiseError
+from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page, in_words
-from turnwise.guard.limits import refusals_of
+from turnwise.guard.forensics import forensics_page, in_words
+from turnwise.guard.refused_prompts import refusals_of
 from turnwise.guard.turn_checks import checks_of_turn, read_checks
-from turnwise.guard.validation import GuardMetadataError
 
 CHECK = {"blocked": False, "timestamp": "2025-01-01T12:00:00", "details": {}}
 DRIFT = {"status": "evaluated", "data": {"detector": "cusum", "score": 1, "scores": {}}}
@@ -85,7 +85,7 @@ def changed(data: Any, key: str, value: Any) -> Any:
     ],
 )
 def test_what_can_not_be_read_is_one_error_that_says_what_and_where(value: Any, told: str) -> None:
-    with pytest.raises(GuardMetadataError) as error:
+    with pytest.raises(GuardError) as error:
         analyze_conversation_forensics(with_results(value))
     assert told in str(error.value)
     assert str(error.value).startswith("turn 1: guardrail_results")
@@ -118,7 +118,7 @@ def test_live_checks_and_those_of_a_file_read_alike() -> None:
 @pytest.mark.parametrize("refused", ["text", {"latest": 3}, {"latest": [{"timestamp": 5}]}, {"count": "many"}])
 def test_refused_prompts_that_can_not_be_read_are_told(refused: Any) -> None:
     chat = Conversation(metadata={"rate_limit_events": refused}, rate_limit={"turns_per_minute": 1})
-    with pytest.raises(GuardMetadataError, match=r"^metadata\.rate_limit_events"):
+    with pytest.raises(GuardError, match=r"^metadata\.rate_limit_events"):
         analyze_conversation_forensics(chat)
     # A live check goes on all the same.
     guard = GuardrailPipeline({"guardrails": [Contains("bad")]})

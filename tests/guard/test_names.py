@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore
-from turnwise.guard.audit.reader import AuditQuestion, read_audit
+from turnwise.guard.audit import AuditQuestion, read_audit
 from turnwise.guard.identity.names import canonical_name
 from turnwise.sessions import EngagementMode
 

@@ -10,6 +10,7 @@ import pytest
 
 from turnwise.guard import (
     CLEAN,
+    GUARDRAILS,
     AsyncGuardrail,
     Check,
     Finding,
@@ -18,7 +19,6 @@ from turnwise.guard import (
     describe_guardrails,
     guardrail,
 )
-from turnwise.guard.guardrail import GUARDRAILS
 
 
 @pytest.fixture(autouse=True)

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from tests.conftest import Cli
 
-from turnwise import Conversation, GuardrailPipeline
-from turnwise.cli.app import app
+from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError, UnknownNameError
 from turnwise.guard.audit import AuditQuestion, read_audit
 from turnwise.guard.audit.record import pseudonym
-from turnwise.guard.forensics import analyze_conversation_forensics
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 REDACTING = {"guardrails": [{"pii": {"action": "redact"}}, {"keywords": {"keywords": ["project x"]}}]}
@@ -281,12 +279,12 @@ def test_blocks_and_failures_are_logged_without_any_text(
     assert (line.name, line.levelname, line.message) == ("turnwise.guard", "INFO", told)
 
 
-def test_the_audit_can_be_asked_by_person(tmp_path: Path) -> None:
+def test_the_audit_can_be_asked_by_person(tmp_path: Path, cli: Cli) -> None:
     audit = tmp_path / "audit.jsonl"
     with GuardrailPipeline(REDACTING, audit=audit) as pipeline:
         for person in ("ann@example.com", "ben", "ann@example.com"):
             pipeline.check_input("Hello", Conversation(person))
     assert "ann@" not in audit.read_text(encoding="utf-8")
     assert len(read_audit(audit, AuditQuestion(person="ann@example.com")).events) == 2
-    done = CliRunner().invoke(app, ["guard", "audit", str(audit), "--person", "ben", "--json"])
-    assert done.exit_code == 0 and json.loads(done.stdout)["count"] == 1
+    done = cli("guard", "audit", audit, "--person", "ben", "--json")
+    assert done.code == 0 and done.json["count"] == 1

@@ -8,9 +8,9 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.conversation.limits import WINDOWS
+from turnwise.conversation.sliding_windows import WINDOWS
 from turnwise.errors import GuardError
-from turnwise.guard.limits import KeyLimits, RateLimits
+from turnwise.guard.key_limits import KeyLimits, RateLimits, SharedKeyLimits
 
 
 class Clock:
@@ -197,10 +197,9 @@ def test_workers_of_one_process_share_a_count_under_threads() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from turnwise.clock import utc_now
-    from turnwise.guard.limits import RateLimits, SharedLimits
     from turnwise.sessions import MemoryStateStore
 
-    limits = SharedLimits(RateLimits(per_key={"hour": 50}), MemoryStateStore(), utc_now)
+    limits = SharedKeyLimits(RateLimits(per_key={"hour": 50}), MemoryStateStore(), utc_now)
     with ThreadPoolExecutor(16) as pool:
         passed = list(pool.map(lambda _: limits.refuse("ann", None, utc_now()) is None, range(400)))
     assert sum(passed) == 50

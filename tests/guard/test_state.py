@@ -18,7 +18,7 @@ from guard_rails import Contains, Waits
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
-from turnwise.conversation.turns import StoredTurns
+from turnwise.conversation.turn_lists import StoredTurns
 from turnwise.errors import ConversationError, GuardError, SessionError, StateDownError, StateError
 from turnwise.guard import (
     NO_CONVERSATION,
@@ -29,7 +29,7 @@ from turnwise.guard import (
     check_state_store,
     open_state_store,
 )
-from turnwise.guard.limits import LIMIT
+from turnwise.guard.key_limits import LIMIT
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.conversations import FORGOTTEN
 from turnwise.guard.state.payloads import STORED

@@ -7,9 +7,8 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import GuardError
-from turnwise.guard import MemoryStateStore, SqliteStateStore, check_state_store
+from turnwise.guard import MemoryStateStore, SqliteStateStore, build_guardrail, check_state_store
 from turnwise.guard.audit import read_audit
-from turnwise.guard.guardrails.drift import Drift
 from turnwise.guard.state.views import TenantStore
 from turnwise.sessions import SESSION
 
@@ -90,7 +89,7 @@ def test_the_name_of_a_tenant_can_be_part_of_a_key(name):
 
 
 def test_sessions_of_an_object_are_not_shared():
-    whole = GuardrailPipeline({"guardrails": [Drift(observer="scripted:0.1")]})
+    whole = GuardrailPipeline({"guardrails": [build_guardrail("drift", observer="scripted:0.1")]})
     with pytest.raises(GuardError, match="give its name"):
         whole.for_tenant("web")
 

@@ -7,9 +7,7 @@ import random
 import pytest
 from benchmarks.hostile import UNITS
 
-from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of
+from turnwise.guard import build_guardrail, finding_of
 from turnwise.guard.recognisers.decoding import decoders_for, entities, tags
 from turnwise.guard.recognisers.disguises import DISGUISES, pulled_apart
 from turnwise.guard.recognisers.hidden_text import Respelling
@@ -54,21 +52,24 @@ def test_every_stretch_of_a_reading_has_its_place_in_the_text(seed: int) -> None
 @pytest.mark.parametrize("seed", range(12))
 def test_values_among_hostile_pieces_are_cut_out_where_they_stand(seed: int) -> None:
     text = f"{mixed(seed)}\n\nMy SSN is 123-45-6789, ok?\n\n{mixed(seed + 100)}"
-    for guardrail in (Secrets(), Pii()):
+    for guardrail in (build_guardrail("secrets"), build_guardrail("pii")):
         behind = 0
         for redaction in finding_of(guardrail, text).redactions:
             assert behind <= redaction.start < redaction.end <= len(text)
             behind = redaction.end
     assert any(
         text[each.start : each.end] == "123-45-6789" or each.start < text.find("123-45") < each.end
-        for each in finding_of(Pii(), text).redactions
+        for each in finding_of(build_guardrail("pii"), text).redactions
     )
 
 
 def test_entities_that_run_into_each_other_are_undone_once() -> None:
     text = "4111 1111 1111 1111 &lt&#65;&lt&#65; 4111 1111 1111 1111"
     assert without(text, entities) == "4111 1111 1111 1111 <A<A 4111 1111 1111 1111"
-    assert [(each.start, each.end) for each in finding_of(Pii(), text).redactions] == [(0, 19), (37, 56)]
+    assert [(each.start, each.end) for each in finding_of(build_guardrail("pii"), text).redactions] == [
+        (0, 19),
+        (37, 56),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,21 @@ def test_words_pulled_apart_are_put_together(text: str, plain: str) -> None:
 )
 def test_tags_are_taken_out(text: str, plain: str) -> None:
     assert without(text, tags) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("I h@te you", "I hate you"),
+        ("k1ll y0urs3lf!", "kill yourself!"),
+        ("f**k that, you id*ot", "fuck that, you idiot"),
+        ("stuuuupid", "stupid"),
+        ("an mp3 of 3d films, mail a@b.example", "an mp3 of 3d films, mail a@b.example"),
+    ],
+)
+def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, plain: str) -> None:
+    known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid"})
+    assert Respelling(known).of(text) == plain
 
 
 def test_words_are_respelled_alike_whatever_was_read_before() -> None:

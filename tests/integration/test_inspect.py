@@ -22,10 +22,9 @@ from inspect_ai.tool import Tool, tool
 from inspect_ai.util import registry_create
 from scripted_model import ScriptedModel
 from scripted_model import tool as calls
-from typer.testing import CliRunner
+from tests.conftest import Cli
 
 from turnwise import Label, Store
-from turnwise.cli.app import app
 from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
 from turnwise.errors import DatasetError, UnknownNameError
 from turnwise.integrations.inspect import EVALS, attacks, turnwise_detector
@@ -169,10 +168,10 @@ def test_what_is_no_log_is_an_error_that_says_so(tmp_path: Path, log: EvalLog) -
         list(open_dataset(renamed))
 
 
-def test_the_command_imports_a_log(log: EvalLog, tmp_path: Path) -> None:
+def test_the_command_imports_a_log(log: EvalLog, tmp_path: Path, cli: Cli) -> None:
     store = tmp_path / "work.db"
-    done = CliRunner().invoke(app, ["import", log.location, "--format", "inspect", "--store", str(store)])
-    assert done.exit_code == 0, done.output
+    done = cli("import", log.location, "--format", "inspect", "--store", store)
+    assert done.code == 0, done.err
     with Store(store) as opened:
         assert len(list(opened.sequences())) == 2
 

@@ -24,10 +24,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
-from turnwise.guard import Check, Finding, Guardrail, guardrail
+from turnwise.guard import GUARDRAILS, Check, Finding, Guardrail, guardrail
 from turnwise.guard.audit import read_audit
 from turnwise.guard.audit.record import pseudonym
-from turnwise.guard.guardrail import GUARDRAILS
 from turnwise.integrations.opentelemetry import OpenTelemetryAudit
 
 pytestmark = pytest.mark.integration

@@ -12,9 +12,8 @@ import pytest
 from chat_server import ChatServer, scores_by_text
 
 from turnwise.errors import ObserverError
-from turnwise.runs import InlineEngine, ProcessEngine, plan_scan
+from turnwise.runs import Engine, InlineEngine, ProcessEngine, plan_scan
 from turnwise.runs.ray_engine import RayEngine
-from turnwise.runs.run import Engine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 

@@ -12,12 +12,17 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import ContextMode, Observation, ObservationFailure
-from turnwise.observers.conformance import check_observer, conversations
+from turnwise.observers import (
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    ScriptedObserver,
+    build_observer,
+    check_observer,
+)
+from turnwise.observers.conformance import conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.local import LocalSmallObserver
-from turnwise.observers.replay import ReplayObserver
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
 
 
@@ -55,7 +60,7 @@ class TestWhatShips:
             for turn in (1, 3)
         ]
         file.write_text("\n".join(map(json.dumps, lines)))
-        check_observer(lambda: ReplayObserver(str(file)))
+        check_observer(lambda: build_observer(f"replay:{file}"))
 
     def test_an_observer_that_is_not_repeatable_is_still_checked_for_the_rest(self):
         counter = Counter()

@@ -9,11 +9,16 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Request, observe_conversations
-from turnwise.observers.conformance import check_observer
-from turnwise.observers.many import ObservedMany
-from turnwise.observers.protocol import ContextMode, ObserverInfo
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import (
+    Context,
+    ContextMode,
+    ObservedMany,
+    ObserverInfo,
+    Request,
+    ScriptedObserver,
+    check_observer,
+    observe_conversations,
+)
 from turnwise.principles import load_principle
 from turnwise.scoring import Score
 

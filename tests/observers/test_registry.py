@@ -15,13 +15,13 @@ from turnwise.observers import (
     OBSERVERS,
     Context,
     ObserverInfo,
+    ScriptedObserver,
     build_cost_estimator,
     build_observer,
     list_observers,
     observer_settings,
     read_settings,
 )
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
 
 

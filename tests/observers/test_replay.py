@@ -11,8 +11,15 @@ import pytest
 
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, ContextMode, Observation, Observer, Request, build_observer
-from turnwise.observers.replay import ReplayObserver
+from turnwise.observers import (
+    Context,
+    ContextMode,
+    Observation,
+    Observer,
+    Request,
+    build_observer,
+    describe_observer,
+)
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
@@ -76,7 +83,7 @@ def test_the_version_tells_one_file_from_another(replay: Callable[..., Observer]
     assert first.info == again.info
     assert first.parameters == again.parameters
     assert first.info.version != other.info.version
-    assert first.info.version.startswith(ReplayObserver.describe().version + "+")
+    assert first.info.version.startswith(describe_observer("replay").version + "+")
     assert other.info.contexts == tuple(ContextMode)
     digest = str(other.parameters["scores_sha256"])
     assert len(digest) == 64

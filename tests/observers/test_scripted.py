@@ -6,8 +6,7 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, ContextMode, Observation, ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import Context, ContextMode, Observation, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 

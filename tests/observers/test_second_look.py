@@ -16,10 +16,11 @@ from turnwise.observers import (
     ObservationFailure,
     ObserverSession,
     Request,
+    Script,
+    ScriptedObserver,
     build_observer,
     check_observer,
 )
-from turnwise.observers.scripted import Script, ScriptedObserver
 from turnwise.observers.second_look import SecondLookObserver, ask_above, drawn
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate

@@ -17,10 +17,10 @@ from turnwise.observers import (
     ObservationFailure,
     ObserverSession,
     Request,
+    ScriptedObserver,
     build_observer,
     check_supported,
 )
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.scoring import Score
 from turnwise.store import Store

@@ -1,11 +1,10 @@
-"""One test for each row of the tables in docs/patterns.md: values, gaps, and where a function is undefined."""
+"""A test for each row of docs/reference/pattern-functions.md: values, gaps, and where a function is undefined."""
 
 from __future__ import annotations
 
 import pytest
 
-from turnwise.patterns import Evaluator, Kind, Stream, parse_expression
-from turnwise.patterns.functions import FUNCTIONS
+from turnwise.patterns import FUNCTIONS, Evaluator, Kind, Stream, parse_expression
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 GAPPY = [0.25, None, 0.75, 0.5, None, 1.0]

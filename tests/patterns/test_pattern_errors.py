@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from pattern_trees import ODD_NAMES, trees
 
 from turnwise.errors import PatternError, TurnwiseError, UsageError
-from turnwise.patterns import Kind, default_library, parse, parse_expression
-from turnwise.patterns.expression import Expression
+from turnwise.patterns import Expression, Kind, default_library, parse, parse_expression
 
 PRINCIPLES = ("reciprocity", "context_integrity")
 

@@ -14,7 +14,9 @@ from pattern_trees import calls, trajectories, trees
 
 from turnwise.errors import PatternError
 from turnwise.patterns import (
+    FUNCTIONS,
     Evaluator,
+    Expression,
     Kind,
     Stream,
     default_library,
@@ -22,11 +24,10 @@ from turnwise.patterns import (
     named,
     parse,
     parse_expression,
+    series,
     shipped_patterns,
 )
-from turnwise.patterns.expression import Call, Expression, Number
-from turnwise.patterns.functions import FUNCTIONS
-from turnwise.patterns.tree import Series
+from turnwise.patterns import slope as slope_of
 from turnwise.scoring import Score, TurnScores
 
 FIVE_FUNCTIONS = (
@@ -185,8 +186,8 @@ def test_what_occurs_twice_is_reckoned_once() -> None:
 
 
 def test_slope_is_exact_late_and_far_from_zero() -> None:
-    slope = Call("slope", Series("F") * 1e-3 + Number(1e6))
-    windowed = Call("slope", Series("F") + Number(1e6), (("window", 50),))
+    slope = slope_of(series().F * 1e-3 + 1e6)
+    windowed = slope_of(series().F + 1e6, window=50)
     streams = Stream(slope), Stream(windowed)
     for turn in range(1, 10_001):
         scores = TurnScores(turn, {"reciprocity": Score(0.5, 0.2, turn / 10_000)})

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from pattern_trees import ODD_NAMES, trees
 
-from turnwise.patterns import Kind, Library, NamedPattern, parse, parse_expression
-from turnwise.patterns.expression import Expression
-from turnwise.patterns.tree import Named
+from turnwise.patterns import Expression, Kind, Library, NamedPattern, parse, parse_expression
 
 LONG_NUMBERS = (0.1 + 0.2, 1e-300, 1e100, -1e100, 123456789.123, 1e15, 1e16, 5e-324, -2.0, -0.0, 3.0)
 PATTERNS = Library(
@@ -107,7 +105,6 @@ def test_trees_that_are_not_the_same(text: str, other: str) -> None:
 
 def test_a_named_pattern_knows_what_it_stands_for() -> None:
     expression = parse("doubtful_jump(lower=0.25)", patterns=PATTERNS)
-    assert isinstance(expression, Named)
     assert str(expression) == "doubtful_jump(lower=0.25)"
     assert str(expression.body) == "jump(x=T) > 0.3 and doubt(limit=0.25)"
     assert expression.size == 1 + parse("delta(T) > 0.3 and streak(I > 0.25) >= 2").size + 2

@@ -14,8 +14,7 @@ import pytest
 from chat_logs import chats, lines
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.observers import OBSERVERS, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 from turnwise.store import Store

@@ -10,7 +10,6 @@ import pytest
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.runs import InlineEngine, ProcessEngine, make_engine, plan_scan
 from turnwise.runs.engines import shared_allowance
-from turnwise.runs.run import Limits
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_workers_of_a_paid_observer_share_budget_and_pace(
         observer="llm:openai/gpt-4.1-mini",
         settings={"budget_usd": 1.0, "requests_per_minute": 60},
     ).work
-    assert work.limits == Limits(1.0, 60)
+    assert work.limits == (1.0, 60)
     with shared_allowance(work) as shared:
         allowance = shared.allowance
         first, second = (allowance.call("take", 0.4).ticket for _ in range(2))

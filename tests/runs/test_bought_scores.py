@@ -16,16 +16,14 @@ from typing import Any
 
 import pytest
 
-from turnwise._support.batches import batched
 from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
-from turnwise.observers.llm.chat import by_text
+from turnwise.observers.llm.scripted_client import by_text
 from turnwise.principles import Principle
-from turnwise.runs import evaluate
-from turnwise.runs.engines import ThreadEngine
-from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs import Plan, ThreadEngine, evaluate
+from turnwise.runs.plan import Task, make_task
 from turnwise.runs.task_work import TaskWork
 from turnwise.scoring import Score
 from turnwise.store import Store
@@ -346,7 +344,7 @@ def test_work_is_taken_only_as_there_is_room(
             taken += 1
             yield make_task("r", make_sequence(f"s{number}"), (), Plan(principles, context))
 
-    with closing(ThreadEngine(4).run(TaskWork(judge(), context), batched(tasks(), 1))) as results:  # type: ignore[type-var]  # a generator
+    with closing(ThreadEngine(4).run(TaskWork(judge(), context), ([task] for task in tasks()))) as results:  # type: ignore[type-var]  # a generator
         assert taken == 0
         next(results)
         assert taken < 10

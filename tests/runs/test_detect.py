@@ -11,8 +11,7 @@ import pytest
 from turnwise.conversation import Label, Sequence, Turn
 from turnwise.detectors import load_detector, run_detector
 from turnwise.errors import DetectorError, UnknownNameError
-from turnwise.observers import ObserverInfo, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ObserverInfo, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.runs import Detection, detect, evaluate
 from turnwise.scoring import Score

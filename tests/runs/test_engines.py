@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 
-from turnwise._support.batches import batched
 from turnwise.conversation import Sequence
 from turnwise.errors import ObserverError, PluginError
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
-from turnwise.runs import evaluate
-from turnwise.runs.engines import InlineEngine, ProcessEngine, ThreadEngine
-from turnwise.runs.plan import Plan, Task, make_task
-from turnwise.runs.run import Engine
+from turnwise.runs import Engine, InlineEngine, Plan, ProcessEngine, ThreadEngine, evaluate
+from turnwise.runs.plan import Task, make_task
 from turnwise.runs.task_work import Scored, TaskWork
 from turnwise.store import Store
 
@@ -34,7 +31,7 @@ def tasks(make_sequence: Callable[..., Sequence], principles: tuple[Principle, .
 
 def scored(spec: str, tasks: list[Task], engine: Engine) -> list[Scored]:
     """Score tasks, a few at a time."""
-    results = engine.run(TaskWork(spec, HISTORY), batched(tasks, 7))
+    results = engine.run(TaskWork(spec, HISTORY), [tasks[at : at + 7] for at in range(0, len(tasks), 7)])
     return [item for came in results for batch in came for item in batch]
 
 
@@ -76,7 +73,7 @@ def test_work_is_taken_as_it_is_needed(tasks: list[Task], engine: Engine) -> Non
             taken += 1
             yield task
 
-    results = engine.run(TaskWork("scripted:0.1", HISTORY), batched(count(), 1))
+    results = engine.run(TaskWork("scripted:0.1", HISTORY), ([task] for task in count()))
     assert taken == 0
     next(results)
     assert taken < 10

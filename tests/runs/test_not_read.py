@@ -13,13 +13,12 @@ import pytest
 import turnwise
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import NotRead, ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import NotRead, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import NOT_READ, Score
 from turnwise.store import Store
-from turnwise.study.compare.data import load_study_data
+from turnwise.study.compare import load_study_data
 
 Principles = tuple[Principle, ...]
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.observers import Context
 from turnwise.principles import Principle
-from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs import Plan
+from turnwise.runs.plan import Task, make_task
 from turnwise.scoring import EvaluationKey
 
 HISTORY = Context.parse("history")

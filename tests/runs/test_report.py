@@ -16,8 +16,7 @@ from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.datasets import examples
 from turnwise.detectors import load_detector, run_detector
 from turnwise.errors import ConversationError, ObserverError
-from turnwise.observers import ObservationFailure, Request, build_observer
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ObservationFailure, Request, ScriptedObserver, build_observer
 from turnwise.principles import Principle
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import Score

@@ -13,8 +13,7 @@ import pytest
 from turnwise._support.revision import code_version
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError, ObserverError, UnknownNameError, UsageError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import Context, Observation, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.runs import Progress, Summary, evaluate
 from turnwise.scoring import Score

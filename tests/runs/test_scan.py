@@ -10,18 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import fsspec
 import pytest
 import zstandard
 from chat_logs import SCRIPT, chats, content, lines
 
-from turnwise._support.locations import filesystem
 from turnwise.conversation import Side, Turn
 from turnwise.datasets import open_dataset
 from turnwise.detectors import build_detector, run_detector
 from turnwise.errors import DatasetError, LocationError, UsageError
 from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, open_findings
-from turnwise.observers import Context, ObservationFailure, ObserverSession, Request, build_observer
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import (
+    Context,
+    ObservationFailure,
+    ObserverSession,
+    Request,
+    ScriptedObserver,
+    build_observer,
+)
 from turnwise.principles import builtin_principles
 from turnwise.runs import ProcessEngine, ReadOptions, plan_scan
 from turnwise.scoring import Score, TurnScores
@@ -138,12 +144,14 @@ def _array(plain: bytes, folder: Path) -> str:
 
 
 def _url(plain: bytes, folder: Path) -> str:
-    filesystem("memory").pipe_file(f"/{folder.name}/logs.jsonl", plain)
+    fsspec.filesystem("memory").pipe_file(f"/{folder.name}/logs.jsonl", plain)
     return f"memory://{folder.name}/logs.jsonl"
 
 
 def _parquet_url(plain: bytes, folder: Path) -> str:
-    filesystem("memory").pipe_file(f"/{folder.name}/logs.parquet", Path(_parquet(plain, folder)).read_bytes())
+    fsspec.filesystem("memory").pipe_file(
+        f"/{folder.name}/logs.parquet", Path(_parquet(plain, folder)).read_bytes()
+    )
     return f"memory://{folder.name}/*.parquet"
 
 

@@ -13,22 +13,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from chat_logs import content
 from chat_server import ChatServer, scores_by_text
 from tests.runs.test_scan import rows
 
-from turnwise._support.locations import filesystem
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
 from turnwise.findings import COLUMNS, SCORES, STAGE_COLUMNS, open_findings
-from turnwise.observers import ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ObservationFailure, Request, ScriptedObserver
 from turnwise.observers.second_look import SecondLookObserver
 from turnwise.principles import load_principle
 from turnwise.runs import ProcessEngine, ScanPlan, plan_scan
 from turnwise.runs.forecast import forecast_scan
-from turnwise.runs.second_looks import second_looks
+from turnwise.runs.second_look_summary import second_looks
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.store.sql import ask
@@ -254,12 +253,12 @@ def test_findings_behind_a_url_keep_replies_too(logs: Logs, tmp_path: Path, serv
     server.plan(*[None] * 5, "401")
     with pytest.raises(ObserverError, match="key"):
         paid(path, out, server).run()
-    kept = len(filesystem("memory").ls(f"/{tmp_path.name}/found/replies"))
+    kept = len(fsspec.filesystem("memory").ls(f"/{tmp_path.name}/found/replies"))
     before = server.calls
     result = paid(path, out, server).run()
     assert kept >= 5
     assert server.calls - before == result.counts.asked - kept
-    assert not filesystem("memory").glob(f"/{tmp_path.name}/found/replies/*")
+    assert not fsspec.filesystem("memory").glob(f"/{tmp_path.name}/found/replies/*")
 
 
 def test_the_same_conversation_is_paid_for_once_by_all_workers(

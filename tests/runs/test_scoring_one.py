@@ -9,10 +9,10 @@ import pytest
 
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import Context, Observation, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
-from turnwise.runs.plan import Plan, Task, make_task
+from turnwise.runs import Plan
+from turnwise.runs.plan import Task, make_task
 from turnwise.runs.task_work import Scored, score_task
 from turnwise.scoring import EvaluationKey, Score
 

@@ -5,9 +5,7 @@ import json
 import pytest
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard import MemoryStateStore, Status
-from turnwise.guard.finding import CLEAN
-from turnwise.guard.guardrail import Guardrail
+from turnwise.guard import CLEAN, Guardrail, MemoryStateStore, Status
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient

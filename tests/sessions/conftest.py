@@ -14,7 +14,7 @@ import pytest
 from turnwise.cli import main
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import SessionMemory, SessionState, Stance
-from turnwise.sessions.records import SessionRecord, read_records
+from turnwise.sessions.recorded_sessions import SessionRecord, read_records
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 HERE = Path(__file__).parent

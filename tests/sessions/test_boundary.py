@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 from turnwise.sessions import BoundarySettings, SessionMemory, SessionSettings, boundary_testing, preset
-from turnwise.sessions.rules import mean_change, weak_signals
+from turnwise.sessions.rules import weak_signals
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 REFUSED = "I can't help with that."
@@ -194,12 +194,6 @@ def test_the_original_rules_by_their_direct_formula(turns):
         near += [abs(sum(deltas) / len(deltas) + 0.3)] if deltas else []
         if min(near) > 1e-5:
             assert set(stance.boundary) == {rule for rule, met in expected.items() if met}
-
-
-def test_the_mean_of_changes_is_the_change_over_all_of_them():
-    assert mean_change((0.5, 0.1, -0.9), 2) == pytest.approx(((0.1 - 0.5) + (-0.9 - 0.1)) / 2)
-    assert mean_change((0.5, 0.1), 2) == 0.0
-    assert mean_change((), 1) == 0.0
 
 
 def test_a_rule_may_be_given_other_limits(after):

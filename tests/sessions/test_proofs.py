@@ -15,8 +15,7 @@ import z3
 from symbolic import Condition, Run, counterexample, term, ways
 
 from turnwise.scoring import balance, trust_strength
-from turnwise.sessions import preset
-from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
+from turnwise.sessions import BreakerState, Phase, next_breaker, preset
 from turnwise.sessions.memory import push_bit
 from turnwise.sessions.settings import HISTORY
 from turnwise.sessions.trust import decayed, falsity_ema, trust_ema

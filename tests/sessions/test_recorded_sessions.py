@@ -9,7 +9,14 @@ import pytest
 from turnwise.errors import SessionError, UnknownNameError
 from turnwise.scoring import Score, TurnScores, balance
 from turnwise.sessions import SessionMemory, SessionTrajectory, preset
-from turnwise.sessions.records import RULES, SessionRecord, largest_difference, rate_rules, read_records, record_of
+from turnwise.sessions.recorded_sessions import (
+    RULES,
+    SessionRecord,
+    largest_difference,
+    rate_rules,
+    read_records,
+    record_of,
+)
 from turnwise.sessions.stance import original_stance
 
 TABLE = {

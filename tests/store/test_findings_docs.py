@@ -1,4 +1,4 @@
-"""docs/findings.md says what is so: columns, and what other engines read."""
+"""docs/findings.md says what is so: what other engines read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.found import conversation, make_findings
-
-from turnwise.findings import COLUMNS, STAGE_COLUMNS
 
 DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
 
@@ -24,15 +22,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def snippets(language: str) -> list[str]:
     """Return the blocks of code of a language in the page."""
     return [block.split("```")[0] for block in DOCS.read_text().split(f"```{language}\n")[1:]]
-
-
-def test_every_column_is_documented() -> None:
-    text = DOCS.read_text()
-    for table, columns in COLUMNS.items():
-        part = text.split(f"### {table}\n")[1].split("##")[0]
-        for name in columns:
-            assert f"`{name}`" in part, f"{table}.{name}"
-    assert not [name for name in STAGE_COLUMNS if f"`{name}`" not in text.split("### sequences\n")[0]]
 
 
 def test_duckdb_reads_them(here: Path) -> None:

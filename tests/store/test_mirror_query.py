@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from turnwise.errors import NotScoredError, PatternError, UnknownNameError, Usag
 from turnwise.patterns import Library, NamedPattern, series
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.store.query import QueryMatch
 
 Make = Callable[..., Any]
 
@@ -39,10 +39,10 @@ def asked(store: Store, make_sequence: Make, make_run: Make, make_evaluation: Ma
 
 def test_matches_and_rates_by_label_and_source(asked: Store) -> None:
     result = asked.query("p.F > 0.5")
-    assert list(result) == [
-        QueryMatch("rises", Label.ATTACK, "one", 2, 2, True),
-        QueryMatch("falls", Label.ATTACK, "two", 2, 1, False),
-        QueryMatch("brief", Label.BENIGN, "two", 2, 1, True),
+    assert [astuple(match) for match in result] == [
+        ("rises", Label.ATTACK, "one", 2, 2, True),
+        ("falls", Label.ATTACK, "two", 2, 1, False),
+        ("brief", Label.BENIGN, "two", 2, 1, True),
     ]
     assert (result.rate.count, result.rate.of, len(result)) == (3, 4, 3)
     assert {label: (rate.count, rate.of) for label, rate in result.by_label.items()} == {

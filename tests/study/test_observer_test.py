@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from typer.testing import CliRunner
+from tests.conftest import Cli
 
-from turnwise.cli.app import app
 from turnwise.conversation import Turn
-from turnwise.datasets.judged import example_judgements
+from turnwise.datasets import example_judgements
 from turnwise.errors import UsageError
-from turnwise.observers import ObservationFailure, Request, build_observer
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import ObservationFailure, Request, ScriptedObserver, build_observer
 from turnwise.scoring import Score
 from turnwise.study.observer_test import TALKED, observer_rates
 
@@ -58,13 +54,13 @@ def test_what_was_not_scored_is_counted_and_never_a_number() -> None:
         observer_rates(ScriptedObserver(lambda name, turn, request: None))
 
 
-def test_the_command_prints_a_table_and_json() -> None:
+def test_the_command_prints_a_table_and_json(cli: Cli) -> None:
     spec = f"replay:{example_judgements('history', second=True)}"
-    told = CliRunner().invoke(app, ["observers", "test", spec])
-    assert told.exit_code == 0, told.output
-    assert "AUROC" in told.output
-    assert "second reader" in told.output
-    values = json.loads(CliRunner().invoke(app, ["observers", "test", spec, "--json"]).output)
+    told = cli("observers", "test", spec)
+    assert told.code == 0, told.err
+    assert "AUROC" in told.out
+    assert "second reader" in told.out
+    values = cli("observers", "test", spec, "--json").json
     assert values["auroc"]["low"] <= values["auroc"]["value"] <= values["auroc"]["high"]
     assert values["second_reader"]["auroc"] == values["auroc"]
     assert values["answered"]["count"] == 231

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnwise.conversation import Side
-from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Expression, Negative, Not, Number, Or
+from turnwise.patterns import Expression
+from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Negative, Not, Number, Or
 from turnwise.patterns.tree import KOf, Length, Named, Series, TurnNumber
 from turnwise.scoring import TurnScores, balance, trust_strength
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from turnwise.conversation import Side
-from turnwise.patterns import Expression, Kind
+from turnwise.patterns import FUNCTIONS, Expression, Kind
 from turnwise.patterns.expression import (
     ARITHMETIC,
     COMPARISONS,
@@ -19,7 +19,7 @@ from turnwise.patterns.expression import (
     Number,
     Or,
 )
-from turnwise.patterns.functions import FUNCTIONS, Parameter
+from turnwise.patterns.functions import Parameter
 from turnwise.patterns.tree import COMPONENTS, KOf, Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise._support.table_files import write_parquet
 from turnwise.conversation import Label, Sequence
 from turnwise.principles import load_principle, principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
+from turnwise.study.report.result_files import VERDICT_COLUMNS
 
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror='window.pwned=2'> \u202eevil\u202c \x1b[31m"
 """What must be shown as text, wherever it comes from."""
@@ -62,11 +66,6 @@ def talk(path: Path, name: str, *texts: str) -> None:
 
 def write_study(folder: Path, arm: str = "cusum", source: str = "made", warning: str = "few groups") -> None:
     """Write a study of eight conversations, four of which an arm flags, with texts of others in it."""
-    import json
-
-    from turnwise._support.spreadsheets import write_parquet
-    from turnwise.study.report.result_files import VERDICT_COLUMNS
-
     rows = [
         {
             "arm": arm, "sequence": f"{label}-{number}", "source": source, "label": label, "part": "test",
@@ -76,14 +75,26 @@ def write_study(folder: Path, arm: str = "cusum", source: str = "made", warning:
         for label, scores in (("attack", (0.3, 0.5, 0.7, 0.9)), ("benign", (0.1, 0.2, 0.4, 0.6)))
         for number, score in enumerate(scores)
     ]  # fmt: skip
-    folder.mkdir()
-    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
-    (folder / "results.json").write_text(json.dumps({"warnings": [warning], "chosen": arm}))
-    (folder / "tables").mkdir()
-    (folder / "tables/detectors.csv").write_text(f"arm,recall\n{MARKUP},75 %\n")
-    (folder / "tables/detectors.md").write_text("**Detection**\n\n| arm | recall |\n|---|---:|\n\nExact.\n")
-    (folder / "figures").mkdir()
-    (folder / "figures/recall.svg").write_text(
+    write_study_files(
+        folder,
+        rows,
+        {"warnings": [warning], "chosen": arm},
+        f"arm,recall\n{MARKUP},75 %\n",
+        "**Detection**\n\n| arm | recall |\n|---|---:|\n\nExact.\n",
         '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"><script>window.pwned=3</script>'
-        '<rect width="90" height="40" fill="#0072b2"/></svg>'
+        '<rect width="90" height="40" fill="#0072b2"/></svg>',
     )
+
+
+def write_study_files(
+    folder: Path, rows: list[dict[str, Any]], numbers: dict[str, Any], csv: str, markdown: str, svg: str
+) -> Path:
+    """Write the files of a study that the explorer reads, into a folder that is not there yet; return it."""
+    (folder / "tables").mkdir(parents=True)
+    (folder / "figures").mkdir()
+    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
+    (folder / "results.json").write_text(json.dumps(numbers))
+    (folder / "tables/detectors.csv").write_text(csv)
+    (folder / "tables/detectors.md").write_text(markdown)
+    (folder / "figures/recall.svg").write_text(svg)
+    return folder

@@ -10,7 +10,7 @@ from training.conversations import read_conversations
 
 from training import conversations
 from turnwise.conversation import Seen, from_messages
-from turnwise.datasets.judged import digests
+from turnwise.datasets import digests
 
 CHAT = [
     {"role": "user", "content": "How do locks work?"},

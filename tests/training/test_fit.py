@@ -28,7 +28,7 @@ from training.spread import over_processes, with_reader
 
 from training import fit as fitting
 from turnwise.conversation import Side, from_messages
-from turnwise.observers.local.language import LanguageReader as Runtime
+from turnwise.observers.local.language_model_reader import LanguageModelReader as Runtime
 from turnwise.observers.local.network import Network, Span
 from turnwise.observers.local.protocol import Reading as Reading_
 from turnwise.observers.local.scores import Calibration

@@ -22,7 +22,7 @@ from training.spread import with_reader
 from turnwise.conversation import Side
 from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
-from turnwise.observers.local.small import STRETCH, SmallReader
+from turnwise.observers.local.small_reader import STRETCH, SmallReader
 from turnwise.observers.local.tokens import Speech
 
 SETTINGS = Settings(

@@ -33,8 +33,17 @@ from turnwise.conversation import (
     from_sharegpt,
     to_sharegpt,
 )
-from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
-from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
+from turnwise.datasets import (
+    BadRecord,
+    Judged,
+    Judgement,
+    check_loader,
+    get_loader,
+    join_judgements,
+    judgement_files,
+    open_dataset,
+    read_judgements,
+)
 from turnwise.detectors import (
     DETECTORS,
     Detector,
@@ -219,9 +228,11 @@ from turnwise.store import (
 from turnwise.store.query import QueryResult
 from turnwise.study import (
     FITTED,
+    Agreement,
     Example,
     Loaded,
     Tuned,
+    agreement,
     fit_detector,
     holm,
     load_examples,
@@ -230,9 +241,9 @@ from turnwise.study import (
     threshold_for,
     tune,
 )
+from turnwise.study.annotation import PROVENANCE, Kit, TakenIn, hand_out, take_in
 from turnwise.study.compare import Settings, Study, compare
 from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
-from turnwise.study.people import Agreement, agreement
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 
@@ -387,6 +398,9 @@ def said_of(store: Store) -> dict[str, Label | None]:
     )
     agreed: tuple[Agreement, ...] = agreement(given, (said, marked), {"a": 3})
     assert agreed and store.people.authors()
+    kit: Kit = hand_out(store, "kit", ["ann", "ben"], mode="label", twice=0.5, seed=1)
+    taken: TakenIn = take_in(store, "kit", out="sets", provenance=dict.fromkeys(PROVENANCE, "told"))
+    assert kit.sheets["ann"] and taken.truth
     return store.people.labels(["ann"])
 
 

@@ -22,7 +22,15 @@ from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
 from turnwise.cli.guard_state import expire, forget, sessions
 from turnwise.cli.import_export import export, import_
-from turnwise.cli.judgements import agreement, export_judgements, label, list_judgements, turn
+from turnwise.cli.judgements import (
+    agreement,
+    export_judgements,
+    hand_out_sheets,
+    label,
+    list_judgements,
+    take_in_sheets,
+    turn,
+)
 from turnwise.cli.list_ import list_
 from turnwise.cli.llm import cache, cost, prompt
 from turnwise.cli.observers import test as test_observer
@@ -35,6 +43,7 @@ from turnwise.cli.serve import serve
 from turnwise.cli.show import show
 from turnwise.cli.study import compare, power
 from turnwise.cli.study_discover import discover
+from turnwise.cli.study_map import map_
 from turnwise.cli.study_prevalence import prevalence
 from turnwise.cli.study_second_look import second_look
 from turnwise.cli.study_sessions import session_rules
@@ -114,13 +123,22 @@ _add_group(
         "discover": discover,
         "prevalence": prevalence,
         "second-look": second_look,
+        "map": map_,
         "session-rules": session_rules,
     },
 )
 _add_group(
     "judgements",
     "What people say of conversations: corrected labels, turns where it turned, scores of turns.",
-    {"list": list_judgements, "label": label, "turn": turn, "agreement": agreement, "export": export_judgements},
+    {
+        "list": list_judgements,
+        "label": label,
+        "turn": turn,
+        "agreement": agreement,
+        "export": export_judgements,
+        "hand-out": hand_out_sheets,
+        "take-in": take_in_sheets,
+    },
 )
 _add_group(
     "guard",

@@ -85,7 +85,7 @@ def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
 
     note("writing the report of a study on these examples")
     names = tuple(run.run for run in runs if run.observer == runs[0].observer)
-    settings = Settings(runs=names, detectors=("cusum",), thresholds="given")
+    settings = Settings(runs=names, detectors=("cusum",), thresholds="given", target_fpr=0.1)
     study = compare(store, settings, rescore=rescorer())
     path = Path(store.location.rpartition("/")[2] if "://" in store.location else store.location)
     return write_report(study, path.with_name(f"{path.stem}-report"), tell=note)[0]

@@ -95,7 +95,7 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) 
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    from turnwise._support.spreadsheets import cell
+    from turnwise._support.table_files import cell
 
     count = 0
     with writing(path) as file:
@@ -117,7 +117,7 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
     if ending == ".json":
         write_text(path, f"{json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False)}\n")
     elif ending == ".parquet":
-        from turnwise._support.spreadsheets import write_parquet
+        from turnwise._support.table_files import write_parquet
 
         write_parquet(path, columns, made)
     else:

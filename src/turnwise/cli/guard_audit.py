@@ -154,7 +154,9 @@ def _cells(event: dict[str, Any]) -> list[str]:
         "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
     )
     erased = [f"erased {str(event['erased'])[:19]}"] if "erased" in event else []
-    said = "; ".join([*erased, *event.get("reasons", ()), *event.get("warnings", ())])
+    later = event.get("guardrails", {}) if event.get("kind") == "correction" else {}
+    looks = [f"{name}: {one.get('reason', '')}" for name, one in later.items()]
+    said = "; ".join([*erased, *event.get("reasons", ()), *event.get("warnings", ()), *looks])
     text = event.get("text")
     return [
         str(event.get("time", ""))[:19],

@@ -131,7 +131,7 @@ def _of(store: StateStore, tenant: str | None) -> StateStore:
 def _digest(store: StateStore, session: str, path: str) -> str:
     """The digest of a session that is known, given by name or by digest."""
     from turnwise.guard.identity.names import canonical_name
-    from turnwise.guard.limits import LIMIT
+    from turnwise.guard.key_limits import LIMIT
     from turnwise.guard.request import digest_of, short_id
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION

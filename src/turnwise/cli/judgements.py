@@ -15,7 +15,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, Store
-    from turnwise.study.people import Agreement
+    from turnwise.study.people_agreement import Agreement
 
 Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
 Author = Annotated[str, typer.Option(help="Your name, which is kept with what you say.", envvar="TURNWISE_AUTHOR")]
@@ -94,7 +94,7 @@ def _tell(store: Store, said: Correction, json: bool) -> None:
 def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
     """Tell how far people agree: Krippendorff's alpha with its interval, by principle, on labels and on turns."""
     from turnwise.store import Store
-    from turnwise.study.people import agreement as agreement_of
+    from turnwise.study.people_agreement import agreement as agreement_of
 
     with Store(store) as opened:
         people = opened.people
@@ -104,25 +104,11 @@ def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json =
         }
     found = agreement_of(scores, corrections, turns)
     if json:
-        print_json([_as_json(one) for one in found])
+        print_json([one.to_dict() for one in found])
     elif found:
         _print(found)
     else:
         note(f"{opened.location} holds no correction and no judgement of a person yet")
-
-
-def _as_json(one: Agreement) -> dict[str, Any]:
-    alpha = one.alpha
-    return {
-        "what": one.what,
-        "component": one.component,
-        "alpha": None if alpha is None else alpha.value,
-        "ci": None if alpha is None else [alpha.low, alpha.high],
-        "units": one.units,
-        "authors": list(one.authors),
-        "reason": one.reason,
-        "note": "" if alpha is None else alpha.note,
-    }
 
 
 def _print(found: tuple[Agreement, ...]) -> None:
@@ -159,3 +145,87 @@ def export_judgements(
         say(f"{out / name}: {lines} lines")
     for run in runs:
         say(f"run {run}")
+
+
+def hand_out_sheets(
+    out: Annotated[Path, typer.Option(help="Folder to make for the kit.")],
+    annotator: Annotated[
+        list[str], typer.Option(help="Name or pseudonym of who gets a sheet; may be given several times.")
+    ],
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="What is judged: history (prompts, with the prompts before them), turn (prompts, each alone), "
+            "replies (with all before them), label (whole conversations: attack, benign or unlabelled)."
+        ),
+    ] = "history",
+    only_f: Annotated[bool, typer.Option("--only-f", help="Ask for F alone, not for T and I.")] = False,
+    twice: Annotated[float, typer.Option(help="Share of the conversations that two people judge.")] = 0.2,
+    most: Annotated[int | None, typer.Option(help="Draw this many conversations.", show_default="all")] = None,
+    seed: Annotated[int, typer.Option(help="What is drawn is drawn with it.")] = 0,
+    guideline: Annotated[
+        Path | None, typer.Option(help="Markdown file of your own guideline.", show_default="the one that ships")
+    ] = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Write sheets for people to judge conversations blind, with a guideline to print."""
+    from turnwise.store import Store
+    from turnwise.study.annotation import hand_out
+
+    how: dict[str, Any] = {"mode": mode, "only_f": only_f, "twice": twice, "most": most, "seed": seed}
+    with Store(store) as opened:
+        kit = hand_out(opened, out, annotator, guideline=guideline, **how)
+    rows = {name: len(ids) for name, ids in kit.sheets.items()}
+    if json:
+        print_json({"folder": str(out), "rows": len(kit.items), "sheets": rows})
+        return
+    print_table(("annotator", "rows"), [(name, str(count)) for name, count in rows.items()], numeric=("rows",))
+    say(f"{out}: send each person their file of sheets and guideline.html; keep manifest.json to yourself")
+
+
+def take_in_sheets(
+    kit: Annotated[Path, typer.Argument(help="Folder of judgements hand-out.", show_default=False)],
+    sheets: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="SHEET...", help="Filled sheets; those in the kit by default.", show_default=False),
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Folder that the set gets a folder in.")],
+    name: Annotated[str, typer.Option(help="Name of the set.")] = "people",
+    distance: Annotated[float, typer.Option(help="Largest difference in F that nobody has to settle.")] = 0.3,
+    adjudicated: Annotated[Path | None, typer.Option(help="The sheet of disagreements, filled.")] = None,
+    adjudicator: Annotated[str, typer.Option(help="Who filled it.")] = "",
+    who: Annotated[str, typer.Option(help="Who judged: their language, trade, relation to you.")] = "",
+    trained: Annotated[str, typer.Option(help="How they were trained.")] = "",
+    paid: Annotated[str, typer.Option(help="How they were paid.")] = "",
+    when: Annotated[str, typer.Option(help="When they judged.")] = "",
+    guideline: Annotated[
+        str, typer.Option(help="Version of your own guideline.", show_default="that of the one that ships")
+    ] = "",
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Take in filled sheets: agreement, what is to be settled, and a set that studies take for truth."""
+    from turnwise.store import Store
+    from turnwise.study.annotation import take_in
+
+    told = {"who": who, "trained": trained, "paid": paid, "when": when, "guideline": guideline}
+    settled: dict[str, Any] = {"distance": distance, "adjudicated": adjudicated, "adjudicator": adjudicator}
+    with Store(store) as opened:
+        done = take_in(opened, kit, sheets or (), out=out, name=name, provenance=told, **settled)
+    if json:
+        print_json(done.to_dict())
+        return
+    say(f"{done.rows} rows by {len(done.annotators)} people, {done.twice} of them by two")
+    _print(done.agreement)
+    if done.to_settle is not None:
+        say(
+            f"{done.to_settle}: {done.disagreements} rows on which people disagree; let "
+            "somebody fill it, then add --adjudicated and --adjudicator. The set is made then"
+        )
+    for file in done.files:
+        say(file)
+    if done.truth is not None:
+        option = "--truth" if done.truth.startswith("judged-by-") else "--corrected-by"
+        say(f"turnwise study compare {option} {done.truth} takes it for truth")

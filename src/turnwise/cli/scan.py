@@ -18,7 +18,7 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
-    from turnwise.runs.second_looks import Flagged, SecondLooks
+    from turnwise.runs.second_look_summary import Flagged, SecondLooks
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -113,7 +113,7 @@ def scan(
     from turnwise.observers import describe_observer
     from turnwise.runs import ReadOptions, make_engine, plan_scan
     from turnwise.runs.forecast import forecast_scan
-    from turnwise.runs.second_looks import second_looks
+    from turnwise.runs.second_look_summary import second_looks
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:

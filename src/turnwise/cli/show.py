@@ -59,7 +59,9 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
+    from turnwise.conversation import Label
     from turnwise.plots import check_target, save, trajectory_chart
+    from turnwise.sessions import outcomes_of
 
     if plot is not None:
         check_target(plot)
@@ -76,6 +78,7 @@ def show(
         said = opened.turns(sequence_id, part)
         trajectory = opened.trajectory(name, sequence_id, turns=part, replies=True)
         said_of = opened.people.corrections(ids=[sequence_id])
+        points = opened.run(name).operating_points
         tried = opened.failures(name, ids=[sequence_id], turns=part, replies=True)
         unread = opened.unread(name, ids=[sequence_id], turns=part)
     labels = {one.author: one.label for one in said_of if one.label is not None}
@@ -85,10 +88,17 @@ def show(
         subtitle = f"{_label_words(head, labels)}, {head.source}; run {name}"
         save(trajectory_chart(tuple(trajectory), said, title=sequence_id, subtitle=subtitle), plot)
         note(f"{plot} written")
+    # Of a part nobody can say where the model gave way first.
+    outcomes = outcomes_of(said, trajectory) if len(part) == head.turns else None
+    benign, alarm = head.label is Label.BENIGN, _alarm(points, trajectory)
     if json:
-        print_json(_as_json(head, labels, said, trajectory, failures, unread, why))
+        value = _as_json(head, labels, said, trajectory, failures, unread, why)
+        value["outcomes"] = None if outcomes is None else outcomes.to_dict(benign=benign, alarm=alarm)
+        print_json(value)
     else:
         _print(head, labels, said, trajectory, failures, why)
+        if outcomes is not None:
+            say("", outcomes.in_words(benign=benign, alarm=alarm))
         for turn_number, side, language in dict.fromkeys((o.key.turn, o.key.side, o.language) for o in unread):
             note(f"turn {turn_number}, {side}: not read, its language is {language}")
         if not (trajectory or unread):
@@ -96,6 +106,13 @@ def show(
         if turn is None and len(part) < head.turns:
             more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
             note(f"turns {first} to {part.stop - 1} of {head.turns}{more}")
+
+
+def _alarm(points: Mapping[str, float], trajectory: Trajectory) -> int | None:
+    """The first turn at which F of a prompt reaches the threshold of `any_turn`."""
+    from turnwise.detectors import name_detector, run_detector
+
+    return run_detector(name_detector("any_turn", points).detector, trajectory).turn
 
 
 def _label_words(head: SequenceHead, labels: Mapping[str, Label]) -> str:

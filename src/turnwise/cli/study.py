@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from turnwise.store import Run, Store
     from turnwise.study import Loaded
     from turnwise.study.compare import Study
-    from turnwise.study.compare.checks import Rescore
+    from turnwise.study.compare.arm_diagnostics import Rescore
     from turnwise.study.stats.power import Dependence
 
 
-PRINTED = ("runs", "reader", "over_splits", "followed", "detectors", "tests")
+PRINTED = ("two_by_two", "gains", "runs", "reader", "outcomes", "detectors", "tests")
 """Tables of a comparison that the terminal shows; the report has all."""
 
 EXTRA = 'python -m pip install "turnwise[study]"'
@@ -112,13 +112,11 @@ def compare(
     ] = 0,
     splits: Annotated[
         int,
-        typer.Option(
-            help="Splits that the gain is judged on. 1: a single split, which says nothing about others."
-        ),
+        typer.Option(help="Splits that two runs of one context are compared on. 1 says nothing about others."),
     ] = 50,
     seeds: Annotated[
-        int, typer.Option(help="How often these splits are drawn, each time others: does the gain stay?")
-    ] = 1,
+        int, typer.Option(help="Seeds of the folds that the gains of context and trajectory must be stable over.")
+    ] = 6,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
     replicates: Annotated[int, typer.Option(help="Resamples of the bootstrap.", min=1)] = 2000,
     truth: Annotated[
@@ -142,8 +140,8 @@ def compare(
 ) -> None:
     """Compare detectors, and runs, at the same rate of false positives, with baselines, intervals and tests.
 
-    Runs of different contexts ask whether looking over time helps. Runs that all have the same context, by two
-    observers, ask which of them finds more: the report opens with that, detector by detector.
+    Runs of different contexts tell the gain of context from the gain of trajectory. Runs that all have the same
+    context, by two observers, also ask which of them finds more, detector by detector.
     """
     from turnwise.study.compare import Settings
     from turnwise.study.compare import compare as run_study
@@ -198,7 +196,7 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 def _print(study: Study) -> None:
     from turnwise.study.report.all_tables import all_tables
-    from turnwise.study.report.words import verdict
+    from turnwise.study.report.verdict_text import verdict
 
     for line in verdict(study):
         say(line, "")

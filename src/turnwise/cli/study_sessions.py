@@ -14,7 +14,7 @@ from turnwise.cli.stores import read_run
 from turnwise.errors import SessionError, StoreError, TurnwiseError
 
 if TYPE_CHECKING:
-    from turnwise.sessions.records import SessionRecord
+    from turnwise.sessions.recorded_sessions import SessionRecord
 
 
 def session_rules(
@@ -31,7 +31,7 @@ def session_rules(
     json: options.Json = False,
 ) -> None:
     """Rate the rules of the session memory: what each catches and flags falsely, with exact intervals."""
-    from turnwise.sessions.records import RULES, largest_difference, rate_rules
+    from turnwise.sessions.recorded_sessions import RULES, largest_difference, rate_rules
 
     records = _read(file) if file is not None else _of_run(store, run)
     try:
@@ -75,7 +75,7 @@ def session_rules(
 def _read(file: str) -> tuple[SessionRecord, ...]:
     from turnwise._support.bounded import read_json
     from turnwise._support.paths import to_path
-    from turnwise.sessions.records import read_records
+    from turnwise.sessions.recorded_sessions import read_records
 
     where = "standard input" if file == "-" else file
     try:
@@ -92,7 +92,7 @@ def _read(file: str) -> tuple[SessionRecord, ...]:
 
 
 def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
-    from turnwise.sessions.records import LABELS, record_of
+    from turnwise.sessions.recorded_sessions import LABELS, record_of
     from turnwise.store import Store
 
     try:

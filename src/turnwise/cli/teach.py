@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.output import note, print_json, say, say_text
 from turnwise.cli.study import require_study
 from turnwise.errors import UsageError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from turnwise.conversation import Side
     from turnwise.observers.local.observer import LocalObserver
     from turnwise.store import Store
-    from turnwise.study.teaching import Taught
 
 
 def teach(
@@ -68,6 +67,7 @@ def teach(
         if draft:
             _draft(principle, opened, half, turns, out, observer, seed, json)
             return
+        from turnwise.conversation import Side
         from turnwise.study.teaching import read_annotations
         from turnwise.study.teaching import teach as taught_from
 
@@ -79,7 +79,9 @@ def teach(
     if json:
         print_json({"file": str(taught.file.path), "sha256": taught.file.sha256, **taught.about})
         return
-    _tell(taught)
+    say_text(taught.card.read_text(encoding="utf-8"))
+    sides = "" if half is Side.PROMPT else f" --sides {half}"
+    say(f"next: turnwise evaluate --observer {observer} --principle {principle}{sides}")
 
 
 @contextlib.contextmanager
@@ -139,39 +141,3 @@ def _draft(
             f"{path}: {len(picked)} turns; fill in the column breaks with yes or no, or leave it empty",
             f"next: turnwise teach {folder} --annotations {path} --store {store.location if store else ''}",
         )
-
-
-def _tell(taught: Taught) -> None:
-    worth, data = taught.worth, taught.about["data"]
-    left = [
-        (data["left_blank"], "without an answer"),
-        (data["language_not_read"], "in a language that is not read"),
-    ]
-    told = ", ".join(f"{count} {why}" for count, why in left if count)
-    say(
-        f"{taught.principle.name}: learned from {data['turns']} {taught.file.side}s of {data['conversations']} "
-        f"conversations, {data['break_it']} of which break it{f'; left out {told}' if told else ''}",
-        f"AUROC {worth.auroc.value:.2f} [{worth.auroc.low:.2f}, {worth.auroc.high:.2f}], by cross-validation over "
-        f"conversations{f' ({worth.auroc.note})' if worth.auroc.note else ''}",
-        worth.outlook,
-    )
-    print_table(
-        ("F", "turns", "mean F", "break it"),
-        [
-            (
-                f"{one.low:.1f} to {one.high:.1f}",
-                str(one.turns),
-                f"{one.mean:.2f}",
-                f"{one.flagged / one.turns:.0%}",
-            )
-            for one in worth.classes
-        ],
-        numeric=("turns", "mean F", "break it"),
-        title="Is an F of .5 a half?",
-    )
-    folder = taught.file.path.parent
-    say(
-        f"{taught.file.path}: head {taught.file.sha256[:12]}; {taught.card} says more",
-        f"next: turnwise evaluate --observer local --principle {folder}"
-        + ("" if taught.file.side.value == "prompt" else f" --sides {taught.file.side}"),
-    )

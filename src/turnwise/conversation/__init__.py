@@ -9,10 +9,10 @@ from turnwise.conversation.adapters import (
 )
 from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.history import History
-from turnwise.conversation.limits import Limits
 from turnwise.conversation.message_entries import Role
 from turnwise.conversation.message_formats import WITHHELD_RESULT
 from turnwise.conversation.participants import ParticipantType
+from turnwise.conversation.rate_limit import Limits
 from turnwise.conversation.sequence import Label, Sequence, group_of
 from turnwise.conversation.tool_log import ToolCall, ToolResult
 from turnwise.conversation.tools import Tools

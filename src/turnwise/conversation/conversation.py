@@ -13,7 +13,6 @@ from turnwise._support.visible import shown
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation.history import History
 from turnwise.conversation.json_values import check_keys, json_object, read_utc
-from turnwise.conversation.limits import Limits
 from turnwise.conversation.message_formats import OPENAI
 from turnwise.conversation.participants import (
     ConversationArguments,
@@ -21,9 +20,10 @@ from turnwise.conversation.participants import (
     Participants,
     ParticipantType,
 )
+from turnwise.conversation.rate_limit import Limits
 from turnwise.conversation.tools import Tools
 from turnwise.conversation.turn import OPENAI_KEY, Turn
-from turnwise.conversation.turns import Turns
+from turnwise.conversation.turn_lists import Turns
 from turnwise.errors import ConversationError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from turnwise.conversation.turn import (
     Side,
     Turn,
 )
-from turnwise.conversation.turns import Outline, StoredTurns, Turns
+from turnwise.conversation.turn_lists import Outline, StoredTurns, Turns
 from turnwise.errors import ConversationError
 
 

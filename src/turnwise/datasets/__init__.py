@@ -2,12 +2,21 @@
 
 from turnwise.datasets.format_row import Format
 from turnwise.datasets.generic_formats import to_line
+from turnwise.datasets.judged import (
+    Judged,
+    Judgement,
+    digests,
+    example_judgements,
+    join_judgements,
+    judgement_files,
+    read_judgements,
+)
+from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 from turnwise.datasets.layout import Head
 from turnwise.datasets.loader_kit import check_loader
 from turnwise.datasets.opening import DATASETS, dataset_loader, examples, get_loader, list_datasets, open_dataset
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions, RecordError
 from turnwise.datasets.record_loader import USUAL_COLUMNS, RecordLoader, SequenceBuilder
-from turnwise.datasets.words import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 
 __all__ = [
     "DATASETS",
@@ -18,6 +27,8 @@ __all__ = [
     "DatasetInfo",
     "Format",
     "Head",
+    "Judged",
+    "Judgement",
     "LoadOptions",
     "Loader",
     "RecordError",
@@ -25,10 +36,15 @@ __all__ = [
     "SequenceBuilder",
     "check_loader",
     "dataset_loader",
+    "digests",
+    "example_judgements",
     "examples",
     "get_loader",
+    "join_judgements",
+    "judgement_files",
     "list_datasets",
     "open_dataset",
+    "read_judgements",
     "to_line",
     "unknown_label",
 ]

@@ -22,6 +22,7 @@ from turnwise.datasets.fields import (
     pick,
     text_list,
 )
+from turnwise.datasets.labels_and_roles import parse_label, parse_label_map, parse_role_map, with_roles
 from turnwise.datasets.layout import Head, data_stem
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import (
@@ -32,7 +33,6 @@ from turnwise.datasets.record_loader import (
     find_column,
 )
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.words import parse_label, parse_label_map, parse_role_map, with_roles
 from turnwise.errors import ConversationError, UnknownNameError, UsageError
 
 _CHATS: Final = ("messages", "sharegpt")

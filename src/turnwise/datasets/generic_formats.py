@@ -16,10 +16,10 @@ from turnwise.datasets.fields import (
     optional_text,
 )
 from turnwise.datasets.format_row import Format
+from turnwise.datasets.labels_and_roles import with_roles
 from turnwise.datasets.layout import Head, is_message
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
 from turnwise.datasets.record_loader import SequenceBuilder, find_column
-from turnwise.datasets.words import with_roles
 
 _BENIGN_SET: Final = "benign-dataset"
 """Name of LLM-LAT's set on the hub, and of the folder that it is downloaded to."""

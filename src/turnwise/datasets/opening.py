@@ -15,12 +15,7 @@ from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding
 from turnwise.datasets.format_row import ENDINGS, Format, FormatLoader, read_format
 from turnwise.datasets.generic_formats import GENERIC
 from turnwise.datasets.hub import HUB, HUB_PREFIX, open_hub
-from turnwise.datasets.layout import RECORDS, Head, Layout, read_head, read_records
-from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
-from turnwise.datasets.published_formats import PUBLISHED
-from turnwise.datasets.record_loader import RecordLoader, find_column
-from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.words import (
+from turnwise.datasets.labels_and_roles import (
     parse_columns,
     parse_label,
     parse_label_map,
@@ -28,6 +23,11 @@ from turnwise.datasets.words import (
     read_role,
     usual_role,
 )
+from turnwise.datasets.layout import RECORDS, Head, Layout, read_head, read_records
+from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
+from turnwise.datasets.published_formats import PUBLISHED
+from turnwise.datasets.record_loader import RecordLoader, find_column
+from turnwise.datasets.records import ParsedRecord
 from turnwise.errors import DatasetError, PluginError, TurnwiseError, UsageError
 from turnwise.plugins import Registry, check_made
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.fields import as_object, kind, parse_json, pick
+from turnwise.datasets.labels_and_roles import UnknownLabelError, read_label, unknown_role, usual_role
 from turnwise.datasets.layout import Head
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds, find_column
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.words import UnknownLabelError, read_label, unknown_role, usual_role
 
 _NEEDED: Final = ("id", "role", "text")
 _COLUMNS: Final = (*_NEEDED, "turn", "label")

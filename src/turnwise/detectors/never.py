@@ -17,6 +17,9 @@ class Never:
 
     score = 0 at every turn, whatever its threshold.
 
+    Args:
+        threshold: changes nothing.
+
     >>> from turnwise.scoring import Score
     >>> detector = Never()
     >>> detector.update(detector.start(), TurnScores(1, {"reciprocity": Score(T=0.0, I=0.2, F=1.0)})).fired

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import KEPT, Page, Region, address, views
 

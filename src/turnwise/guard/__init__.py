@@ -3,7 +3,8 @@
 What is where, in the order in which a check runs:
 
 - `pipeline`: `GuardrailPipeline`, the door; `config` reads its configuration (`validation`: errors with line and
-  key), `setup` builds it; `limits` counts prompts; `request` reads what a caller passes;
+  key), `setup` builds it; `key_limits` counts prompts, `refused_prompts` notes those that a limit refused;
+  `request` reads what a caller passes;
 - `check_text`: a prompt, response, call or result becomes part of its turn and is checked; `check_messages`: what
   came last in a list of messages; `stream` and `held_back`: a response in pieces;
 - `check_run`: guardrails run over a text and the names that come with it, and what they say is kept;
@@ -15,9 +16,11 @@ What is where, in the order in which a check runs:
 - `state` (what survives a restart), `identity` (names, lists of messages), `audit` and `forensics`.
 """
 
+from turnwise.guard.config import build_guardrail
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
 from turnwise.guard.forgetting import Forgotten, GuardSession
 from turnwise.guard.guardrail import (
+    GUARDRAILS,
     AsyncGuardrail,
     Check,
     Guardrail,
@@ -30,7 +33,7 @@ from turnwise.guard.guardrail import (
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.request import NO_CONVERSATION, NoConversation
-from turnwise.guard.results import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,
@@ -45,11 +48,13 @@ from turnwise.sessions import MemoryStateStore, StateStore
 
 __all__ = [
     "CLEAN",
+    "GUARDRAILS",
     "NO_CONVERSATION",
     "Action",
     "AsyncGuardrail",
     "AsyncOutputStream",
     "Check",
+    "Correction",
     "Cost",
     "Detail",
     "Finding",
@@ -76,6 +81,7 @@ __all__ = [
     "Step",
     "TextKind",
     "ToolText",
+    "build_guardrail",
     "check_guardrail",
     "check_state_store",
     "describe_guardrails",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -17,10 +18,12 @@ from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.finding import Action, OnError, TextKind
 from turnwise.guard.guardrail import Check, ToolText
-from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
+from turnwise.guard.key_limits import Refusal
+from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
 from turnwise.guard.request import as_text, is_ordinary
-from turnwise.guard.results import Detail, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
+from turnwise.guard.state.conversations import forgotten_at
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -226,8 +229,11 @@ def conclude(
         call_id=None if tool is None else tool.call_id,
     )
     _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
-    if setup.audit is not None and check.state is None:  # with a store it is told once it is kept
-        tell(setup, result, check.session_id, conversation)
+    if check.state is None:  # with a store it is told once it is kept
+        if setup.audit is not None:
+            tell(setup, result, check.session_id, conversation)
+        if check.afterwards:
+            tell_corrections(setup, check)
     return result
 
 
@@ -278,6 +284,23 @@ def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Co
     if setup.audit is not None:
         event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock(), setup.tenant)
         setup.audit.write(event)
+
+
+def tell_corrections(setup: Setup, check: Check) -> None:
+    """Let guardrails go on with what they do after a check, and hear their corrections of it."""
+    for begin in check.afterwards:
+        begin(partial(_corrected, setup, check.conversation, setup.clock()))
+
+
+def _corrected(setup: Setup, conversation: Conversation, since: datetime, correction: Correction) -> None:
+    forgotten = forgotten_at(setup.forgotten, conversation)
+    if forgotten is not None and forgotten >= since:
+        return
+    if setup.audit is not None:
+        event = AuditEvent.of_correction(correction, conversation, setup.config.name, setup.clock(), setup.tenant)
+        setup.audit.write(event)
+    if setup.on_correction is not None:
+        setup.on_correction(correction)
 
 
 def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[tuple[str, Detail]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import ATTEMPTS_KEY
-from turnwise.guard.check_run import amended, broken_off, refused, run_check, tell
+from turnwise.guard.check_run import amended, broken_off, refused, run_check, tell, tell_corrections
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.identity.lists import PlacedText
@@ -325,16 +325,20 @@ def _kept(
         if isinstance(check, PipelineResult):
             return check
         check.state = work
+        begun[:] = [check]
         if placed is None:
             return Begun(check, run(check=check, trouble=told))
         return Begun(check, placed.noted(run(check=check, trouble=told, forged=placed.forged), work))
 
+    begun: list[Check] = []
     owner = digest_of(session) if kept or session != chat.conversation_id else ""
     result, checked = yield from keeper.run(
         begin, partial(amended, setup), chat, owner, kept=kept, here=here, trouble=trouble, but=but
     )
     if checked and setup.audit is not None:
         tell(setup, result, session, chat)
+    if checked and begun[0].afterwards:
+        tell_corrections(setup, begun[0])
     return result
 
 

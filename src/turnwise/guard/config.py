@@ -18,7 +18,7 @@ from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageEr
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.finding import OnError
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, guardrail_of
-from turnwise.guard.limits import RateLimits
+from turnwise.guard.key_limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step
 from turnwise.guard.validation import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of
@@ -269,7 +269,7 @@ def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
             value = own.get(setting)
             if folder is not None and isinstance(value, str) and (not endings or value.endswith(endings)):
                 own[setting] = str(folder / value)  # an absolute one stays as it is
-        rail = build_guardrail(factory, entry.kind, own, entry.place, lines)
+        rail = build_from(factory, entry.kind, own, entry.place, lines)
     try:
         return Step.of(
             rail,
@@ -285,7 +285,24 @@ def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
         raise lines.error(entry.place, str(error)) from error
 
 
-def build_guardrail(
+def build_guardrail(name: str, /, **settings: object) -> Guardrail:
+    """Build a guardrail by its name, to try it on texts with `finding_of`.
+
+    Args:
+        name: name of the guardrail; `guardrail_names` lists them.
+        settings: its own settings, as a configuration has them.
+
+    Raises:
+        UnknownNameError: no guardrail has that name.
+        GuardError: a setting is unknown or missing, or its value does not fit.
+
+    >>> build_guardrail("length", max_characters=2_000).max_characters
+    2000
+    """
+    return build_from(GUARDRAILS.get(name), name, settings)
+
+
+def build_from(
     factory: Callable[..., Guardrail],
     name: str,
     settings: Mapping[str, Any],

@@ -17,7 +17,7 @@ from turnwise.guard.check_text import checked_session
 from turnwise.guard.guardrails.drift_judging import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.identity.names import canonical_name, checked_name
-from turnwise.guard.limits import LIMIT
+from turnwise.guard.key_limits import LIMIT
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import conversation_key, note_forgotten, person_key

@@ -24,6 +24,7 @@ from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.request import Arguments
+    from turnwise.guard.results import Correction
     from turnwise.guard.state.views import Work
 
 Value = TypeVar("Value")
@@ -66,6 +67,7 @@ class Check:
         more: whether more of the text is still to come.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
+        afterwards: is called once the check has ended and is kept, with what takes corrections of it.
     """
 
     text: str
@@ -80,6 +82,7 @@ class Check:
     more: bool = False
     state: Work | None = None
     deadline: Deadline | None = None
+    afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
 
     @property
     def kind(self) -> TextKind:
@@ -163,6 +166,10 @@ class Guardrail(ABC):
         Args:
             before: the one of the same name and class; it may still be asked for a while.
         """
+        return
+
+    def close(self) -> None:
+        """Let go of what is still under way, since the pipeline is closed; by default there is nothing."""
         return
 
     @abstractmethod

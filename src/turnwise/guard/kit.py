@@ -13,7 +13,7 @@ from typing import Any, Final
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard.config import build_guardrail
+from turnwise.guard.config import build_from
 from turnwise.guard.finding import Action, Cost, Finding, On, TextKind, kinds_on
 from turnwise.guard.guardrail import Check, CheckFunction, Guardrail, ToolText, as_factory
 from turnwise.guard.pipeline import GuardrailPipeline
@@ -165,7 +165,7 @@ def _rebuilt(guardrail: Guardrail) -> Guardrail:
     with suppress(TypeError, ValueError):  # a setting that no file can hold, such as a function, stays as it is
         settings = json.loads(json.dumps(settings))
     try:
-        return build_guardrail(kind, kind.__name__, settings)
+        return build_from(kind, kind.__name__, settings)
     except GuardError as error:
         raise AssertionError(f"it can't be built again from its settings: {error}") from error
 

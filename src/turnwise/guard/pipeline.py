@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
 from os import PathLike, fspath
 from threading import Lock
@@ -28,7 +28,7 @@ from turnwise.guard.config import Config, preset_names
 from turnwise.guard.forgetting import Forgotten, GuardSession, forget_conversation, forget_person, session_in
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.request import NO_CONVERSATION, NoConversation, digest_of
-from turnwise.guard.results import PipelineResult
+from turnwise.guard.results import Correction, PipelineResult
 from turnwise.guard.setup import Given, Mode, Setup
 from turnwise.guard.state.settings import StateStatus
 from turnwise.guard.step import Step, afinish, finish
@@ -50,6 +50,8 @@ class GuardrailPipeline:
             configuration says.
         state_store: keeps sessions, conversations and counts, so that they survive this process and other workers
             know them; by default what the configuration says. The caller closes what it passes.
+        on_correction: is called, in a thread of its own, with what a second look of ``drift`` says after its check
+            has ended (``second_look_when: afterwards``).
 
     Raises:
         GuardError: a configuration that can't be read or does not fit, or a guardrail that can't be built; it
@@ -72,10 +74,11 @@ class GuardrailPipeline:
         clock: Clock = utc_now,
         audit: AuditSink | str | PathLike[str] | None = None,
         state_store: StateStore | None = None,
+        on_correction: Callable[[Correction], None] | None = None,
         _given: Given | None = None,
     ) -> None:
         self._clock = clock
-        self._given = _given or Given(_opened(audit, clock), state_store)
+        self._given = _given or Given(_opened(audit, clock), state_store, on_correction=on_correction)
         self._setup = Setup.of(Config.read(config), clock, self._given)
         self._retired: list[AuditSink | StateStore] = []
         self._changing = Lock()
@@ -89,6 +92,7 @@ class GuardrailPipeline:
         clock: Clock = utc_now,
         audit: AuditSink | str | PathLike[str] | None = None,
         state_store: StateStore | None = None,
+        on_correction: Callable[[Correction], None] | None = None,
     ) -> Self:
         """Return the pipeline of a preset; the other arguments are as for the constructor.
 
@@ -105,7 +109,8 @@ class GuardrailPipeline:
         >>> pipeline.check_input("I am jane@example.com").blocked
         True
         """
-        return cls(Config.preset(name, overrides), clock=clock, audit=audit, state_store=state_store)
+        config = Config.preset(name, overrides)
+        return cls(config, clock=clock, audit=audit, state_store=state_store, on_correction=on_correction)
 
     def for_tenant(
         self, tenant: str, config: Config | Mapping[str, Any] | str | PathLike[str] | None = None
@@ -134,7 +139,8 @@ class GuardrailPipeline:
         for entry in own.entries:
             if isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None:
                 raise GuardError(f"{entry.name} is an object, whose sessions tenants would share; give its name")
-        given = Given(tenant=tenant, shared=lambda: self._setup)
+        heard = self._given.on_correction
+        given = Given(tenant=tenant, shared=lambda: self._setup, on_correction=heard)
         return GuardrailPipeline(own, clock=self._clock, _given=given)
 
     @staticmethod
@@ -246,9 +252,13 @@ class GuardrailPipeline:
     def close(self) -> None:
         """Write what the audit still holds, and close it; checks after that are not audited.
 
+        Second looks that are under way are told as unanswered.
+
         A state store that the configuration names is closed as well; one that was passed is not.
         """
         with self._changing:
+            for step in self._setup.steps:
+                step.guardrail.close()
             for one in (*self._retired, *self._setup.opened):
                 one.close()
             self._retired.clear()

@@ -301,6 +301,51 @@ class PipelineResult(dict[str, Any]):
         return f"<PipelineResult: {self.pipeline_type.replace('_', ' ')} {self.outcome}{why}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a second look said after its check had ended.
+
+    Args:
+        conversation_id: the conversation.
+        turn_number: the turn that was checked.
+        session_id: the session that the turn belongs to.
+        guardrail: name of the guardrail that asked.
+        pipeline_type: the kind of text that was checked.
+        detail: what the guardrail would have said with the judge's scores; ``failed`` where the judge gave none,
+            so that the check stands as it was.
+        stance: the stance towards the session as it is now; None where it is not known, or nothing changed.
+        seconds: how long the answer took.
+    """
+
+    conversation_id: str
+    turn_number: int
+    session_id: str
+    guardrail: str
+    pipeline_type: TextKind
+    detail: Detail
+    stance: Stance | None = None
+    seconds: float = 0.0
+
+    @property
+    def would_block(self) -> bool:
+        """Whether the turn, which went on, would have been blocked."""
+        return self.detail.blocked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "conversation_id": self.conversation_id,
+            "turn_number": self.turn_number,
+            "session_id": self.session_id,
+            "guardrail": self.guardrail,
+            "pipeline_type": str(self.pipeline_type),
+            "would_block": self.would_block,
+            "detail": self.detail.to_dict(),
+            "stance": None if self.stance is None else self.stance.to_dict(),
+            "seconds": self.seconds,
+        }
+
+
 class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, which is no fault of the caller
     """A guardrail blocked a text. The message has the reasons, and nothing of the text.
 

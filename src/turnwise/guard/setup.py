@@ -15,8 +15,8 @@ from turnwise.guard.config import Config
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.limits import KeyLimits
-from turnwise.guard.results import Detail
+from turnwise.guard.key_limits import KeyLimits
+from turnwise.guard.results import Correction, Detail
 from turnwise.guard.state.keeper import Keeper
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.state.views import TenantStore
@@ -42,13 +42,14 @@ class Given:
 
     The audit is closed with the pipeline, the store stays open. `tenant` keeps its states apart from those of
     others in the same store; empty for nobody's. `shared` gives the setup of the pipeline whose audit and store
-    serve where the configuration names none.
+    serve where the configuration names none. `on_correction` is told what second looks say afterwards.
     """
 
     audit: AuditSink | None = None
     store: StateStore | None = None
     tenant: str = ""
     shared: Callable[[], Setup] | None = None
+    on_correction: Callable[[Correction], None] | None = None
 
     def for_config(
         self, config: Config, before: Setup | None
@@ -100,6 +101,7 @@ class Setup:
     tenant: str = ""
     mode: Mode = Mode.ON
     limited: bool = False
+    on_correction: Callable[[Correction], None] | None = None
     clean_names: set[str] = field(default_factory=set, init=False, compare=False)
 
     @classmethod
@@ -161,6 +163,7 @@ class Setup:
             tenant=given.tenant,
             mode=mode,
             limited=limits.active and mode is Mode.ON,
+            on_correction=given.on_correction,
         )
 
     def switched(self, name: str, *, enabled: bool) -> Self:

@@ -49,7 +49,7 @@ Member = TypeVar("Member", bound=StrEnum)
 
 _MOST_SECONDS = 600.0
 
-_ON_ERROR = {
+_ON_ERROR_BY_ACTION = {
     Action.BLOCK: OnError.BLOCK,
     Action.REDACT: OnError.BLOCK,
     Action.WARN: OnError.WARN,
@@ -157,7 +157,7 @@ class Step:
             enabled=enabled,
             on=_names(name, guardrail.default_on if on is None else on),
             action=strictest,
-            on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR[strictest]),
+            on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR_BY_ACTION[strictest]),
             timeout=limit,
             stream_every=stream_every,
         )

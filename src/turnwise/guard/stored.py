@@ -141,7 +141,10 @@ class StoredDrift(_Stored):
     active: StrictBool = False
     scores: dict[str, _Triple] = {}
     trajectory: StrictStr = INITIATOR
+    turn: _Whole = 0
+    speaker: StrictStr = ""
     second_look: dict[StrictStr, Any] | None = None
+    gave_way: _Whole | None = None
 
 
 class _Refusal(_Stored):
@@ -183,6 +186,7 @@ class _AuditEvent(_Stored):
     blocked: StrictBool = False
     warned: StrictBool = False
     rate_limited: StrictBool = False
+    would_block: StrictBool = False
     participants: dict[str, Any] = {}
     stance: dict[str, Any] = {}
     guardrails: dict[str, _Verdict] = {}

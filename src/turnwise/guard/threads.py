@@ -62,7 +62,7 @@ class Workers(Generic[Value]):
 
     def run(self, call: Callable[[], Value], timeout: float, deadline: Deadline | None = None) -> Value:
         """Run a call for at most `timeout` seconds; the deadline ends the wait for it as well."""
-        future, until = self._begin(call), monotonic() + timeout
+        future, until = self.begin(call), monotonic() + timeout
         while True:
             left = until - monotonic()
             try:
@@ -77,9 +77,10 @@ class Workers(Generic[Value]):
 
     async def arun(self, call: Callable[[], Value], timeout: float) -> Value:
         """Run a call without blocking the event loop; otherwise as `run`."""
-        return await in_time(asyncio.wrap_future(self._begin(call)), timeout)
+        return await in_time(asyncio.wrap_future(self.begin(call)), timeout)
 
-    def _begin(self, call: Callable[[], Value]) -> Future[Value]:
+    def begin(self, call: Callable[[], Value]) -> Future[Value]:
+        """Begin a call and don't wait for it; `TookTooLongError` where earlier ones hold all threads."""
         if self._process != os.getpid():
             self._begin_anew()  # threads do not come along to a forked process
         if not self._free.acquire(blocking=False):

@@ -32,7 +32,8 @@ class DriftData(Mapping[str, Any]):
     A turn is blocked from `threshold` on, None where that is not known or endless, and warned of from `warn` on,
     None for never. `trajectory` says whose texts were judged, and as what: ``initiator``, ``responder`` or
     ``replies``. `components` are T, I and F of each principle, one after the other. `second_look` says what one
-    came to, where the judge was to be asked.
+    came to, where the judge was to be asked. `gave_way` is the turn at which the model gave way, where that holds
+    the conversation.
     """
 
     detector: str
@@ -46,6 +47,7 @@ class DriftData(Mapping[str, Any]):
     principles: tuple[str, ...] = ()
     components: array[float] = field(default_factory=lambda: array("d"))
     second_look: Mapping[str, Any] | None = None
+    gave_way: int | None = None
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
@@ -53,6 +55,11 @@ class DriftData(Mapping[str, Any]):
         triples = zip(*[iter(self.components)] * 3, strict=True)
         found = zip(self.principles, triples, strict=True)
         return {name: dict(zip("TIF", triple, strict=True)) for name, triple in found}
+
+    def with_scores(self, scores: Mapping[str, Score]) -> DriftData:
+        """The same with other scores."""
+        components = array("d", (part for one in scores.values() for part in (one.T, one.I, one.F)))
+        return replace(self, principles=tuple(scores), components=components)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -67,6 +74,7 @@ class DriftData(Mapping[str, Any]):
             "trajectory": str(self.trajectory),
             "speaker": self.speaker,
             "scores": self.scores,
+            **({} if self.gave_way is None else {"gave_way": self.gave_way}),
             **looked,
         }
 
@@ -322,7 +330,11 @@ def drift_in(detail: Detail, where: str) -> DriftData | None:
         threshold=stored.threshold,
         warn=stored.warn,
         active=stored.active,
+        turn=stored.turn,
         trajectory=stored.trajectory,
+        speaker=stored.speaker,
+        second_look=stored.second_look,
+        gave_way=stored.gave_way,
         principles=tuple(stored.scores),
         components=array("d", (part for one in stored.scores.values() for part in (one.T, one.I, one.F))),
     )

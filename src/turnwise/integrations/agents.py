@@ -100,8 +100,8 @@ class AgentGuard:
     def protect(self, agent: Agent[Any]) -> Agent[Any]:
         """Return a copy of an agent with the guardrails, and of the agents that it hands over to.
 
-        `Handoff` objects, tools that are not function tools, and tools of MCP servers stay as they were: the SDK
-        asks no guardrails about these.
+        `Handoff` objects, tools that are not function tools, and tools of MCP servers stay as they were. A local
+        MCP server takes guardrails of its own where it is made (`tool_input_guardrails`): not set here.
         """
         return self._protected(agent, {})
 

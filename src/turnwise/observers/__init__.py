@@ -36,6 +36,7 @@ from turnwise.observers.registry import (
     observer_settings,
     read_settings,
 )
+from turnwise.observers.scripted import Script, ScriptedObserver
 from turnwise.observers.session import ObservedTurn, ObserverSession, check_asked, check_supported
 
 __all__ = [
@@ -59,6 +60,8 @@ __all__ = [
     "ObserverSession",
     "ObservesMany",
     "Request",
+    "Script",
+    "ScriptedObserver",
     "Setting",
     "SharesAllowance",
     "Stage",

@@ -39,7 +39,10 @@ def _streak_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_streak, _streak_sql, of=Kind.CONDITION)
 def streak(condition: Expression) -> Expression:
-    """Return the longest run so far of consecutive turn numbers at which a condition held."""
+    """Return the longest run so far of consecutive turn numbers at which a condition held; 0 at first.
+
+    A turn at which it is unknown ends the run, as does a number that was not evaluated.
+    """
     return call("streak", condition)
 
 
@@ -61,7 +64,7 @@ def _current_streak_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_current_streak, _current_streak_sql, of=Kind.CONDITION)
 def current_streak(condition: Expression) -> Expression:
-    """Return the run of consecutive turn numbers up to this one at which a condition held."""
+    """Return the run of consecutive turn numbers up to this one at which a condition held; 0 if unknown."""
     return call("current_streak", condition)
 
 
@@ -81,7 +84,7 @@ def _count_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_count, _count_sql, of=Kind.CONDITION)
 def count(condition: Expression) -> Expression:
-    """Return how many turns a condition held at so far."""
+    """Return the number of turns so far at which a condition held; 0 at first. Unknown is not counted."""
     return call("count", condition)
 
 
@@ -102,7 +105,10 @@ def _share_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_share, _share_sql, of=Kind.CONDITION)
 def share(condition: Expression) -> Expression:
-    """Return the share of turns at which a condition held, of those at which it could be told."""
+    """Return ``count(condition)`` divided by the number of turns at which it was known.
+
+    Undefined before there was one.
+    """
     return call("share", condition)
 
 
@@ -122,7 +128,7 @@ def _any_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_any, _any_sql, of=Kind.CONDITION, gives=Kind.CONDITION)
 def any_(condition: Expression) -> Expression:
-    """Return whether a condition held at some turn so far."""
+    """Return whether a condition held at some turn so far; false at first. Unknown is skipped."""
     return call("any", condition)
 
 
@@ -142,7 +148,7 @@ def _all_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_all, _all_sql, of=Kind.CONDITION, gives=Kind.CONDITION)
 def all_(condition: Expression) -> Expression:
-    """Return whether a condition held at every turn so far at which it could be told, at least one."""
+    """Return whether a condition held at every turn at which it was known, and there was one."""
     return call("all", condition)
 
 
@@ -162,5 +168,8 @@ def _turns_since_sql(fold: Fold, c: Term, turn: str) -> Term:
 
 @define(_turns_since, _turns_since_sql, of=Kind.CONDITION)
 def turns_since(condition: Expression) -> Expression:
-    """Return this turn number minus that of the latest turn at which a condition held."""
+    """Return how many turn numbers ago a condition last held; 0 where it holds, undefined before.
+
+    It goes on counting where the condition is unknown.
+    """
     return call("turns_since", condition)

@@ -133,6 +133,7 @@ class Expression(ABC):
         return Negative(self)
 
     def __abs__(self) -> Expression:
+        """Return x of this turn without its sign; undefined where x is."""
         return call("abs", self)
 
     def __and__(self, other: Expression) -> Expression:

@@ -1,4 +1,4 @@
-"""What a function of the pattern language is, and the table of all of them; docs/patterns.md says what each means.
+"""What a function of the pattern language is, and the table of all; their forms in Python say what each means.
 
 Live, a function keeps a cell, a list of JSON values. An update takes the cell, the turn number and the value of
 the argument, None where undefined; it changes the cell in place and returns the function's value after the turn,

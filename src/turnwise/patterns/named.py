@@ -13,7 +13,7 @@ from turnwise.errors import PatternError
 from turnwise.patterns.expression import Expression, lifted
 from turnwise.patterns.library import Library, default_library, read_patterns
 from turnwise.patterns.parser import expand
-from turnwise.patterns.reader import Context
+from turnwise.patterns.tokeniser import Context
 from turnwise.patterns.tree import Named
 
 

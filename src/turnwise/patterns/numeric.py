@@ -43,7 +43,7 @@ def _at_sql(fold: Fold, x: Term, turn: str, k: int) -> Term:
 
 @define(_at, _at_sql, _turn("k"))
 def at(x: Expression | float, k: int) -> Expression:
-    """Return x at turn k."""
+    """Return x at turn number k; undefined before it, and for ever if k is a gap or was not evaluated."""
     return call("at", x, k=k)
 
 
@@ -155,7 +155,10 @@ def _rise_sql(fold: Fold, x: Term, turn: str, i: int, j: int) -> Term:
 
 @define(_rise, _rise_sql, _turn("i"), _turn("j"))
 def rise(x: Expression | float, i: int, j: int) -> Expression:
-    """Return x at turn j minus x at turn i, with i < j."""
+    """Return ``at(x, j) - at(x, i)``, with i < j.
+
+    Undefined before turn j, and for ever if i or j is a gap or was not evaluated.
+    """
     return call("rise", x, i=i, j=j)
 
 
@@ -177,7 +180,7 @@ def _delta_sql(fold: Fold, x: Term, turn: str) -> Term:
 
 @define(_delta, _delta_sql)
 def delta(x: Expression | float) -> Expression:
-    """Return x at this turn minus the value before it."""
+    """Return x less the value before it, across gaps; undefined at gaps and at the first value."""
     return call("delta", x)
 
 
@@ -201,7 +204,7 @@ def _drop_sql(fold: Fold, x: Term, turn: str) -> Term:
 
 @define(_drop, _drop_sql)
 def drop(x: Expression | float) -> Expression:
-    """Return how far x is below its peak so far."""
+    """Return how far the latest value of x is below its peak so far: ``peak(x) - last(x)``."""
     return call("drop", x)
 
 
@@ -296,7 +299,10 @@ def _slope_sql(fold: Fold, x: Term, turn: str, window: int | None = None) -> Ter
 
 @define(_slope, _slope_sql, Parameter("window", 2, MAX_WINDOW, whole=True))
 def slope(x: Expression | float, window: int | None = None) -> Expression:
-    """Return the least-squares slope of x over turn numbers, of all values or the last `window`."""
+    """Return the least-squares slope of x over (turn number, value), of all values or the last `window`.
+
+    A window counts values (2 to 100), not turn numbers. Undefined before the second value.
+    """
     return call("slope", x, window=window)
 
 
@@ -325,7 +331,7 @@ def _volatility_sql(fold: Fold, x: Term, turn: str) -> Term:
 
 @define(_volatility, _volatility_sql)
 def volatility(x: Expression | float) -> Expression:
-    """Return the mean absolute difference between one value of x and the next."""
+    """Return the mean absolute difference of successive values of x, across gaps; undefined before the second."""
     return call("volatility", x)
 
 
@@ -350,7 +356,10 @@ def _ema_sql(fold: Fold, x: Term, turn: str, alpha: float, start: float | None =
 
 @define(_ema, _ema_sql, Parameter("alpha", 0.0, 1.0, above=True, default=0.3), Parameter("start"))
 def ema(x: Expression | float, alpha: float = 0.3, start: float | None = None) -> Expression:
-    """Return the exponential moving average of x, from `start` or from its first value."""
+    """Return the exponential moving average of x, from `start` or from its first value.
+
+    s_k = alpha·x + (1-alpha)·s_(k-1).
+    """
     return call("ema", x, alpha=alpha, start=start)
 
 
@@ -371,7 +380,7 @@ def _cusum_sql(fold: Fold, x: Term, turn: str, drift: float) -> Term:
 
 @define(_cusum, _cusum_sql, Parameter("drift", required=True))
 def cusum(x: Expression | float, drift: float) -> Expression:
-    """Return the cumulative sum max(0, before + x - drift), from 0."""
+    """Return the cumulative sum S = max(0, S + x - drift), from 0."""
     return call("cusum", x, drift=drift)
 
 

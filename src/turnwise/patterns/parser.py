@@ -28,8 +28,8 @@ from turnwise.patterns.expression import (
 from turnwise.patterns.functions import FUNCTIONS, Kind
 from turnwise.patterns.library import Library, NamedPattern, default_library
 from turnwise.patterns.notation import AND, COMPARE, NOT, OR, PRODUCT, SIGN, SUM
-from turnwise.patterns.reader import OF_A_SCORE, OF_A_TURN, Context, Part, Reader, Token, unknown
 from turnwise.patterns.series import TRUST
+from turnwise.patterns.tokeniser import OF_A_SCORE, OF_A_TURN, Context, Part, Reader, Token, unknown
 from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 
 _POWERS = {

@@ -90,5 +90,5 @@ def chars(side: Side | str = Side.PROMPT) -> Expression:
 
 
 def k_of(k: int, *conditions: Expression) -> Expression:
-    """Return whether at least k of the conditions hold at a turn."""
+    """Return whether at least k of the conditions hold at a turn; unknown until enough do, or too few could."""
     return KOf(k, conditions)

@@ -131,7 +131,7 @@ def _tried(jobs: Sequence[Mapping[str, Any]], seconds: float) -> list[bytes | Ch
     """What a process made of the first jobs, up to the first one that ended it."""
     with tempfile.TemporaryDirectory(prefix="turnwise-") as folder:
         # -P: no module of the working directory or of this folder is taken for one of the library.
-        command = [sys.executable, "-P", str(Path(__file__).with_name("renderer.py")), folder]
+        command = [sys.executable, "-P", str(Path(__file__).with_name("renderer_process.py")), folder]
         given = json.dumps({"seconds": seconds, "jobs": list(jobs)})
         try:
             limit = _START_SECONDS + seconds * len(jobs)

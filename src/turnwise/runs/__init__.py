@@ -1,11 +1,11 @@
 """Runs: scores of stored sequences into the store, scores of files into findings, and verdicts over runs."""
 
-from turnwise.runs.engines import ENGINES, InlineEngine, ProcessEngine, make_engine
+from turnwise.runs.engines import ENGINES, InlineEngine, ProcessEngine, ThreadEngine, make_engine
 from turnwise.runs.evaluation import evaluate
 from turnwise.runs.inputs import ReadOptions
 from turnwise.runs.judgements import export_people, judged_ids, record_judgements, record_people
 from turnwise.runs.plan import Plan, count_missing, tasks_of
-from turnwise.runs.run import Progress
+from turnwise.runs.run import Engine, Progress
 from turnwise.runs.scanning import ScanPlan, ScanResult, plan_scan
 from turnwise.runs.store_sink import Summary
 from turnwise.runs.verdicts import DEFAULT_DETECTORS, Detection, detect
@@ -14,6 +14,7 @@ __all__ = [
     "DEFAULT_DETECTORS",
     "ENGINES",
     "Detection",
+    "Engine",
     "InlineEngine",
     "Plan",
     "ProcessEngine",
@@ -22,6 +23,7 @@ __all__ = [
     "ScanPlan",
     "ScanResult",
     "Summary",
+    "ThreadEngine",
     "count_missing",
     "detect",
     "evaluate",

@@ -1,4 +1,4 @@
-"""Writes the files of a part: columns to Parquet, dead letters to JSONL, each file whole or not at all."""
+"""The files of parts: Parquet and dead letters in JSONL, each whole or not at all; and which parts are done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnwise._support.locations import Location
+from turnwise._support.locations import PARTIAL, Location
 from turnwise._support.sql_text import quoted
 from turnwise.errors import LocationError
 from turnwise.findings import (
@@ -21,6 +21,7 @@ from turnwise.findings import (
     STAGE_COLUMNS,
     TURNS,
     Counts,
+    Findings,
     PartEntry,
     PartFile,
     part_entry,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 _ABOUT = "turnwise_part"
 """Key in the metadata of a part's file of sequences under which it says what the part came to."""
+
+_FOLDERS = ("", f"{SEQUENCES}/", f"{TURNS}/", f"{FAILURES}/")
+"""Where the files of parts are, within the folder of findings."""
 
 _SIDES = "['prompt', 'response']"
 
@@ -167,7 +171,7 @@ def _with_file(entry: PartEntry, place: str, file: PartFile) -> PartEntry:
     return replace(entry, files=dict(sorted({**entry.files, place: file}.items())))
 
 
-def read_entry(folder: Location, number: int) -> PartEntry | None:
+def _read_entry(folder: Location, number: int) -> PartEntry | None:
     """What a part's file of sequences says of the part; None where it can't be read."""
     import duckdb
 
@@ -186,6 +190,43 @@ def read_entry(folder: Location, number: int) -> PartEntry | None:
     except (LocationError, duckdb.Error, ValueError, TypeError, KeyError):
         return None
     return _with_file(entry, part_file(SEQUENCES, number), PartFile(len(content), _sha256(content)))
+
+
+def done_parts(findings: Findings) -> dict[int, PartEntry]:
+    """The parts that are done, by number: those of the manifest, and those that it does not know of yet.
+
+    What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
+    is its last, and says what belongs to it. Parts whose files are gone or cut short are left out.
+    """
+    folder = findings.folder
+    known = {part.number: part for part in findings.manifest.parts}
+    for name in (folder / SEQUENCES).names():
+        number = _number(name)
+        if number is not None and number not in known:
+            entry = _read_entry(folder, number)
+            if entry is not None:
+                known[number] = entry
+    sizes = {f"{table}{name}": size for table in _FOLDERS for name, size in (folder / table).sizes().items()}
+    return {
+        number: part
+        for number, part in known.items()
+        if all(sizes.get(name) == file.bytes for name, file in part.files.items())
+    }
+
+
+def _number(name: str) -> int | None:
+    middle = name.removeprefix(f"{SEQUENCES}-").removesuffix(".parquet")
+    return int(middle) if middle.isdecimal() and name.endswith(".parquet") else None
+
+
+def clear_partial(folder: Location) -> None:
+    """Remove what a killed scan wrote only in part; files of object stores are whole or not there."""
+    if folder.is_url:
+        return
+    for table in _FOLDERS:
+        for name in (folder / table).sizes():
+            if name.endswith(PARTIAL):
+                (folder / table / name).remove()
 
 
 def _sha256(content: bytes) -> str:

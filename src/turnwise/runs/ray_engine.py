@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
-from turnwise.runs.run import Limits, PaidWork, Work, Worker, check_travels, checked_jobs
+from turnwise.runs.run import PaidWork, SpendingLimits, Work, Worker, check_travels, checked_jobs
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -117,8 +117,8 @@ def _sharing(ray: ModuleType, work: Work[Item, Result]) -> Iterator[Work[Item, R
 class _Books:
     """The ledger as an actor."""
 
-    def __init__(self, limits: Limits) -> None:
-        from turnwise.observers.llm.allowance import Ledger
+    def __init__(self, limits: SpendingLimits) -> None:
+        from turnwise.observers.llm.shared_limits import Ledger
 
         self._ledger = Ledger(*limits)
 
@@ -148,7 +148,7 @@ class RayAllowance:
         return RayAllowance, (self.name,)
 
     def call(self, name: str, argument: Any) -> Any:
-        """Have the ledger do something for this actor; see `turnwise.observers.llm.allowance.Allowance.call`."""
+        """Have the ledger do something for this actor; see `shared_limits.Allowance.call`."""
         import ray
 
         worker = ray.get_runtime_context().get_actor_id()

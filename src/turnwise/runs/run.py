@@ -44,7 +44,7 @@ class Engine(Protocol):
         """
 
 
-class Limits(NamedTuple):
+class SpendingLimits(NamedTuple):
     """What all workers of a paid observer together may spend, and send in a minute; None for no limit."""
 
     budget_usd: float | None = None
@@ -56,11 +56,11 @@ class PaidWork(Protocol):
     """Work that may be paid for: its workers share one budget and one pace, however many they are."""
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> SpendingLimits | None:
         """What all workers together are held to; None where nothing is paid for."""
 
     def with_allowance(self, allowance: Any) -> Any:
-        """The same work, whose workers keep within a `turnwise.observers.llm.allowance.Allowance` together."""
+        """The same work, whose workers keep within a `turnwise.observers.llm.shared_limits.Allowance` together."""
 
 
 def checked_jobs(jobs: int) -> int:

@@ -37,7 +37,7 @@ from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
 from turnwise.runs.plan import describe_run, describe_stages
-from turnwise.runs.run import Engine, Limits, Tell, carry_out
+from turnwise.runs.run import Engine, SpendingLimits, Tell, carry_out
 from turnwise.runs.scan_journal import ScanJournal
 from turnwise.store.where import parse_where
 
@@ -73,11 +73,11 @@ class ScanWork:
     allowance: Any = field(default=None, compare=False)
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> SpendingLimits | None:
         """What all workers together may spend and send, where the observer is paid for; else None."""
         if not isinstance(self.observer, str) or not describe_observer(self.observer).costs:
             return None
-        return Limits(self.settings.get("budget_usd"), self.settings.get("requests_per_minute"))
+        return SpendingLimits(self.settings.get("budget_usd"), self.settings.get("requests_per_minute"))
 
     def with_allowance(self, allowance: Any) -> ScanWork:
         """The same work, whose workers share an allowance."""

@@ -14,7 +14,7 @@ from turnwise.scoring.evaluation import (
     Unread,
     spread,
 )
-from turnwise.scoring.failures import FailureReason, FailureReasons, unread_in_words
+from turnwise.scoring.failure_reasons import FailureReason, FailureReasons, unread_in_words
 from turnwise.scoring.score import Score, balance, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 

@@ -12,12 +12,12 @@ from starlette.exceptions import HTTPException
 from turnwise._version import __version__
 from turnwise.guard import GuardrailPipeline
 from turnwise.serve.bodies import CheckRequest, ConversationRequest, Participants, ProblemBody
-from turnwise.serve.checks import check_routes
+from turnwise.serve.check_routes import check_routes
 from turnwise.serve.gate import Gate
-from turnwise.serve.litellm import GuardrailRequest, litellm_routes
-from turnwise.serve.operations import operation_routes
+from turnwise.serve.litellm_route import GuardrailRequest, litellm_routes
+from turnwise.serve.operation_routes import operation_routes
 from turnwise.serve.problems import MEDIA_TYPE, Problem, invalid_body
-from turnwise.serve.records import record_routes
+from turnwise.serve.record_routes import record_routes
 from turnwise.serve.service import Service
 from turnwise.serve.settings import ServeSettings
 

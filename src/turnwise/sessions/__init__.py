@@ -4,6 +4,7 @@ from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
 from turnwise.sessions.live import Sessions
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.memory_state_store import MemoryStateStore
+from turnwise.sessions.outcome import Outcome, Outcomes, first_break, nearest_break, outcome_of, outcomes_of
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import (
@@ -33,6 +34,8 @@ __all__ = [
     "ExchangeCounts",
     "Friction",
     "MemoryStateStore",
+    "Outcome",
+    "Outcomes",
     "Phase",
     "PresetInfo",
     "SessionMemory",
@@ -48,9 +51,13 @@ __all__ = [
     "assess",
     "boundary_testing",
     "direction",
+    "first_break",
     "friction",
     "is_refusal",
+    "nearest_break",
     "next_breaker",
+    "outcome_of",
+    "outcomes_of",
     "preset",
     "presets",
 ]

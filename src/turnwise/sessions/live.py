@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from turnwise.clock import Clock
 from turnwise.scoring import TurnScores
@@ -49,6 +51,7 @@ class Sessions:
         response: str | None = None,
         conversation_id: str | None = None,
         now: datetime | None = None,
+        key: str = "",
     ) -> Stance:
         """Take a turn into its session, which begins with its first turn, and return the stance after it.
 
@@ -58,6 +61,7 @@ class Sessions:
             response: text of the response, if there is one yet; else see `answered`.
             conversation_id: the conversation that the turn is part of.
             now: when the turn came, aware; by default what the clock says.
+            key: names the turn for `correct`, where its scores may still be corrected.
 
         Raises:
             SessionError: an id that is empty or too long, or a store that can't keep it.
@@ -66,7 +70,9 @@ class Sessions:
 
         def change(state: SessionState | None) -> tuple[SessionState, Stance]:
             before = state or self._memory.start(session_id, at)
-            return self._memory.update(before, scores, at, response=response, conversation_id=conversation_id)
+            return self._memory.update(
+                before, scores, at, response=response, conversation_id=conversation_id, key=key
+            )
 
         return self._store.change(SESSION, session_id, change)
 
@@ -85,6 +91,41 @@ class Sessions:
 
         return self._store.change(SESSION, session_id, change)
 
+    def correct(self, session_id: str, key: str, scores: TurnScores, answer: Mapping[str, Any]) -> Stance | None:
+        """Give a turn other scores, as though it had had them from the beginning; return the stance after it.
+
+        Args:
+            session_id: id of the session.
+            key: names the turn, as `take` was given it.
+            scores: its scores.
+            answer: JSON values that are kept with the turn until `settle`, for another process.
+
+        Returns:
+            None where the turn can't be corrected any more, or the session is not known.
+        """
+        if self._store.get(SESSION, session_id) is None:
+            return None
+        now = self._clock()
+
+        def change(state: SessionState | None) -> tuple[SessionState, Stance | None]:
+            before = state or self._memory.start(session_id, now)
+            after = self._memory.correct(before, key, scores, answer)
+            return (before, None) if after is None else (after, self._memory.assess(after))
+
+        return self._store.change(SESSION, session_id, change)
+
+    def settle(self, session_id: str, key: str) -> None:
+        """Let go of what `correct` needs of a turn: it won't be corrected any more."""
+        state = self._store.get(SESSION, session_id)
+        if state is None or state.open is None:
+            return
+        now = self._clock()
+
+        def change(state: SessionState | None) -> tuple[SessionState, None]:
+            return self._memory.settle(state or self._memory.start(session_id, now), key), None
+
+        self._store.change(SESSION, session_id, change)
+
     def stance(self, session_id: str) -> Stance | None:
         """Return the stance towards a session as it is, or None for one that is not known."""
         state = self._store.get(SESSION, session_id)
@@ -97,7 +138,8 @@ class Sessions:
     def release(self, session_id: str) -> Stance | None:
         """Close the circuit breaker of a session, even a terminated one, and return the stance after it.
 
-        Trust and what is known of its turns stay. None for a session that is not known.
+        Trust and what is known of its turns stay; their scores are not corrected any more. None for a session that
+        is not known.
         """
         if self._store.get(SESSION, session_id) is None:
             return None
@@ -105,7 +147,8 @@ class Sessions:
 
         def change(state: SessionState | None) -> tuple[SessionState, Stance]:
             before = state or self._memory.start(session_id, now)
-            after = replace(before, breaker=BreakerState(trust=self._memory.settings.breaker.initial))
+            fresh = BreakerState(trust=self._memory.settings.breaker.initial)
+            after = replace(before, breaker=fresh, open=None)
             return after, self._memory.assess(after)
 
         return self._store.change(SESSION, session_id, change)

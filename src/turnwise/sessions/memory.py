@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from operator import attrgetter
+from typing import Any
 
 from turnwise.conversation.json_values import as_utc
 from turnwise.scoring import TurnScores, balance, trust_strength
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
+from turnwise.sessions.open_turns import LONGEST, OpenTurns, TakenTurn
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.settings import F_HISTORY, HISTORY, SessionSettings
 from turnwise.sessions.stance import Stance, assess
@@ -93,6 +96,7 @@ class SessionMemory:
         *,
         response: str | None = None,
         conversation_id: str | None = None,
+        key: str = "",
     ) -> tuple[SessionState, Stance]:
         """Return the session after a turn, and the stance that follows.
 
@@ -103,11 +107,73 @@ class SessionMemory:
             response: text of the response, if there is one yet; only whether it refuses is kept. One that comes
                 later is passed to `answered`.
             conversation_id: the conversation that the turn is part of, at most 64 bytes.
+            key: names the turn for `correct`, where its scores may still be corrected; empty where not.
 
         Raises:
             SessionError: a conversation id that is empty or too long.
             ConversationError: a time without a zone.
         """
+        refused = response is not None and is_refusal(response)
+        after, stance = self._taken(state, scores, now, conversation_id, refused=refused)
+        if state.open is None and not key:
+            return after, stance
+        opened = OpenTurns(state) if state.open is None else state.open
+        turn = TakenTurn(scores, as_utc(now, "now"), conversation_id, refused, key)
+        return replace(after, open=self._shortened(replace(opened, turns=(*opened.turns, turn)))), stance
+
+    def correct(
+        self, state: SessionState, key: str, scores: TurnScores, answer: Mapping[str, Any]
+    ) -> SessionState | None:
+        """Return the session as though a turn had had other scores; None where they can't be corrected any more.
+
+        All turns since the first open one are taken again, so nothing is approximated. A turn can be corrected
+        until `LONGEST` more were taken, or the session was released.
+
+        Args:
+            state: the session; it is not changed.
+            key: names the turn, as `update` was given it.
+            scores: its scores.
+            answer: JSON values that are kept with it until `settle`.
+        """
+        if state.open is None or state.open.find(key) is None:
+            return None
+        turns = [replace(one, scores=scores, answer=answer) if one.key == key else one for one in state.open.turns]
+        after = self._again(state.open.before, turns)
+        return replace(after, open=replace(state.open, turns=tuple(turns)))
+
+    def settle(self, state: SessionState, key: str) -> SessionState:
+        """Return the session with a turn that won't be corrected any more."""
+        if state.open is None:
+            return state
+        turns = tuple(replace(one, key="", answer=None) if one.key == key else one for one in state.open.turns)
+        return replace(state, open=self._shortened(replace(state.open, turns=turns)))
+
+    def _again(self, state: SessionState, turns: Iterable[TakenTurn]) -> SessionState:
+        for one in turns:
+            state, _ = self._taken(state, one.scores, one.at, one.conversation_id, refused=one.refused)
+        return state
+
+    def _shortened(self, opened: OpenTurns) -> OpenTurns | None:
+        """The same from its first open turn on, and no longer than is kept; None where no turn is open."""
+        turns = list(opened.turns)
+        turns = turns[max(0, len(turns) - LONGEST) :]
+        first = next((number for number, one in enumerate(turns) if one.key), None)
+        if first is None:
+            return None
+        dropped = len(opened.turns) - len(turns) + first
+        if not dropped:
+            return opened
+        return OpenTurns(self._again(opened.before, opened.turns[:dropped]), tuple(turns[first:]))
+
+    def _taken(
+        self,
+        state: SessionState,
+        scores: TurnScores,
+        now: datetime,
+        conversation_id: str | None,
+        *,
+        refused: bool,
+    ) -> tuple[SessionState, Stance]:
         settings = self.settings
         if now.tzinfo is not UTC:
             now = as_utc(now, "now")
@@ -118,7 +184,6 @@ class SessionMemory:
             if restarted:
                 state = self.start(state.session_id, now)
             trust, breaker = self._rested(state, now)
-        refused = response is not None and is_refusal(response)
         ids = state.conversation_ids
         if conversation_id is not None and (not ids or ids[-1] != conversation_id):
             checked_id(conversation_id, "conversation_id")
@@ -134,6 +199,7 @@ class SessionMemory:
                 refusals=state.refusals + refused,
                 refusal_bits=push_bit(state.refusal_bits, refused),
                 conversation_ids=ids,
+                open=None,
             )
             return state, assess(state, settings, restarted=restarted)
 
@@ -179,7 +245,11 @@ class SessionMemory:
         """
         if not state.interactions or state.refusal_bits & 1 or not is_refusal(response):
             return state
-        return replace(state, refusals=state.refusals + 1, refusal_bits=state.refusal_bits | 1)
+        opened = state.open
+        if opened is not None:
+            latest = replace(opened.turns[-1], refused=True)
+            opened = replace(opened, turns=(*opened.turns[:-1], latest))
+        return replace(state, refusals=state.refusals + 1, refusal_bits=state.refusal_bits | 1, open=opened)
 
     def assess(self, state: SessionState) -> Stance:
         """Return the stance towards a session as it is, without a turn."""

@@ -12,6 +12,7 @@ from turnwise._support.bounded import read_json
 from turnwise._support.visible import shown
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
+from turnwise.sessions.open_turns import LONGEST, OpenTurns, TakenTurn
 from turnwise.sessions.settings import F_HISTORY, HISTORY, in_range, whole
 from turnwise.sessions.state_store import StateKind
 
@@ -40,6 +41,9 @@ _KEYS = (
     "breaker",
 )
 """Keys of a state as JSON."""
+
+_OPEN = "open"
+"""A further key, while scores of turns may still be corrected."""
 
 
 class BreakerCounts(NamedTuple):
@@ -99,6 +103,7 @@ class SessionState:
         exchanges: evaluated turns by what was exchanged.
         conversation_ids: the last 2 conversations, oldest first.
         breaker: the circuit breaker.
+        open: the turns from the first one whose scores may still be corrected; None where none may.
     """
 
     session_id: str
@@ -118,6 +123,7 @@ class SessionState:
     exchanges: ExchangeCounts = _NO_EXCHANGES
     conversation_ids: tuple[str, ...] = ()
     breaker: BreakerState = _CLOSED
+    open: OpenTurns | None = None
 
     @property
     def terminated(self) -> bool:
@@ -130,8 +136,9 @@ class SessionState:
         return self.balances[-1] if self.balances else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON values, at most 700 bytes of them; times in microseconds of UTC."""
-        breaker = self.breaker
+        """Return the state as JSON values, at most 700 bytes without open turns; times in microseconds of UTC."""
+        breaker, still = self.breaker, self.open
+        opened = {} if still is None else {_OPEN: [still.before.to_dict(), [one.to_list() for one in still.turns]]}
         return {
             "id": self.session_id,
             "at": [_microseconds(self.started_at), _microseconds(self.last_at)],
@@ -145,6 +152,7 @@ class SessionState:
             "exchanges": list(self.exchanges),
             "conversations": list(self.conversation_ids),
             "breaker": [str(breaker.phase), breaker.attempts, breaker.trust, breaker.violations],
+            **opened,
         }
 
     @classmethod
@@ -157,7 +165,7 @@ class SessionState:
         if not isinstance(data, Mapping):
             raise SessionError(f"a session state is an object with keys, not {type(data).__name__}")
         wrong = [f"without {key!r}" for key in _KEYS if key not in data]
-        wrong += [f"with the unknown key {key!r}" for key in data if key not in _KEYS]
+        wrong += [f"with the unknown key {key!r}" for key in data if key not in (*_KEYS, _OPEN)]
         if wrong:
             raise SessionError(f"a session state {', '.join(wrong)}; its keys: {', '.join(_KEYS)}")
         whole("turns", data["turns"], 0)
@@ -193,6 +201,7 @@ class SessionState:
                 checked_id(item, "conversations") for item in _list(data, "conversations", 0, CONVERSATIONS)
             ),
             breaker=_breaker(_list(data, "breaker", 4, 4)),
+            open=_open(_list(data, _OPEN, 2, 2)) if _OPEN in data else None,
         )
 
 
@@ -250,6 +259,13 @@ def _breaker(values: Sequence[Any]) -> BreakerState:
     in_range("breaker trust", trust, 0.0, 1.0)
     whole("breaker violations", violations, 0)
     return BreakerState(Phase(phase), attempts, trust, violations)
+
+
+def _open(values: Sequence[Any]) -> OpenTurns:
+    before, turns = values
+    if not isinstance(turns, list) or len(turns) > LONGEST or (isinstance(before, dict) and _OPEN in before):
+        raise SessionError(f"open must be a state and at most {LONGEST} turns, not {shown(values)}")
+    return OpenTurns(SessionState.from_dict(before), tuple(map(TakenTurn.from_list, turns)))
 
 
 def _dump(state: SessionState) -> bytes:

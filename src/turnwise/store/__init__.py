@@ -2,7 +2,7 @@
 
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
-from turnwise.store.importing import Imported, OtherLabel, import_sequences
+from turnwise.store.dataset_import import Imported, OtherLabel, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.people import Correction, HumanScore, People
 from turnwise.store.reading import ScoreTable, StoredScore

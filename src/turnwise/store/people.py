@@ -33,6 +33,9 @@ MOST_AUTHOR: Final = 100
 MOST_NOTE: Final = 10_000
 """Characters of a note."""
 
+SET: Final = "set-"
+"""Begins the author of what several people agreed on or had settled: it is nobody's own word."""
+
 NEVER: Final = 0
 """In place of the number of a turn: the conversation never turned."""
 

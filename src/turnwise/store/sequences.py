@@ -13,7 +13,7 @@ from turnwise._support.batches import batched
 from turnwise._support.notebook import Shown
 from turnwise.conversation import Label, Sequence, Turn
 from turnwise.conversation.json_values import json_object
-from turnwise.datasets.words import UNKNOWN_LABEL
+from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL
 from turnwise.errors import OtherLabelError, UsageError
 from turnwise.store import schema
 from turnwise.store.damage import intact

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, func, select, union_all
 
 from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError
-from turnwise.patterns.reader import Reader, Token
+from turnwise.patterns.tokeniser import Reader, Token
 from turnwise.store import schema
 
 if TYPE_CHECKING:

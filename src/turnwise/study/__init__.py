@@ -3,22 +3,30 @@
 from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
 from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
-from turnwise.study.second_look import SecondLookRates, second_look_rates
+from turnwise.study.gain_simulation import GainMap, Kind, gain_map, kind_of
+from turnwise.study.people_agreement import Agreement, agreement
+from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
 from turnwise.study.stats.holm import holm
-from turnwise.study.stats.paired import McNemar, mcnemar
+from turnwise.study.stats.mcnemar import McNemar, mcnemar
 from turnwise.study.stats.power import StudySize, paired_power, study_size, unpaired_power
 from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 __all__ = [
     "FITTED",
+    "Agreement",
     "Example",
+    "GainMap",
+    "Kind",
     "Loaded",
     "McNemar",
     "SecondLookRates",
     "StudySize",
     "Tuned",
+    "agreement",
     "fit_detector",
+    "gain_map",
     "holm",
+    "kind_of",
     "load_examples",
     "mcnemar",
     "needed_benign",

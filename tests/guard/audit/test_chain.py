@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditSettings, read_audit, verify_audit
-from turnwise.guard.audit.chain import KEY_VARIABLE
 from turnwise.guard.audit.reader import erase_audit
 from turnwise.guard.audit.sinks import JsonLinesSink, StoreSink
 
@@ -181,10 +180,10 @@ def test_the_head_tells_of_an_audit_that_was_written_anew(place: str) -> None:
 
 
 def test_a_key_is_needed_to_make_hashes(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, "only we know")
+    monkeypatch.setenv("TURNWISE_AUDIT_KEY", "only we know")
     filled(place, 3)
     assert verify_audit(place).intact
-    monkeypatch.delenv(KEY_VARIABLE)
+    monkeypatch.delenv("TURNWISE_AUDIT_KEY")
     assert len(verify_audit(place).damage) == 3
 
 

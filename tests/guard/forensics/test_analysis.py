@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from guard_rails import Contains, Raises
 
+from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.config import Config
-from turnwise.guard.forensics import analyze_conversation_forensics, in_words, replay, replay_pipeline
+from turnwise.guard.forensics import in_words, replay, replay_pipeline
 
 Talk = Callable[..., Conversation]
 
@@ -34,6 +35,7 @@ KEYS = {
     "trajectory",
     "drift",
     "stance",
+    "outcomes",
 }
 
 
@@ -227,3 +229,40 @@ def test_replayed_turns_without_times_have_none() -> None:
     chat = Conversation.from_turns([("hello", "hi")])
     checked, _ = replay(GuardrailPipeline({"guardrails": [Contains("bad")]}), chat)
     assert (checked.turn(1).timestamp, checked.turn(1).response_timestamp) == (None, None)
+
+
+def answered(*falsities: float, **drift: object) -> Conversation:
+    """Return a conversation whose replies were scored as such, after a prompt that was warned of at turn 1."""
+    judge = {"observer": f"scripted:{','.join(map(str, falsities))}", "judge": "replies", "session": None, **drift}
+    pipeline = GuardrailPipeline(
+        {"guardrails": [{"drift": judge}, {"keywords": {"keywords": ["bomb"], "action": "warn"}}]}
+    )
+    chat = Conversation.human_ai("ann", "gpt-4", conversation_id="c1")
+    for number, _ in enumerate(falsities, start=1):
+        pipeline.check_input("a bomb" if number == 1 else "go on", conversation=chat)
+        pipeline.check_output("I can't help with that." if number == 1 else f"Step {number}", conversation=chat)
+    return chat
+
+
+def test_it_says_where_the_model_gave_way_and_what_was_held_back() -> None:
+    analysis = analyze_conversation_forensics(came_back(answered(0.1, 0.4, 0.7)))
+    found = analysis["outcomes"]
+    assert found["by_turn"] == {"1": "refused", "2": "partly", "3": "gave way"}
+    assert (found["broke"], found["alarm"], found["lead"], found["held"]) == (3, 1, 2, [3])
+    assert found["nearest"] == 3
+    said = in_words(analysis)
+    assert (
+        "The model gave way first at turn 3; first alarm 2 turns before. Refused: 1; partly: 2; gave way: 3."
+        in said
+    )
+    assert "Held back: the reply of turn 3." in said
+
+
+def test_what_was_only_told_was_not_held_back() -> None:
+    analysis = analyze_conversation_forensics(answered(0.1, 0.7, action="log"))
+    assert analysis["outcomes"]["held"] == []
+    assert not any("Held back" in line for line in in_words(analysis))
+
+
+def test_without_scored_replies_there_is_no_outcome(talk: Talk) -> None:
+    assert analyze_conversation_forensics(talk([0.1, 0.9]))["outcomes"] is None

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.forensics import analyze_conversation_forensics, in_words
+from turnwise.guard.forensics import in_words
 
 Talk = Callable[..., Conversation]
 

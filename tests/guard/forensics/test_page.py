@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from tests.support.memory import too_little_to_draw
 
+from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
-from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page
+from turnwise.guard.forensics import forensics_page
 
 Talk = Callable[..., Conversation]
 

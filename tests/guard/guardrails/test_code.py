@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrails.code import Code
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, build_guardrail, finding_of
 
-CODE = Code()
+CODE = build_guardrail("code")
 
 FOUND = [
     ("run this: print(sum(x*x for x in range(10)))", "python"),
@@ -199,9 +198,9 @@ def test_reasons_name_languages() -> None:
 
 def test_settings() -> None:
     text = "select * from users;\nrm -rf /x"
-    assert finding_of(Code(types=("shell",)), text).data == {"types": ["shell"], "lines": 1}
-    assert finding_of(Code(min_lines=2), text).found
-    assert not finding_of(Code(min_lines=3), text).found
+    assert finding_of(build_guardrail("code", types=("shell",)), text).data == {"types": ["shell"], "lines": 1}
+    assert finding_of(build_guardrail("code", min_lines=2), text).found
+    assert not finding_of(build_guardrail("code", min_lines=3), text).found
 
 
 @pytest.mark.parametrize("line", ["$ ls\n", "```\na = 1\n```\n", "select * from t;\n"])
@@ -211,11 +210,12 @@ def test_very_much_code_is_cut_out_to_the_end(line: str) -> None:
 
 
 def test_bad_settings() -> None:
+    code = GUARDRAILS.get("code")
     with pytest.raises(GuardError, match="types is empty"):
-        Code(types=())
+        code(types=())
     with pytest.raises(UnknownNameError, match="did you mean 'python'"):
-        Code(types=("pyton",))  # type: ignore[arg-type]
+        code(types=("pyton",))
     with pytest.raises(GuardError, match="min_lines"):
-        Code(min_lines=0)
+        code(min_lines=0)
     with pytest.raises(GuardError, match="placeholder"):
-        Code(placeholder="")
+        code(placeholder="")

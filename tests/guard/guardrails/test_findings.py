@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
-from turnwise.guard.guardrail import Guardrail
-from turnwise.guard.guardrails.code import Code
-from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.kit import finding_of
+from turnwise.guard import Guardrail, build_guardrail, finding_of
 
 GUARDRAILS: dict[str, Guardrail] = {
-    "code": Code(),
-    "pii": Pii(),
-    "secrets": Secrets(),
-    "toxicity": Toxicity(warn_above=0.01),
+    "code": build_guardrail("code"),
+    "pii": build_guardrail("pii"),
+    "secrets": build_guardrail("secrets"),
+    "toxicity": build_guardrail("toxicity", warn_above=0.01),
 }
 TEXTS = json.loads(Path(__file__).with_name("findings.json").read_text(encoding="utf-8"))
 

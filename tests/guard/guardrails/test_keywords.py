@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.keywords import Keywords
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, Guardrail, build_guardrail, finding_of
 
 
-def cut(keywords: Keywords, text: str) -> str:
+def cut(keywords: Guardrail, text: str) -> str:
     for redaction in reversed(finding_of(keywords, text).redactions):
         text = text[: redaction.start] + redaction.placeholder + text[redaction.end :]
     return text
@@ -39,35 +38,44 @@ def cut(keywords: Keywords, text: str) -> str:
     ],
 )
 def test_whole_words(keyword: str, text: str, found: bool) -> None:
-    assert finding_of(Keywords(keywords=(keyword,)), text).found is found
+    assert finding_of(build_guardrail("keywords", keywords=(keyword,)), text).found is found
 
 
 def test_settings() -> None:
-    assert finding_of(Keywords(keywords=("ass",), whole_words=False), "a class").found
-    assert finding_of(Keywords(keywords=("机密",), whole_words=False), "这是机密文件").found
-    assert not finding_of(Keywords(keywords=("Ban",), ignore_case=False), "a ban").found
-    assert finding_of(Keywords(keywords=("Ban",), ignore_case=False), "a Ban").found
-    assert finding_of(Keywords(keywords=("café",), accents=False), "a CAFE").found
-    assert finding_of(Keywords(keywords=("cafe",), accents=False), "a cafe\u0301").found
-    assert finding_of(Keywords(keywords=("ban", "no"), reveal=False), "no ban, no").reason == "3 keywords"
-    assert finding_of(Keywords(keywords=("ban",), reveal=False), "a ban").reason == "1 keyword"
+    assert finding_of(build_guardrail("keywords", keywords=("ass",), whole_words=False), "a class").found
+    assert finding_of(build_guardrail("keywords", keywords=("机密",), whole_words=False), "这是机密文件").found
+    assert not finding_of(build_guardrail("keywords", keywords=("Ban",), ignore_case=False), "a ban").found
+    assert finding_of(build_guardrail("keywords", keywords=("Ban",), ignore_case=False), "a Ban").found
+    assert finding_of(build_guardrail("keywords", keywords=("café",), accents=False), "a CAFE").found
+    assert finding_of(build_guardrail("keywords", keywords=("cafe",), accents=False), "a cafe\u0301").found
+    assert (
+        finding_of(build_guardrail("keywords", keywords=("ban", "no"), reveal=False), "no ban, no").reason
+        == "3 keywords"
+    )
+    assert finding_of(build_guardrail("keywords", keywords=("ban",), reveal=False), "a ban").reason == "1 keyword"
 
 
 def test_overlapping_keywords_are_cut_out_whole() -> None:
-    keywords = Keywords(keywords=("new york", "york city", "new"))
+    keywords = build_guardrail("keywords", keywords=("new york", "york city", "new"))
     assert cut(keywords, "In New  York City.") == "In [KEYWORD]."
-    assert cut(Keywords(keywords=("ban",), placeholder="***"), "  a  BAN, no bans") == "  a  ***, no bans"
+    assert (
+        cut(build_guardrail("keywords", keywords=("ban",), placeholder="***"), "  a  BAN, no bans")
+        == "  a  ***, no bans"
+    )
 
 
 def test_a_reason_names_five_keywords() -> None:
     words = tuple("abcdefg")
-    assert finding_of(Keywords(keywords=words), "a b c d e f g a").reason == "'a', 'b', 'c', 'd', 'e' and 2 more"
+    assert (
+        finding_of(build_guardrail("keywords", keywords=words), "a b c d e f g a").reason
+        == "'a', 'b', 'c', 'd', 'e' and 2 more"
+    )
 
 
 def test_a_file_of_keywords(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("\ufeff# names\nProject X\n\n  falcon  \n", encoding="utf-8")
-    keywords = Keywords(keywords=("extra",), file=str(path))
+    keywords = build_guardrail("keywords", keywords=("extra",), file=str(path))
     assert [finding_of(keywords, text).found for text in ("project x", "Falcon", "extra", "names", "#")] == [
         True,
         True,
@@ -78,7 +86,7 @@ def test_a_file_of_keywords(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_keywords() -> None:
-    keywords = Keywords(keywords=tuple(f"word{index}" for index in range(10_000)))
+    keywords = build_guardrail("keywords", keywords=tuple(f"word{index}" for index in range(10_000)))
     assert finding_of(keywords, "only word7777 here").reason == "'word7777'"
     assert not finding_of(keywords, "only word77777 here").found
 
@@ -86,33 +94,34 @@ def test_ten_thousand_keywords() -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_redactions_lie_in_the_original_text(before: str, behind: str) -> None:
     text = f"{before} Kéyword\u200b  one {behind}"
-    finding = finding_of(Keywords(keywords=("kéyword one",)), text)
+    finding = finding_of(build_guardrail("keywords", keywords=("kéyword one",)), text)
     assert finding.found
     assert any(text[each.start : each.end] == "Kéyword\u200b  one" for each in finding.redactions)
 
 
 def test_bad_settings(tmp_path: Path) -> None:
+    keywords = GUARDRAILS.get("keywords")
     with pytest.raises(GuardError, match="no keywords"):
-        Keywords()
+        keywords()
     with pytest.raises(GuardError, match="can't be read: No such file"):
-        Keywords(file=str(tmp_path / "missing.txt"))
+        keywords(file=str(tmp_path / "missing.txt"))
     (tmp_path / "bytes.txt").write_bytes(b"ok\n\xff\xfe")
     with pytest.raises(GuardError, match=r"not in UTF-8 \(byte 3\)"):
-        Keywords(file=str(tmp_path / "bytes.txt"))
+        keywords(file=str(tmp_path / "bytes.txt"))
     with pytest.raises(GuardError, match="no character"):
-        Keywords(keywords=("ok", " \u200b"))
+        keywords(keywords=("ok", " \u200b"))
     with pytest.raises(GuardError, match="give a list"):
-        Keywords(keywords="ban")  # type: ignore[arg-type]
+        keywords(keywords="ban")
     with pytest.raises(GuardError, match="is no text"):
-        Keywords(keywords=("ok", 7))  # type: ignore[arg-type]
+        keywords(keywords=("ok", 7))
     with pytest.raises(GuardError, match="needs ignore_case"):
-        Keywords(keywords=("ok",), accents=False, ignore_case=False)
+        keywords(keywords=("ok",), accents=False, ignore_case=False)
     with pytest.raises(GuardError, match="placeholder"):
-        Keywords(keywords=("ok",), placeholder="")
+        keywords(keywords=("ok",), placeholder="")
 
 
 def test_very_many_keywords_are_cut_out_to_the_end() -> None:
     text = "cat " * 2_000
-    redactions = finding_of(Keywords(keywords=("cat",)), text).redactions
+    redactions = finding_of(build_guardrail("keywords", keywords=("cat",)), text).redactions
     assert len(redactions) == 1_001
     assert redactions[-1].end >= len(text) - 1

@@ -6,8 +6,7 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.length import Length, estimated_tokens
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, build_guardrail, finding_of
 
 
 @pytest.mark.parametrize(
@@ -30,13 +29,14 @@ from turnwise.guard.kit import finding_of
     ],
 )
 def test_limits(limits: dict[str, int], text: str, reason: str) -> None:
-    finding = finding_of(Length(**limits), text, Side.RESPONSE)
+    finding = finding_of(build_guardrail("length", **limits), text, Side.RESPONSE)
     assert finding.found is bool(reason)
     assert finding.reason.startswith(reason)
 
 
 def test_a_broken_surrogate_counts() -> None:
-    assert estimated_tokens("\ud800") == 1
+    one = build_guardrail("length", max_tokens=1)
+    assert [finding_of(one, "\ud800" * count).found for count in (1, 2)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_a_broken_surrogate_counts() -> None:
 )
 def test_bad_settings(limits: dict[str, int], message: str) -> None:
     with pytest.raises(GuardError, match=message):
-        Length(**limits)
+        GUARDRAILS.get("length")(**limits)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.kit import finding_of
+from turnwise.guard import Guardrail, build_guardrail, finding_of
 
-PII = Pii()
+PII = build_guardrail("pii")
 
 
-def values(text: str, guardrail: Pii = PII) -> list[tuple[str, str]]:
+def values(text: str, guardrail: Guardrail = PII) -> list[tuple[str, str]]:
     return [(each.kind, text[each.start : each.end]) for each in finding_of(guardrail, text).redactions]
 
 
@@ -146,7 +145,7 @@ def test_other_dates_and_lives_told_in_prose_are_none(text: str) -> None:
 
 def test_each_kind_can_be_looked_for_alone() -> None:
     text = "MRN 00482913, policy no. HX-449201, DOB 03/14/1985"
-    assert values(text, Pii(types=("insurance",))) == [("insurance", "HX-449201")]
+    assert values(text, build_guardrail("pii", types=("insurance",))) == [("insurance", "HX-449201")]
     assert finding_of(PII, text).reason == "1 medical record number, 1 insurance number, 1 date of birth"
 
 
@@ -177,15 +176,15 @@ def test_each_kind_can_be_looked_for_alone() -> None:
 def test_numbers_of_ones_own_are_allowed_in_any_writing(allow: str, texts: tuple[str, ...]) -> None:
     regions = ("US", "GB")
     for text in texts:
-        assert values(text, Pii(regions=regions)), text
-        assert values(text, Pii(regions=regions, allow=(allow,))) == [], text
+        assert values(text, build_guardrail("pii", regions=regions)), text
+        assert values(text, build_guardrail("pii", regions=regions, allow=(allow,))) == [], text
     others = "call 800 555 0198, 020 7946 0959, mail help@example.com, account number 0012345679"
-    assert len(values(others, Pii(regions=regions, allow=(allow,)))) == 4
+    assert len(values(others, build_guardrail("pii", regions=regions, allow=(allow,)))) == 4
 
 
 def test_an_entry_of_allow_is_checked() -> None:
     with pytest.raises(GuardError, match="allow has ''"):
-        Pii(allow=("",))
+        build_guardrail("pii", allow=("",))
 
 
 @pytest.mark.parametrize(

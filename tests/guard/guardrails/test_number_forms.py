@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.kit import finding_of
+from turnwise.guard import build_guardrail, finding_of
 
-PII = Pii(regions=("US", "GB"))
+PII = build_guardrail("pii", regions=("US", "GB"))
 
 
 @pytest.mark.parametrize(

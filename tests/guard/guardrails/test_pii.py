@@ -9,16 +9,14 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.finding import Finding
-from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, Finding, build_guardrail, finding_of
 
 _SPEC = importlib.util.spec_from_file_location("pii_examples", Path(__file__).with_name("pii_examples.py"))
 assert _SPEC is not None and _SPEC.loader is not None
 examples = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(examples)
 
-PII = Pii()
+PII = build_guardrail("pii")
 
 
 def redacted(text: str, finding: Finding) -> str:
@@ -68,8 +66,8 @@ def test_a_checked_number_is_surer_than_one_that_words_name() -> None:
 
 def test_types() -> None:
     text = "jane@example.com, 212-555-0123"
-    assert finding_of(Pii(types=("phone",)), text).data == {"kinds": {"phone": 1}}
-    assert finding_of(Pii(types=("ssn", "card")), text).found is False
+    assert finding_of(build_guardrail("pii", types=("phone",)), text).data == {"kinds": {"phone": 1}}
+    assert finding_of(build_guardrail("pii", types=("ssn", "card")), text).found is False
 
 
 @pytest.mark.parametrize(
@@ -83,21 +81,23 @@ def test_types() -> None:
 )
 def test_what_is_allowed_is_no_finding(allow: str, text: str) -> None:
     assert finding_of(PII, text).found
-    assert not finding_of(Pii(allow=(allow,)), text).found
-    assert finding_of(Pii(allow=(allow,)), text + " and jane@example.org").data == {"kinds": {"email": 1}}
+    assert not finding_of(build_guardrail("pii", allow=(allow,)), text).found
+    assert finding_of(build_guardrail("pii", allow=(allow,)), text + " and jane@example.org").data == {
+        "kinds": {"email": 1}
+    }
 
 
 def test_numbered_placeholders_tell_values_apart() -> None:
     text = "a@example.com wrote to b@example.com, not A@example.com"
-    finding = finding_of(Pii(placeholders="numbered"), text)
+    finding = finding_of(build_guardrail("pii", placeholders="numbered"), text)
     assert redacted(text, finding) == "[EMAIL_1] wrote to [EMAIL_2], not [EMAIL_1]"
 
 
 def test_private_addresses_are_a_setting() -> None:
     text = "192.168.1.20, 10.1.2.3, 172.20.0.1, 169.254.7.7, fe80::1ff:fe23:4567:890a, fd12:3456:789a::1"
     assert finding_of(PII, text).data == {"kinds": {"ip": 6}}
-    assert not finding_of(Pii(private_addresses=False), text).found
-    assert finding_of(Pii(private_addresses=False), "172.32.0.1").found
+    assert not finding_of(build_guardrail("pii", private_addresses=False), text).found
+    assert finding_of(build_guardrail("pii", private_addresses=False), "172.32.0.1").found
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_private_addresses_are_a_setting() -> None:
     ],
 )
 def test_national_phone_numbers_of_other_regions(region: str, text: str) -> None:
-    found = Pii(types=("phone",), regions=(region,))
+    found = build_guardrail("pii", types=("phone",), regions=(region,))
     assert finding_of(found, text).data == {"kinds": {"phone": 1}}
     assert not finding_of(found, "am 15.01.2024 um 10 Uhr, order 020 7946 0958, [0.56 0.51 0.65 0.75]").found
 
 
 def test_least_confidence() -> None:
     text = "passport 123456789"
-    assert finding_of(Pii(min_confidence=0.7), text).found
-    assert not finding_of(Pii(min_confidence=0.8), text).found
+    assert finding_of(build_guardrail("pii", min_confidence=0.7), text).found
+    assert not finding_of(build_guardrail("pii", min_confidence=0.8), text).found
 
 
 def test_a_response_is_checked_as_a_prompt_is() -> None:
@@ -153,19 +153,20 @@ def test_many_values_are_all_found(value: str, kind: str) -> None:
 
 
 def test_bad_settings() -> None:
+    pii = GUARDRAILS.get("pii")
     with pytest.raises(GuardError, match="types is empty"):
-        Pii(types=())
+        pii(types=())
     with pytest.raises(UnknownNameError, match="did you mean 'phone'"):
-        Pii(types=("phones",))  # type: ignore[arg-type]
+        pii(types=("phones",))
     with pytest.raises(UnknownNameError, match="unknown region 'UK'"):
-        Pii(regions=("UK",))
+        pii(regions=("UK",))
     with pytest.raises(GuardError, match="regions is empty"):
-        Pii(regions=())
+        pii(regions=())
     with pytest.raises(GuardError, match="min_confidence"):
-        Pii(min_confidence=2)
+        pii(min_confidence=2)
     with pytest.raises(UnknownNameError, match="typed"):
-        Pii(placeholders="short")  # type: ignore[arg-type]
+        pii(placeholders="short")
     with pytest.raises(GuardError, match="allow has ' '"):
-        Pii(allow=(" ",))
+        pii(allow=(" ",))
     with pytest.raises(GuardError, match="allow: /\\(/"):
-        Pii(allow=("/(/",))
+        pii(allow=("/(/",))

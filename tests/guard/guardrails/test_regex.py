@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.keywords import Regex
-from turnwise.guard.kit import finding_of
+from turnwise.guard import build_guardrail, finding_of
 
-REGEX = Regex(patterns={"case number": r"\bCASE-\d{6}\b", "badge": r"B\d{3}"})
+REGEX = build_guardrail("regex", patterns={"case number": r"\bCASE-\d{6}\b", "badge": r"B\d{3}"})
 
 
 def test_names_counts_and_redactions() -> None:
@@ -22,23 +21,23 @@ def test_names_counts_and_redactions() -> None:
 
 def test_clean_and_case() -> None:
     assert not finding_of(REGEX, "CASE-12345").found
-    assert not finding_of(Regex(patterns={"a": "abc"}, ignore_case=False), "ABC").found
+    assert not finding_of(build_guardrail("regex", patterns={"a": "abc"}, ignore_case=False), "ABC").found
 
 
 def test_overlapping_matches_are_kept_apart() -> None:
-    finding = finding_of(Regex(patterns={"short": "bc", "long": "abcd"}), "xabcdx")
+    finding = finding_of(build_guardrail("regex", patterns={"short": "bc", "long": "abcd"}), "xabcdx")
     assert [(each.start, each.end, each.kind) for each in finding.redactions] == [(1, 5, "long")]
 
 
 def test_very_many_matches_are_cut_out_to_the_end() -> None:
     text = "a " * 5_000
-    redactions = finding_of(Regex(patterns={"a": "a"}), text).redactions
+    redactions = finding_of(build_guardrail("regex", patterns={"a": "a"}), text).redactions
     assert len(redactions) == 1_001
     assert redactions[-1].end == len(text)
 
 
 def test_a_pattern_that_is_slow_elsewhere_takes_linear_time() -> None:
-    assert not finding_of(Regex(patterns={"slow": r"(a+)+$"}), "a" * 100_000 + "!").found
+    assert not finding_of(build_guardrail("regex", patterns={"slow": r"(a+)+$"}), "a" * 100_000 + "!").found
 
 
 @pytest.mark.parametrize(
@@ -58,17 +57,17 @@ def test_a_pattern_that_is_slow_elsewhere_takes_linear_time() -> None:
 )
 def test_a_wrong_pattern_is_an_error_at_the_start(pattern: str, message: str) -> None:
     with pytest.raises(GuardError) as raised:
-        Regex(patterns={"p": pattern})
+        build_guardrail("regex", patterns={"p": pattern})
     assert message in str(raised.value)
     assert pattern in str(raised.value)
 
 
 def test_an_escaped_backslash_is_no_backreference() -> None:
-    assert finding_of(Regex(patterns={"p": r"a\\1"}), r"a\1").found
+    assert finding_of(build_guardrail("regex", patterns={"p": r"a\\1"}), r"a\1").found
 
 
 def test_bad_settings() -> None:
     with pytest.raises(GuardError, match="no patterns"):
-        Regex(patterns={})
+        build_guardrail("regex", patterns={})
     with pytest.raises(GuardError, match="NAME: EXPRESSION"):
-        Regex(patterns={"a": ""})
+        build_guardrail("regex", patterns={"a": ""})

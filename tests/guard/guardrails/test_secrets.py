@@ -10,10 +10,9 @@ import string
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, build_guardrail, finding_of
 
-SECRETS = Secrets()
+SECRETS = build_guardrail("secrets")
 _SOURCE = random.Random(7)
 ALNUM = string.ascii_letters + string.digits
 
@@ -184,25 +183,28 @@ def test_hidden_characters_do_not_hide_a_key() -> None:
 
 def test_settings() -> None:
     key = "gh" + "p_" + some(36)
-    assert not finding_of(Secrets(types=("aws",)), key).found
-    assert not finding_of(Secrets(allow=(key,)), key).found
-    assert not finding_of(Secrets(allow=("/ghp_.*/",)), key).found
-    assert finding_of(Secrets(placeholders="plain"), key).redactions[0].placeholder == "[SECRET]"
-    assert not finding_of(Secrets(min_entropy=8.0), "api_key = " + some(32)).found
-    assert finding_of(Secrets(), f"{key} and again {key}").reason == "2 GitHub tokens"
+    assert not finding_of(build_guardrail("secrets", types=("aws",)), key).found
+    assert not finding_of(build_guardrail("secrets", allow=(key,)), key).found
+    assert not finding_of(build_guardrail("secrets", allow=("/ghp_.*/",)), key).found
+    assert (
+        finding_of(build_guardrail("secrets", placeholders="plain"), key).redactions[0].placeholder == "[SECRET]"
+    )
+    assert not finding_of(build_guardrail("secrets", min_entropy=8.0), "api_key = " + some(32)).found
+    assert finding_of(build_guardrail("secrets"), f"{key} and again {key}").reason == "2 GitHub tokens"
 
 
 def test_bad_settings() -> None:
+    secrets = GUARDRAILS.get("secrets")
     with pytest.raises(GuardError, match="types is empty"):
-        Secrets(types=())
+        secrets(types=())
     with pytest.raises(UnknownNameError, match="did you mean 'github'"):
-        Secrets(types=("githib",))  # type: ignore[arg-type]
+        secrets(types=("githib",))
     with pytest.raises(GuardError, match=r"\[0, 8\]"):
-        Secrets(min_entropy=9)
+        secrets(min_entropy=9)
     with pytest.raises(GuardError, match="lookaround"):
-        Secrets(allow=("/a(?=b)/",))
+        secrets(allow=("/a(?=b)/",))
     with pytest.raises(UnknownNameError, match="plain"):
-        Secrets(placeholders="short")  # type: ignore[arg-type]
+        secrets(placeholders="short")
 
 
 @pytest.mark.parametrize(

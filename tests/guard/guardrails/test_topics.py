@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.finding import Action
-from turnwise.guard.guardrails.topics import Topics
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, Action, build_guardrail, finding_of
 
 DENY = {"gambling": ("casino", "sports bet*", "poker"), "medicine": ("diagnos*", "dose", "prescription")}
 ALLOW = {"banking": ("account", "loan", "card"), "service": ("help", "support", "branch")}
@@ -27,13 +25,13 @@ ALLOW = {"banking": ("account", "loan", "card"), "service": ("help", "support", 
     ],
 )
 def test_denied_topics(text: str, reason: str) -> None:
-    finding = finding_of(Topics(deny=DENY), text)
+    finding = finding_of(build_guardrail("topics", deny=DENY), text)
     assert finding.reason == reason
     assert finding.action is None
 
 
 def test_hits() -> None:
-    topics = Topics(deny=DENY, hits=2)
+    topics = build_guardrail("topics", deny=DENY, hits=2)
     assert not finding_of(topics, "casino casino casino").found
     assert finding_of(topics, "casino poker").found
 
@@ -48,37 +46,40 @@ def test_hits() -> None:
     ],
 )
 def test_allowed_topics(text: str, off: bool) -> None:
-    finding = finding_of(Topics(allow=ALLOW), text)
+    finding = finding_of(build_guardrail("topics", allow=ALLOW), text)
     assert finding.found is off
     if off:
         assert finding.reason == "off topic: none of banking, service"
         assert finding.action is Action.WARN
-        assert finding_of(Topics(allow=ALLOW, off_topic="block"), text).action is Action.BLOCK
-    assert finding_of(Topics(allow=ALLOW, min_words=4), "Tell me how tall that mountain is").found
+        assert finding_of(build_guardrail("topics", allow=ALLOW, off_topic="block"), text).action is Action.BLOCK
+    assert finding_of(
+        build_guardrail("topics", allow=ALLOW, min_words=4), "Tell me how tall that mountain is"
+    ).found
 
 
 def test_denied_wins_over_allowed() -> None:
-    finding = finding_of(Topics(allow=ALLOW, deny=DENY), "help me with the casino")
+    finding = finding_of(build_guardrail("topics", allow=ALLOW, deny=DENY), "help me with the casino")
     assert finding.reason == "topic gambling (1 phrase)"
     assert finding.data == {"topics": ["gambling"]}
 
 
 def test_more_phrases_are_surer() -> None:
-    topics = Topics(deny=DENY)
+    topics = build_guardrail("topics", deny=DENY)
     few, many = finding_of(topics, "casino"), finding_of(topics, "casino poker sports bets")
     assert few.confidence < many.confidence == 1.0
 
 
 def test_bad_settings() -> None:
+    topics = GUARDRAILS.get("topics")
     with pytest.raises(GuardError, match="no topics"):
-        Topics()
+        topics()
     with pytest.raises(GuardError, match="hits is a whole number"):
-        Topics(deny=DENY, hits=0)
+        topics(deny=DENY, hits=0)
     with pytest.raises(GuardError, match="'a' needs a list of at least 2"):
-        Topics(deny={"a": ("x",)}, hits=2)
+        topics(deny={"a": ("x",)}, hits=2)
     with pytest.raises(GuardError, match="'a' needs a list"):
-        Topics(deny={"a": "x"})  # type: ignore[dict-item]
+        topics(deny={"a": "x"})
     with pytest.raises(UnknownNameError, match="warn"):
-        Topics(deny=DENY, off_topic="log")  # type: ignore[arg-type]
+        topics(deny=DENY, off_topic="log")
     with pytest.raises(GuardError, match="no character"):
-        Topics(deny={"a": ("*",)})
+        topics(deny={"a": ("*",)})

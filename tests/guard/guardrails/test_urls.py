@@ -7,12 +7,13 @@ from string import ascii_letters
 import pytest
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.urls import Urls
-from turnwise.guard.kit import finding_of
+from turnwise.guard import GUARDRAILS, build_guardrail, finding_of
 
-DENY = Urls(deny=("evil.example", "evil.com", "203.0.113.9", "2001:db8::9", "*.wild.net", "bücher.example"))
-ONLY = Urls(allow=("good.com", "198.51.100.7"), allow_only=True)
-ALIKE = Urls(allow=("mybank.com", "example.co.uk"))
+DENY = build_guardrail(
+    "urls", deny=("evil.example", "evil.com", "203.0.113.9", "2001:db8::9", "*.wild.net", "bücher.example")
+)
+ONLY = build_guardrail("urls", allow=("good.com", "198.51.100.7"), allow_only=True)
+ALIKE = build_guardrail("urls", allow=("mybank.com", "example.co.uk"))
 
 
 @pytest.mark.parametrize(
@@ -324,12 +325,12 @@ def test_no_lookalikes(host: str) -> None:
 
 
 def test_lookalikes_are_a_setting() -> None:
-    urls = Urls(allow=("mybank.com",), deny=("evil.com",), lookalikes=False)
+    urls = build_guardrail("urls", allow=("mybank.com",), deny=("evil.com",), lookalikes=False)
     assert not finding_of(urls, "https://mybank.com.evil.net").found
 
 
 def test_addresses_are_a_setting() -> None:
-    urls = Urls(ip_addresses=True, allow=("192.0.2.1",))
+    urls = build_guardrail("urls", ip_addresses=True, allow=("192.0.2.1",))
     assert finding_of(urls, "http://0x7f000001/").reason == "127.0.0.1 is an IP address"
     assert not finding_of(urls, "http://192.0.2.1/ and https://example.com").found
 
@@ -351,8 +352,8 @@ def test_addresses_are_a_setting() -> None:
     ],
 )
 def test_prices_scores_dates_and_versions_are_no_addresses(text: str) -> None:
-    assert not finding_of(Urls(ip_addresses=True), text).found
-    assert not finding_of(Urls(allow_only=True), text).found
+    assert not finding_of(build_guardrail("urls", ip_addresses=True), text).found
+    assert not finding_of(build_guardrail("urls", allow_only=True), text).found
 
 
 @pytest.mark.parametrize(
@@ -369,17 +370,17 @@ def test_prices_scores_dates_and_versions_are_no_addresses(text: str) -> None:
     ],
 )
 def test_an_address_without_a_scheme_has_four_numbers_and_a_port_or_path(text: str) -> None:
-    assert "is an IP address" in finding_of(Urls(ip_addresses=True), text).reason
+    assert "is an IP address" in finding_of(build_guardrail("urls", ip_addresses=True), text).reason
 
 
 def test_denied_wins_over_allowed() -> None:
-    urls = Urls(allow=("example.com",), deny=("bad.example.com",), allow_only=True)
+    urls = build_guardrail("urls", allow=("example.com",), deny=("bad.example.com",), allow_only=True)
     assert finding_of(urls, "https://x.bad.example.com").reason == "x.bad.example.com is denied"
     assert not finding_of(urls, "https://example.com").found
 
 
 def test_no_links_at_all() -> None:
-    assert finding_of(Urls(allow_only=True), "see example.com/x").found
+    assert finding_of(build_guardrail("urls", allow_only=True), "see example.com/x").found
 
 
 def test_redactions_cut_out_the_whole_link() -> None:
@@ -402,7 +403,7 @@ def test_very_many_hosts_end_as_a_finding() -> None:
 
 def test_where_only_addresses_count_very_many_hosts_are_none() -> None:
     text = " ".join(f"https://{first}{second}.example.org/" for first in ascii_letters for second in ascii_letters)
-    addresses = Urls(ip_addresses=True)
+    addresses = build_guardrail("urls", ip_addresses=True)
     assert not finding_of(addresses, text).found
     assert finding_of(addresses, f"{text} http://10.1.2.3/x").redactions[0].start == len(text) + 1
 
@@ -410,16 +411,17 @@ def test_where_only_addresses_count_very_many_hosts_are_none() -> None:
 @pytest.mark.parametrize("entry", ["https://example.com", "example.com/x", "", "a b.com", "..", 7])
 def test_an_entry_that_is_no_domain(entry: str) -> None:
     with pytest.raises(GuardError, match=r"give a domain such as example\.com"):
-        Urls(deny=(entry,))
+        GUARDRAILS.get("urls")(deny=(entry,))
 
 
 def test_bad_settings() -> None:
+    urls = GUARDRAILS.get("urls")
     with pytest.raises(GuardError, match="nothing to look for"):
-        Urls()
+        urls()
     with pytest.raises(GuardError, match="nothing to look for"):
-        Urls(allow=("example.com",), lookalikes=False)
+        urls(allow=("example.com",), lookalikes=False)
     with pytest.raises(GuardError, match="give a list"):
-        Urls(deny="example.com")  # type: ignore[arg-type]
+        urls(deny="example.com")
 
 
 @pytest.mark.parametrize(

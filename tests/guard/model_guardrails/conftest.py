@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from turnwise.conversation import Conversation, Side
-from turnwise.guard.finding import Action, Finding
-from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard import Action, Check, Finding, Guardrail
 from turnwise.observers import Observer, build_observer
 
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError, ObserverError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrails.harm import Harm
-from turnwise.guard.guardrails.prompt_injection import PromptInjection
+from turnwise.guard import GuardrailPipeline, build_guardrail
 from turnwise.guard.scorer import Levels, Scorer, levels_of, shipped_levels
-from turnwise.observers import ObservationFailure, Observer, ObserverInfo, Request
-from turnwise.observers.registry import OBSERVERS
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, ObservationFailure, Observer, ObserverInfo, Request, ScriptedObserver
 from turnwise.principles import principle_names
 from turnwise.scoring import Score
 
@@ -25,8 +20,8 @@ HARMLESS = ["Hello!", "What is the capital of Peru?", "How do I sort a list in P
 
 
 def test_harmless_prompts_are_clean(verdict) -> None:  # type: ignore[no-untyped-def]
-    assert [verdict(Harm(), text) for text in HARMLESS] == ["clean"] * len(HARMLESS)
-    assert verdict(Harm(warn_above=0.0, block_above=0.0), " ") == "clean"
+    assert [verdict(build_guardrail("harm"), text) for text in HARMLESS] == ["clean"] * len(HARMLESS)
+    assert verdict(build_guardrail("harm", warn_above=0.0, block_above=0.0), " ") == "clean"
 
 
 @pytest.mark.shows("LATER-3")
@@ -35,19 +30,19 @@ def test_the_two_levels_are_levels_of_falsity(check) -> None:  # type: ignore[no
     F = scorer.score_after((), check(HARMFUL).turn, Side.PROMPT).scores["third_party_harm"].F
     assert 0.0 < F < 1.0
     below, above = F * 0.9, F + (1 - F) * 0.1
-    found = Harm(warn_above=below, block_above=below).check(check(HARMFUL))
+    found = build_guardrail("harm", warn_above=below, block_above=below).check(check(HARMFUL))
     assert (found.found, found.action, found.confidence) == (True, None, F)
     assert found.reason.startswith("harm to others: F ")
-    warned = Harm(warn_above=below, block_above=above).check(check(HARMFUL))
+    warned = build_guardrail("harm", warn_above=below, block_above=above).check(check(HARMFUL))
     assert (warned.found, warned.action) == (True, "warn")
     assert warned.reason.startswith("perhaps harm to others")
-    clean = Harm(warn_above=above, block_above=above).check(check(HARMFUL))
+    clean = build_guardrail("harm", warn_above=above, block_above=above).check(check(HARMFUL))
     assert (clean.found, clean.confidence) == (False, F)
 
 
 def test_a_response_is_read_as_the_reply_to_its_prompt_where_that_is_asked_for(check) -> None:  # type: ignore[no-untyped-def]
     one = check(HARMFUL, Side.RESPONSE)
-    found = Harm(warn_above=0.0, block_above=0.0).check(one)
+    found = build_guardrail("harm", warn_above=0.0, block_above=0.0).check(one)
     turn = Turn(1, one.turn.prompt, HARMFUL)
     scores = Scorer("local", "turn").score_after((), turn, Side.RESPONSE).scores
     assert found.confidence == scores["third_party_harm"].F
@@ -57,14 +52,14 @@ def test_a_response_is_read_as_the_reply_to_its_prompt_where_that_is_asked_for(c
 
 
 def test_it_reads_the_text_as_redacted_so_far(check) -> None:  # type: ignore[no-untyped-def]
-    guardrail = Harm(warn_above=0.0, block_above=0.0)
+    guardrail = build_guardrail("harm", warn_above=0.0, block_above=0.0)
     one = check(HARMFUL)
     one.text = "Hello!"
     assert guardrail.check(one).confidence == guardrail.check(check("Hello!")).confidence
 
 
 def test_threads_get_what_one_gets(check) -> None:  # type: ignore[no-untyped-def]
-    guardrail = Harm()
+    guardrail = build_guardrail("harm")
     texts = [*HARMLESS, HARMFUL]
     alone = [guardrail.check(check(text)).confidence for text in texts]
     with ThreadPoolExecutor(8) as pool:
@@ -72,7 +67,7 @@ def test_threads_get_what_one_gets(check) -> None:  # type: ignore[no-untyped-de
 
 
 def test_a_lone_surrogate_is_read_past(check) -> None:  # type: ignore[no-untyped-def]
-    finding = Harm(warn_above=0.0, block_above=0.0).check(check("\ud83d " + HARMFUL))
+    finding = build_guardrail("harm", warn_above=0.0, block_above=0.0).check(check("\ud83d " + HARMFUL))
     assert finding.found
 
 
@@ -84,7 +79,7 @@ def test_shipped_levels_belong_to_the_shipped_weights(local: Observer) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [Harm, partial(PromptInjection, phrases=False)])
+@pytest.mark.parametrize("kind", ["harm", "prompt_injection"])
 @pytest.mark.parametrize("missing", ["third_party_harm", "context_integrity"])
 def test_a_check_has_failed_where_its_own_principle_could_not_be_scored(kind, missing, check, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     def script(conversation_id: str, turn: Turn, request: Request) -> Score | ObservationFailure:
@@ -98,8 +93,11 @@ def test_a_check_has_failed_where_its_own_principle_could_not_be_scored(kind, mi
             return replace(super().info, principles=principle_names())
 
     monkeypatch.setitem(OBSERVERS._parts, "local", lambda argument: Embedded(script))
-    guardrail = kind(observer=f"local:without {missing}", warn_above=0.5, block_above=0.9)
-    needs = "third_party_harm" if kind is Harm else "context_integrity"
+    words = {"phrases": False} if kind == "prompt_injection" else {}
+    guardrail = build_guardrail(
+        kind, observer=f"local:without {missing}", warn_above=0.5, block_above=0.9, **words
+    )
+    needs = "third_party_harm" if kind == "harm" else "context_integrity"
     if missing == needs:
         with pytest.raises(ObserverError, match=f"{missing} could not be scored: refused: no comment"):
             guardrail.check(check("hello"))

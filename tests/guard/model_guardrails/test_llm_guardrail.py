@@ -14,10 +14,7 @@ from chat_server import ChatServer
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import BudgetError, GuardError, ObserverError, UnknownNameError, UsageError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.finding import Action
-from turnwise.guard.guardrail import Check
-from turnwise.guard.guardrails.llm import Llm
+from turnwise.guard import GUARDRAILS, Action, Check, Guardrail, GuardrailPipeline
 from turnwise.guard.scorer import shared_observer
 from turnwise.observers import Context, Request
 from turnwise.observers.llm import INLINE, LastingLlmObserver
@@ -40,9 +37,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-def guardrail(server: ChatServer, **settings: object) -> Llm:
+def guardrail(server: ChatServer, **settings: object) -> Guardrail:
     given = {"observer": "llm:openai/gpt-4.1-mini", "base_url": server.url, "max_retries": 0, **settings}
-    return Llm(**given)  # type: ignore[arg-type]
+    return GUARDRAILS.get("llm")(**given)
 
 
 def talk() -> Conversation:
@@ -219,7 +216,7 @@ def test_a_specification_of_a_model_gives_an_observer_that_lasts(server: ChatSer
 
 def test_what_can_not_work_is_refused_when_it_is_built(server: ChatServer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(GuardError, match="give a language model"):
-        Llm("local")
+        GUARDRAILS.get("llm")("local")
     with pytest.raises(GuardError, match="principles is empty"):
         guardrail(server, principles=())
     with pytest.raises(GuardError, match="warn_above"):

@@ -11,9 +11,8 @@ import pytest
 from moderation_server import ModerationServer, result_of
 
 from turnwise.conversation import Side
-from turnwise.errors import GuardError, UnknownNameError, UsageError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.guardrails.services import ModerationError, OpenAIModeration
+from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
+from turnwise.guard import GUARDRAILS, Guardrail, GuardrailPipeline
 
 KEY = "sk-moderation-12345678"
 
@@ -26,8 +25,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModerationServer]:
         yield server
 
 
-def guardrail(server: ModerationServer, **settings: object) -> OpenAIModeration:
-    return OpenAIModeration(base_url=server.url, max_retries=0, **settings)  # type: ignore[arg-type]
+def guardrail(server: ModerationServer, **settings: object) -> Guardrail:
+    return GUARDRAILS.get("openai_moderation")(**{"base_url": server.url, "max_retries": 0, **settings})
 
 
 def test_what_the_endpoint_flags_is_found(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
@@ -88,7 +87,7 @@ def _answer(**changes: object) -> bytes:
 def test_no_result_is_a_failure_that_shows_no_key(server: ModerationServer, check, planned) -> None:  # type: ignore[no-untyped-def]
     llm = guardrail(server)
     server.planned.append(planned)
-    with pytest.raises(ModerationError) as caught:
+    with pytest.raises(TurnwiseError, match=r"^openai_moderation: ") as caught:
         llm.check(check("a rude tale"))
     error: BaseException | None = caught.value
     assert KEY not in str(error)
@@ -99,13 +98,13 @@ def test_no_result_is_a_failure_that_shows_no_key(server: ModerationServer, chec
 
 def test_a_server_that_hangs_ends_by_its_time_limit(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
     server.planned.append("hang")
-    with pytest.raises(ModerationError, match="APITimeoutError"):
+    with pytest.raises(TurnwiseError, match=r"^openai_moderation: APITimeoutError"):
         guardrail(server, request_seconds=0.2).check(check("a tale"))
 
 
 def test_a_fault_that_may_pass_is_tried_again(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
     server.planned.append(500)
-    assert OpenAIModeration(base_url=server.url, max_retries=1).check(check("a rude tale")).found
+    assert guardrail(server, max_retries=1).check(check("a rude tale")).found
 
 
 def test_threads_get_the_results_of_their_own(server: ModerationServer, check) -> None:  # type: ignore[no-untyped-def]
@@ -137,7 +136,7 @@ def test_what_can_not_work_is_refused_when_it_is_built(server: ModerationServer,
         with pytest.raises(GuardError, match=message):
             guardrail(server, **settings)
     with pytest.raises(UsageError, match="base_url must look like"):
-        OpenAIModeration(base_url="nowhere")
+        GUARDRAILS.get("openai_moderation")(base_url="nowhere")
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(GuardError, match="OPENAI_API_KEY"):
         guardrail(server)

@@ -17,17 +17,8 @@ import yaml
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
-from turnwise.guard.guardrails.prompt_injection import (
-    BITS,
-    PIECE,
-    STEP,
-    WHOLE,
-    Orders,
-    PromptInjection,
-    pieces,
-    read_words,
-)
-from turnwise.guard.kit import finding_of
+from turnwise.guard import build_guardrail, finding_of
+from turnwise.guard.guardrails.prompt_injection import BITS, PIECE, STEP, WHOLE, Orders, pieces, read_words
 from turnwise.observers import Observer
 from turnwise.scoring import Score
 
@@ -86,7 +77,7 @@ def test_an_honest_mention_passes(preset: str, kind: str) -> None:
     ],
 )
 def test_quotation_pardons_no_order_in_other_languages(verdict: Callable[..., str], text: str) -> None:
-    assert verdict(PromptInjection(observer=None), text) == "block"
+    assert verdict(build_guardrail("prompt_injection", observer=None), text) == "block"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +88,7 @@ def test_quotation_pardons_no_order_in_other_languages(verdict: Callable[..., st
     ],
 )
 def test_what_is_asked_about_in_other_languages_passes(verdict: Callable[..., str], text: str) -> None:
-    assert verdict(PromptInjection(observer=None), text) == "clean"
+    assert verdict(build_guardrail("prompt_injection", observer=None), text) == "clean"
 
 
 @pytest.mark.parametrize("before", [0, 300, 3_000])
@@ -162,7 +153,7 @@ def test_scores_add_to_words() -> None:
 
 
 def test_words_alone_decide_where_there_is_no_observer() -> None:
-    alone = PromptInjection(observer=None)
+    alone = build_guardrail("prompt_injection", observer=None)
     assert finding_of(alone, IN_USE[0], Side.PROMPT).in_full
     assert not finding_of(alone, MENTIONED["teaching"], Side.PROMPT).found
 

@@ -19,8 +19,8 @@ from turnwise.observers import (
     ObservationFailure,
     Observer,
     Request,
+    ScriptedObserver,
 )
-from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.kit import finding_of
+from turnwise.guard import Guardrail, build_guardrail, finding_of
 from turnwise.guard.recognisers.phrases import Mix, Signs, windows
 
 SIGNS = Signs(
@@ -15,8 +14,8 @@ SIGNS = Signs(
 
 
 @pytest.fixture(scope="module")
-def threats() -> Toxicity:
-    return Toxicity(types=("threats",))
+def threats() -> Guardrail:
+    return build_guardrail("toxicity", types=("threats",))
 
 
 def test_signs_come_to_something_only_where_all_are_near_and_none_speaks_against_it() -> None:
@@ -48,7 +47,7 @@ def test_a_long_text_is_read_whole_in_pieces_that_overlap() -> None:
         "Lovely kids you have. Shame if anything happens to them.",
     ],
 )
-def test_veiled_threats_are_found_by_their_signs(threats: Toxicity, text: str) -> None:
+def test_veiled_threats_are_found_by_their_signs(threats: Guardrail, text: str) -> None:
     assert finding_of(threats, text).found
 
 
@@ -65,7 +64,7 @@ def test_veiled_threats_are_found_by_their_signs(threats: Toxicity, text: str) -
         "Te voy a ganar en la próxima partida, te voy a matar a besos.",
     ],
 )
-def test_advice_help_and_company_are_no_threats(threats: Toxicity, text: str) -> None:
+def test_advice_help_and_company_are_no_threats(threats: Guardrail, text: str) -> None:
     assert not finding_of(threats, text).found
 
 
@@ -81,5 +80,5 @@ def test_advice_help_and_company_are_no_threats(threats: Toxicity, text: str) ->
         "죽여버린다",
     ],
 )
-def test_threats_are_found_in_further_languages(threats: Toxicity, text: str) -> None:
+def test_threats_are_found_in_further_languages(threats: Guardrail, text: str) -> None:
     assert finding_of(threats, text).found

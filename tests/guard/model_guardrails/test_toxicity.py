@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.finding import Cost
-from turnwise.guard.guardrails.toxicity import Toxicity
+from turnwise.guard import GUARDRAILS, Cost, GuardrailPipeline, build_guardrail, finding_of
 
 HARMLESS = [
     "Was this law racist?",
@@ -59,17 +57,17 @@ FOUND = [
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_texts_are_clean(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), text) == "clean"
+    assert verdict(build_guardrail("toxicity"), text) == "clean"
 
 
 @pytest.mark.parametrize("text", WARNED)
 def test_hostility_is_a_warning(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), text) == "warn"
+    assert verdict(build_guardrail("toxicity"), text) == "warn"
 
 
 @pytest.mark.parametrize("text", FOUND)
 def test_threats_and_hatred_are_found_in_full(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), text) == "block"
+    assert verdict(build_guardrail("toxicity"), text) == "block"
 
 
 @pytest.mark.parametrize(
@@ -87,11 +85,11 @@ def test_threats_and_hatred_are_found_in_full(verdict, text: str) -> None:  # ty
     ],
 )
 def test_hidden_words_are_found(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), text) == "block"
+    assert verdict(build_guardrail("toxicity"), text) == "block"
 
 
 def test_letters_for_signs_are_read_in_short_words_too(verdict) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), "I h@te you") == "warn"
+    assert verdict(build_guardrail("toxicity"), "I h@te you") == "warn"
 
 
 MENTIONED = [
@@ -106,14 +104,14 @@ MENTIONED = [
 
 @pytest.mark.parametrize("text", MENTIONED)
 def test_what_is_quoted_reported_or_told_does_not_count(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), text) == "clean"
+    assert verdict(build_guardrail("toxicity"), text) == "clean"
 
 
 def test_a_quotation_hides_neither_what_stands_beside_it_nor_itself_alone() -> None:
-    guardrail = Toxicity()
-    said = guardrail.toxicity("You are a useless idiot.")
-    assert guardrail.toxicity('"You are a useless idiot." Yes, you are a useless idiot.') == pytest.approx(said)
-    assert guardrail.toxicity('"You are a useless idiot."') == pytest.approx(said)
+    said = finding_of(build_guardrail("toxicity"), "You are a useless idiot.").confidence
+    for text in ('"You are a useless idiot." Yes, you are a useless idiot.', '"You are a useless idiot."'):
+        assert finding_of(build_guardrail("toxicity"), text).confidence == pytest.approx(said)
+    assert said > 0.5
 
 
 THREATS = [
@@ -138,7 +136,7 @@ NO_THREATS = [
 
 @pytest.mark.parametrize("text", THREATS)
 def test_threats_are_a_type_of_their_own(check, text: str) -> None:  # type: ignore[no-untyped-def]
-    finding = Toxicity(types=("threats",)).check(check(text))
+    finding = build_guardrail("toxicity", types=("threats",)).check(check(text))
     assert finding.in_full
     assert finding.reason == "a threat"
     assert finding.data == {"phrases": ["a threat"], "types": ["threats"]}
@@ -146,22 +144,22 @@ def test_threats_are_a_type_of_their_own(check, text: str) -> None:  # type: ign
 
 @pytest.mark.parametrize("text", NO_THREATS)
 def test_games_idioms_stories_and_reports_are_no_threats(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(types=("threats",)), text) == "clean"
+    assert verdict(build_guardrail("toxicity", types=("threats",)), text) == "clean"
 
 
 def test_an_observer_counts_beside_the_lexicon(verdict) -> None:  # type: ignore[no-untyped-def]
-    stern = Toxicity(observer="scripted:0.7", observer_warn_above=0.2, observer_block_above=0.6)
+    stern = build_guardrail("toxicity", observer="scripted:0.7", observer_warn_above=0.2, observer_block_above=0.6)
     assert stern.cost is Cost.MODEL
-    assert Toxicity().cost is Cost.TEXT
+    assert build_guardrail("toxicity").cost is Cost.TEXT
     assert verdict(stern, "Hello there.") == "block"
-    mild = Toxicity(observer="scripted:0.1", observer_warn_above=0.2, observer_block_above=0.6)
+    mild = build_guardrail("toxicity", observer="scripted:0.1", observer_warn_above=0.2, observer_block_above=0.6)
     assert verdict(mild, "Hello there.") == "clean"
     assert verdict(mild, "Shut up!") == "warn"
     assert verdict(mild, "I'll hunt you down") == "block"
 
 
 def test_a_reason_names_the_kinds_and_not_the_words(check) -> None:  # type: ignore[no-untyped-def]
-    finding = Toxicity().check(check("Shut up, I will kill you"))
+    finding = build_guardrail("toxicity").check(check("Shut up, I will kill you"))
     assert finding.reason == "a threat, hostility towards the reader"
     assert finding.confidence == pytest.approx(1 - 0.1 * 0.5)
     assert finding.data == {
@@ -171,31 +169,31 @@ def test_a_reason_names_the_kinds_and_not_the_words(check) -> None:  # type: ign
 
 
 def test_words_of_a_user_count_with_their_weight(verdict) -> None:  # type: ignore[no-untyped-def]
-    own = Toxicity(words=("Voldemort", "he who (must) not"), word_weight=0.9)
+    own = build_guardrail("toxicity", words=("Voldemort", "he who (must) not"), word_weight=0.9)
     assert verdict(own, "Let us talk about voldemort.") == "block"
     assert verdict(own, "Let us talk about v0ldem0rt.") == "block"
     assert verdict(own, "It is he who (must) not be named") == "block"
     assert verdict(own, "Voldemorts") == "clean"
-    assert verdict(Toxicity(words=("Voldemort",), word_weight=0.5), "Voldemort") == "warn"
+    assert verdict(build_guardrail("toxicity", words=("Voldemort",), word_weight=0.5), "Voldemort") == "warn"
     assert verdict(own, "I'm very angry at you!") == "warn"
 
 
 def test_levels_decide(verdict) -> None:  # type: ignore[no-untyped-def]
     text = "I'm very angry at you!"
-    assert verdict(Toxicity(warn_above=0.6), text) == "clean"
-    assert verdict(Toxicity(warn_above=0.3, block_above=0.4), text) == "block"
-    assert Toxicity(warn_above=0.6) == Toxicity(warn_above=0.6)
+    assert verdict(build_guardrail("toxicity", warn_above=0.6), text) == "clean"
+    assert verdict(build_guardrail("toxicity", warn_above=0.3, block_above=0.4), text) == "block"
+    assert build_guardrail("toxicity", warn_above=0.6) == build_guardrail("toxicity", warn_above=0.6)
 
 
 def test_a_long_text_is_read_to_its_end(verdict) -> None:  # type: ignore[no-untyped-def]
     filler = "The weather was fine and we went for a walk. " * 2_000
-    assert verdict(Toxicity(), filler) == "clean"
-    assert verdict(Toxicity(), f"{filler}I will kill you. {filler}") == "block"
-    assert verdict(Toxicity(), f"{filler}You are an i d i o t. {filler}") == "block"
+    assert verdict(build_guardrail("toxicity"), filler) == "clean"
+    assert verdict(build_guardrail("toxicity"), f"{filler}I will kill you. {filler}") == "block"
+    assert verdict(build_guardrail("toxicity"), f"{filler}You are an i d i o t. {filler}") == "block"
 
 
 def test_a_lone_surrogate_does_not_hide_anything(verdict) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), "\ud800 I will kill you") == "block"
+    assert verdict(build_guardrail("toxicity"), "\ud800 I will kill you") == "block"
 
 
 @pytest.mark.parametrize(
@@ -209,12 +207,12 @@ def test_a_lone_surrogate_does_not_hide_anything(verdict) -> None:  # type: igno
 )
 def test_settings_that_can_not_be_are_refused(settings: dict, message: str) -> None:
     with pytest.raises(GuardError, match=message):
-        Toxicity(**settings)
+        build_guardrail("toxicity", **settings)
 
 
 def test_an_unknown_type_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'threats'"):
-        Toxicity(types=("threat",))  # type: ignore[arg-type]
+        GUARDRAILS.get("toxicity")(types=("threat",))
 
 
 def test_in_a_pipeline_it_warns_and_blocks() -> None:

@@ -8,7 +8,6 @@ from chat_server import REFUSALS
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Observation, ObservationFailure
-from turnwise.observers.llm.faults import status_fault
 from turnwise.scoring import MemoryJournal
 
 SCHEMA = ("json_schema",)
@@ -131,9 +130,11 @@ def test_a_request_that_is_refused_in_every_way_says_why_and_scores_nothing(serv
     assert asked(server) == ["json_schema", "json_object", "none"]
 
 
-def test_the_words_of_a_refusal_name_the_field_and_not_its_value():
-    status, body = REFUSALS["422"]
-    fault = status_fault(status, body, None, spec="llm:x/y", base_url="https://x", key_variable="")
-    assert fault.names_structure
-    assert "422: body.response_format.type: Input should be 'text' or 'json_object'" in str(fault)
-    assert "json_schema" not in str(fault)
+def test_the_words_of_a_refusal_name_the_field_and_not_its_value(server, make, score):
+    server.refused, server.refusal = (*BOTH, None), "422"
+    with pytest.raises(
+        ObserverError, match=r"422: body\.response_format\.type: Input should be 'text' or 'json_object'"
+    ) as caught:
+        score(make())
+    assert asked(server) == ["json_schema", "json_object", "none"]
+    assert "json_schema" not in str(caught.value)

@@ -11,7 +11,6 @@ import pytest
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.observers import build_observer, list_observers
 from turnwise.observers.llm import LlmObserver, LlmSettings, prices, providers, resolve
-from turnwise.observers.llm.providers import user_file
 
 
 class TestSpecification:
@@ -179,9 +178,14 @@ class TestProviders:
         (tmp_path / "turnwise/providers.toml").write_text('[mine]\nbase_url = "https://llm.example/v1"\n')
         assert "mine" in providers()
 
-    def test_where_the_user_s_own_file_is(self, tmp_path):
-        assert user_file("x.toml", {"HOME": "/home/u"}).as_posix() == "/home/u/.config/turnwise/x.toml"
-        assert user_file("x.toml", {"HOME": "/h", "XDG_CONFIG_HOME": "/c"}).as_posix() == "/c/turnwise/x.toml"
+    def test_the_user_s_own_file_lies_below_home_where_nothing_else_is_said(self, tmp_path, monkeypatch):
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / ".config/turnwise").mkdir(parents=True)
+        (tmp_path / ".config/turnwise/providers.toml").write_text('[mine]\nbase_url = "https://llm.example/v1"\n')
+        assert "mine" in providers()
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "elsewhere"))
+        assert "mine" not in providers()
 
     @pytest.mark.parametrize(
         ("text", "message"),

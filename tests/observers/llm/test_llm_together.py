@@ -12,9 +12,8 @@ from turnwise.errors import UsageError
 from turnwise.observers import Context, Observation, ObservationFailure, Request, build_cost_estimator
 from turnwise.observers.llm import LlmSettings, prompt_version, resolve
 from turnwise.principles import load_principle
-from turnwise.runs import evaluate
+from turnwise.runs import Plan, evaluate
 from turnwise.runs.forecast import forecast_evaluation
-from turnwise.runs.plan import Plan
 from turnwise.scoring import MemoryJournal, Score
 from turnwise.store import Store
 

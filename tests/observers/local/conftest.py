@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from training.graph import Shape, build
 
-from turnwise.observers.local.observer import LocalObserver
+from turnwise.observers.local import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES, save_weights
 from turnwise.observers.local.window import Reach
 

@@ -25,8 +25,8 @@ from turnwise.observers import (
     check_observer,
     observe_conversations,
 )
-from turnwise.observers.local.identify import Languages
-from turnwise.observers.local.observer import LocalObserver
+from turnwise.observers.local import LocalObserver
+from turnwise.observers.local.languages import Languages
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.weights import load_weights, read_metrics, shipped
 from turnwise.principles import load_principle

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, ObservesMany, Request, build_observer, observe_conversations
-from turnwise.observers.local.language import LanguageReader
+from turnwise.observers.local import LocalObserver
+from turnwise.observers.local.language_model_reader import LanguageModelReader
 from turnwise.observers.local.normalise import HEAD, TAIL
-from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import Reading, Utterance
 from turnwise.observers.local.weights import load_weights
@@ -107,7 +107,7 @@ def test_the_order_of_conversations_changes_no_score(observer: LocalObserver) ->
 
 def passes_of(folder: Path) -> Passes:
     weights = load_weights(folder)
-    reader = LanguageReader(weights.model, weights.tokenizer, weights.reach)
+    reader = LanguageModelReader(weights.model, weights.tokenizer, weights.reach)
     return Passes(reader.speech, reader._network)
 
 

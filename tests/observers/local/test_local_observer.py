@@ -18,10 +18,9 @@ from tests.observers.local.conftest import REACH, write_weights
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.conformance import check_observer
-from turnwise.observers.local.language import LanguageReader
-from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
+from turnwise.observers import Context, Observation, ObservationFailure, Request, check_observer
+from turnwise.observers.local import LocalObserver, LocalSmallObserver, ReaderState
+from turnwise.observers.local.language_model_reader import LanguageModelReader
 from turnwise.observers.local.tokens import HEAD_BYTES, TAIL_BYTES, Speech, Text
 from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
 from turnwise.principles import Principle
@@ -202,9 +201,9 @@ def test_a_reach_that_can_not_be_is_refused(tmp_path: Path) -> None:
             load_weights(folder)
 
 
-def reader_of(folder: Path) -> LanguageReader:
+def reader_of(folder: Path) -> LanguageModelReader:
     weights = load_weights(folder)
-    return LanguageReader(weights.model, weights.tokenizer, weights.reach)
+    return LanguageModelReader(weights.model, weights.tokenizer, weights.reach)
 
 
 def test_what_is_not_read_is_said(observer: LocalObserver) -> None:

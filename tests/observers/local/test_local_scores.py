@@ -9,9 +9,9 @@ from turnwise.conversation import Side
 from turnwise.errors import ObserverError
 from turnwise.observers.local.protocol import Reading
 from turnwise.observers.local.scores import FEATURES, Calibration
-from turnwise.observers.local.weights import PRINCIPLES
+from turnwise.principles import builtin_principles
 
-COUNT = len(PRINCIPLES)
+COUNT = len(builtin_principles())
 UNSURE = np.array([0.5, 0.5, 1.0, 3.0, -1.0])
 
 

@@ -21,7 +21,8 @@ from turnwise.guard import GuardrailPipeline
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import Context, Observation, ObserverSession, Request, observe_conversations
 from turnwise.observers.local.observer import LocalObserver
-from turnwise.principles import Principle, head_path, load_principle, read_head, write_head
+from turnwise.principles import Principle, load_principle
+from turnwise.principles.head import head_path, read_head, write_head
 from turnwise.runs import evaluate
 from turnwise.store import Store
 from turnwise.study.teaching import draft_principle, read_annotations, teach

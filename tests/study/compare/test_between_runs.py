@@ -11,8 +11,15 @@ import pytest
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example, holm, mcnemar
-from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+    strata_of,
+)
 from turnwise.study.report import all_tables, record, summary, verdict
 from turnwise.study.report.page import as_text
 
@@ -53,7 +60,7 @@ def conversations(raised: dict[str, float], *, seed: int = 1, missing: int = 0, 
 
 
 def study(data: StudyData, *detectors: str, **settings: object) -> Study:
-    given = {"target_fpr": 0.05, "replicates": 100, "splits": 4, **settings}
+    given = {"target_fpr": 0.05, "replicates": 100, "splits": 4, "seeds": 1, **settings}
     runs = tuple(one.run.name for one in data.runs)
     return compare_data(data, Settings(runs, detectors or ("cusum:drift=0.3",), **given))  # type: ignore[arg-type]
 
@@ -168,7 +175,7 @@ def test_runs_of_different_contexts_ask_about_time():
     found = study(conversations({"t": 0.1, "h": 0.2, "other": 0.2}, t="turn"), splits=1, replicates=10)
     assert found.between_runs == ()
     assert {"runs", "runs_further"}.isdisjoint(table.name for table in all_tables(found))
-    assert as_text(found).startswith("# Does looking over time help?")
+    assert as_text(found).startswith("# What finds more: reading the history, or watching over time?")
 
 
 @pytest.mark.parametrize("detector", ["cusum:drift=0.3", "learned"])
@@ -206,8 +213,10 @@ def test_the_report_opens_with_it(planted):
     assert opening.startswith("cusum:drift=0.3 on many against few. Over 4 splits of the conversations, with ")
     assert "in expectation: many finds more." in opening
     assert "after Holm's correction over 2 comparisons" in opening
-    first = all_tables(planted)[0]
-    assert (first.name, first.title) == ("runs", "The same detector on two runs")
+    names = [table.name for table in all_tables(planted)]
+    assert names[:3] == ["two_by_two", "gains", "runs"]
+    first = all_tables(planted)[2]
+    assert first.title == "The same detector on two runs"
     assert [row[:3] for row in first.rows] == [("cusum:drift=0.3", "few", "many"), ("f_ema", "few", "many")]
     assert {row[-1] for row in first.rows} == {"b finds more"}
 

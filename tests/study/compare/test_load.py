@@ -10,10 +10,9 @@ from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Score
 from turnwise.store import Run, Store
-from turnwise.study.compare import load_study_data
+from turnwise.study.compare import load_study_data, strata_of
+from turnwise.study.compare.arm_diagnostics import repeats_agreement
 from turnwise.study.compare.arms import compared_runs
-from turnwise.study.compare.checks import repeats_agreement
-from turnwise.study.compare.data import strata_of
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 CALLS = {"latency_s": 0.5, "cost_usd": 0.01}

@@ -10,21 +10,31 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pytest
 
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
-from turnwise.study.report import all_tables, record, summary, verdict
-from turnwise.study.report.figures import all_figures
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+    strata_of,
+)
+from turnwise.study.report import all_tables, record, verdict
 
 
 def conversations(
-    effect: float = 0.25, attacks: int = 90, benign: int = 180, seed: int = 1, missing: int = 0
+    effect: float = 0.25,
+    attacks: int = 90,
+    benign: int = 180,
+    seed: int = 1,
+    missing: int = 0,
+    first: str = "turn",
 ) -> StudyData:
     """Return two runs; in both, attacks are a little raised in every turn."""
     generator = random.Random(seed)
@@ -47,13 +57,13 @@ def conversations(
             examples.append(Example(name, f"g{number // 2}", attack, tuple(scored)))
     runs = tuple(
         RunData(Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)), tuple(rows[run]))
-        for run, context in (("t", "turn"), ("h", "history"))
+        for run, context in (("t", first), ("h", "history"))
     )
     return StudyData(tuple(known), runs, 0, 0, "0" * 64)
 
 
 def study(data: StudyData, *detectors: str, **settings: Any) -> Study:
-    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4} | settings
+    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4, "seeds": 2} | settings
     return compare_data(data, Settings(detectors=detectors, **given))
 
 
@@ -64,83 +74,48 @@ def usual() -> Study:
 
 @pytest.mark.parametrize("guarantee", ["expectation", "confidence"])
 def test_every_split_is_the_study_that_its_seed_gives(guarantee):
-    data, asked = conversations(attacks=40, benign=70), ("cusum:drift=0.3", "learned", "hmm", "slope")
-    settings = {"guarantee": guarantee, "target_fpr": 0.15, "replicates": 5, "runs": ("h",)}
-    found = study(data, *asked, splits=2, **settings).gain
+    """Of two runs of one context, with detectors that are fitted anew in each split and one that is not."""
+    data, asked = conversations(attacks=40, benign=70, first="history"), ("cusum:drift=0.3", "learned", "hmm")
+    settings = {"guarantee": guarantee, "target_fpr": 0.15, "replicates": 5, "seeds": 1}
+    compared = study(data, *asked, splits=2, **settings).between_runs
+    assert [one.detector for one in compared] == list(asked)
     for split in range(2):
         alone = study(data, *asked, splits=1, seed=split, **settings)
-        assert found.arms[found.followed_places[split]] == alone.arms[alone.chosen].name
         results = {arm.name: place for place, arm in enumerate(alone.arms)}
-        for place, name in enumerate(found.arms):
-            judgement, result = alone.judgements[results[name]], alone.results[results[name]]
-            assert found.thresholds[split, place] == pytest.approx(judgement.threshold, abs=1e-8)
-            recall, rate = result.counts.recall, result.counts.fpr
-            assert found.recall[split, place] == recall.count / recall.of
-            assert found.fpr[split, place] == rate.count / rate.of
+        for found in (one.gain for one in compared):
+            for place, name in enumerate(found.arms):
+                judgement, result = alone.judgements[results[name]], alone.results[results[name]]
+                assert found.thresholds[split, place] == pytest.approx(judgement.threshold, abs=1e-8)
+                recall, rate = result.counts.recall, result.counts.fpr
+                assert found.recall[split, place] == recall.count / recall.of
+                assert found.fpr[split, place] == rate.count / rate.of
 
 
-@pytest.mark.shows("SC-008")
-def test_a_planted_effect_is_found_on_all_splits_and_none_where_there_is_none(usual):
-    gain = usual.gain.overall
-    assert gain.expected.low > 0
-    assert gain.one_study.helps > 0.9
-    assert not gain.expected.conditions_on_threshold
-    assert set(usual.gain.followed) <= {"cusum:drift=0.3@h", "slope@h"}
-    assert sum(usual.gain.followed.values()) == 4
-    nothing = study(conversations(effect=0.0, seed=2), "cusum:drift=0.3", replicates=200).gain.overall
-    assert nothing.expected.low < 0 < nothing.expected.high
-
-
-def test_the_report_says_what_is_expected_and_what_one_study_would_find(usual):
+def test_the_report_says_what_takes_thresholds_as_given(usual):
     text = " ".join(verdict(usual))
     for words in (
-        "Over 4 splits of the conversations",
-        "percentage points of recall over any_turn@t in expectation: a gain",
-        "the thresholds that they set",
-        "One study with a single split would find +",
-        "Followed: cusum:drift=0.3@h in ",
-        "by source of the attacks. source 0: +",
-        "In the split of seed 0, which the tables show",
+        "In the split of seed 0, which the tables below show",
         "for these thresholds alone",
     ):
         assert words in text
     tables = {table.name: table for table in all_tables(usual)}
-    assert [row[0] for row in tables["over_splits"].rows] == ["all attacks", "source 0", "source 1"]
-    assert tables["followed"].rows[0][:2] == ("any_turn@t", "reference")
-    assert len(tables["followed"].rows) == 3
     for name in ("detectors", "tests", "differences", "final", "by_source", "matched"):
         assert "these thresholds as given" in tables[name].note
     for name in ("detectors", "tests", "differences", "final", "by_source", "further", "delay"):
         assert tables[name].title.endswith(", for these thresholds alone")
-    [figure] = [one for one in all_figures(usual) if one.name == "gain_over_splits"]
-    bars = next(rows for rows in figure.spec["datasets"].values() if "studies" in rows[0])
-    assert sum(bar["studies"] for bar in bars) == pytest.approx(100)
-    assert summary(usual)["gain"]["followed"] == usual.gain.followed
-
-
-def test_other_seeds_have_other_splits_and_their_gains_are_told(usual):
-    asked = ("cusum:drift=0.3", "slope")
-    found = study(conversations(), *asked, replicates=200, seeds=3)
-    assert found.gain.gain.tolist() == usual.gain.gain.tolist()
-    for number, other in enumerate(found.other_seeds, start=1):
-        alone = study(conversations(), *asked, replicates=5, seed=4 * number).gain
-        assert other.gain.tolist() == alone.gain.tolist()
-    others = [one["overall"]["expected"]["value"] for one in record(found)["gain"]["other_seeds"]]
-    assert others == [one.overall.expected.value for one in found.other_seeds]
-    text = " ".join(verdict(found))
-    assert "With 2 other seeds, which share no split with these, +" in text
-    assert "are expected: a gain is shown with every seed" in text
-    assert "other seed" not in " ".join(verdict(usual))
-    with pytest.raises(UsageError, match="seeds must be at least 1 and at most 100, not 0"):
-        Settings(runs=("h",), seeds=0)
 
 
 def test_a_single_split_says_that_it_is_one():
-    found = study(conversations(), "cusum:drift=0.3", splits=1)
+    found = study(conversations(first="history"), "cusum:drift=0.3", splits=1, seeds=1)
     assert "On a single split of the conversations" in " ".join(verdict(found))
-    assert "another may find another gain" in " ".join(verdict(found))
     assert any(warning.startswith("a single split was asked for") for warning in found.warnings)
-    assert found.gain.splits == 1
+    assert any(warning.startswith("a single seed was asked for") for warning in found.warnings)
+    assert found.between_runs[0].gain.splits == 1
+
+
+def test_seeds_out_of_range_are_refused():
+    with pytest.raises(UsageError, match="seeds must be at least 1 and at most 100, not 0"):
+        Settings(runs=("h",), seeds=0)
 
 
 def intervals(values: Any) -> Iterator[dict[str, Any]]:
@@ -159,8 +134,7 @@ def test_every_interval_of_the_record_says_whether_it_takes_the_threshold_as_giv
     told = list(intervals(found))
     assert len(told) > 100
     assert all(isinstance(one["conditions_on_threshold"], bool) for one in told)
-    assert not found["gain"]["overall"]["expected"]["conditions_on_threshold"]
-    assert [one["seed"] for one in found["gain"]["each_split"]] == [0, 1, 2, 3]
+    assert not any(one["conditions_on_threshold"] for one in intervals(found["two_by_two"]))
     assert all(row["conditions_on_threshold"] == ["recall_ci", "fpr_ci"] for row in found["detectors"])
     assert all(
         one["differences"]["recall"]["conditions_on_threshold"] for one in found["tests"] if one["differences"]
@@ -202,31 +176,22 @@ def test_the_order_of_import_and_a_second_run_change_no_byte():
 
 def test_what_an_arm_did_not_evaluate_is_left_out_and_told():
     found = study(conversations(missing=6), "cusum:drift=0.3")
-    assert (found.gain.conversations, found.gain.left_out) == (264, 6)
-    assert "6 conversations that not all of these arms evaluated are left out" in " ".join(verdict(found))
+    [one] = found.two_by_two
+    assert (one.attacks, one.benign, one.left_out) == (84, 180, 6)
+    assert "6 conversations that not all of these runs evaluated are left out" in " ".join(verdict(found))
+    [between] = study(conversations(missing=6, first="history"), "cusum:drift=0.3").between_runs
+    assert (between.gain.conversations, between.gain.left_out) == (264, 6)
 
 
-@pytest.mark.parametrize(
-    ("settings", "detectors"),
-    [({"thresholds": "given"}, ("cusum",)), ({"runs": ("h",)}, ())],
-)
-def test_without_a_choice_or_a_threshold_to_set_there_is_nothing_to_redraw(settings, detectors):
-    found = study(conversations(), *detectors, **settings)
-    assert found.gain is None
-    assert record(found)["gain"] is None
-    assert "splits of the conversations" not in " ".join(verdict(found))
-
-
-def test_with_folds_the_splits_are_told_to_be_no_folds():
-    found = study(conversations(), "cusum:drift=0.3", folds=3)
-    assert "30 / 30 / 40 % to train, calibrate and test, and not one of the folds" in " ".join(verdict(found))
+def test_with_folds_no_threshold_is_carried_over():
+    found = study(conversations(), "cusum:drift=0.3", folds=3, seeds=1)
     assert all(one.thresholds_used is None for one in found.matched_rates.values())
 
 
 def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
     found = study(conversations(), "cusum:drift=0.3", folds=3)
     text = " ".join(verdict(found))
-    assert "In the 3 folds of seed 0, which the tables show" in text
+    assert "In the 3 folds of seed 0, which the tables below show" in text
     assert "In the split of seed" not in text and "of this split alone" not in text
     [table] = [table for table in all_tables(found) if table.name == "detectors"]
     assert "in each fold anew: lowest to highest" in table.note
@@ -241,9 +206,10 @@ def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
 
 
 def test_too_few_conversations_for_a_split_leave_a_warning():
-    found = study(conversations(attacks=40, benign=40), "cusum", folds=4, target_fpr=0.07)
-    assert found.gain is None
-    assert any("could not be judged on 4 splits (split 0 has 12 benign" in warning for warning in found.warnings)
+    data = conversations(attacks=40, benign=40, first="history")
+    found = study(data, "cusum", folds=4, target_fpr=0.07)
+    assert found.between_runs[0].gain is None
+    assert any("not be compared on 4 splits (split 0 has 12 benign" in warning for warning in found.warnings)
 
 
 def test_the_cautions_are_among_the_warnings(usual):
@@ -285,9 +251,3 @@ def test_splits_out_of_range_are_refused():
     for count in (0, 1001):
         with pytest.raises(UsageError, match="splits must be at least 1 and at most 1000"):
             Settings(("t",), splits=count)
-
-
-def test_followed_arms_are_counted_the_most_frequent_first(usual):
-    counts = list(usual.gain.followed.values())
-    assert counts == sorted(counts, reverse=True)
-    assert np.bincount(usual.gain.followed_places).sum() == 4

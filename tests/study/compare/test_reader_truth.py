@@ -70,7 +70,7 @@ def path(tmp_path_factory) -> Path:
     return path
 
 
-FEW = {"target_fpr": 0.1, "replicates": 10, "splits": 2, "folds": 2}
+FEW = {"target_fpr": 0.1, "replicates": 10, "splits": 2, "folds": 2, "seeds": 1}
 SETTINGS = Settings(("h",), ("cusum:drift=0.3",), truth="read", **{**FEW, "replicates": 50})
 
 
@@ -142,7 +142,7 @@ def test_without_a_reader_there_is_none_of_it(path):
         found = compare(store, Settings(("h",), **FEW))
     assert found.truth is None
     assert record(found)["truth"] is None
-    assert all_tables(found)[0].name == "detectors"
+    assert "reader" not in {table.name for table in all_tables(found)}
 
 
 @pytest.mark.parametrize("folds", [0, 2])

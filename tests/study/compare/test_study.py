@@ -22,8 +22,8 @@ from turnwise.study.compare import (
     Study,
     StudyData,
     compare_data,
+    strata_of,
 )
-from turnwise.study.compare.data import strata_of
 from turnwise.study.report.result_files import verdict_rows
 
 Make = Callable[..., StudyData]
@@ -81,7 +81,7 @@ def study_data() -> Make:
 
 
 def study(study_data: StudyData, *detectors: str, **settings: object) -> Study:
-    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 3, **settings}
+    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 3, "seeds": 1, **settings}
     return compare_data(study_data, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
 
 

@@ -12,9 +12,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import OBSERVERS, ObserverInfo, describe_observer
-from turnwise.observers.protocol import Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, ObserverInfo, Request, ScriptedObserver, describe_observer
 from turnwise.principles import builtin_principles
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
@@ -65,7 +63,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         yield opened
 
 
-ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=20, splits=2)
+ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=20, splits=2, seeds=1)
 
 
 def sources_of(study, part: str) -> set[str]:

@@ -14,8 +14,7 @@ from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data, strata_of
 from turnwise.study.compare.settings import make_folds
 from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
 
@@ -116,6 +115,7 @@ def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
             "target_fpr": 0.05,
             "replicates": 10,
             "splits": 2,
+            "seeds": 1,
             "seed": SEED,
         }
         study = compare_data(study_data, Settings(**{**given, **settings}))
@@ -133,7 +133,13 @@ def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
 def test_it_stands_on_the_run_that_it_was_tuned_on(file):
     both = make_material("t", "h")
     settings = Settings(
-        runs=("t", "h"), detectors=(str(file), "slope"), target_fpr=0.05, replicates=10, splits=2, seed=SEED
+        runs=("t", "h"),
+        detectors=(str(file), "slope"),
+        target_fpr=0.05,
+        replicates=10,
+        splits=2,
+        seeds=1,
+        seed=SEED,
     )
     names = [arm.name for arm in compare_data(both, settings).arms if not arm.baseline]
     assert names == ["cusum.yaml@h", "slope@t", "slope@h"]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from turnwise.patterns import Evaluator, parse, series
-from turnwise.patterns.tree import Series
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
 from turnwise.study.discovery.conditions import Layout, conditions_of, decimals_of, limits_above, usual_values
@@ -99,7 +98,7 @@ def test_of_the_same_condition_the_simplest_stays(examples, layout):
 
 def test_series_are_those_that_the_data_have(examples):
     read = set(series_in(examples))
-    assert {Series("F", "reciprocity"), Series("T"), Series("balance")} <= read
+    assert {series("reciprocity").F, series().T, series().balance} <= read
     assert any(str(found) == "response.third_party_harm.I" for found in read)
     alone = [
         Example("a", "a", False, (TurnScores(1, {"reciprocity": Score(0.5, 0.1, 0.2)}),)),

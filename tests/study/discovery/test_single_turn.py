@@ -7,13 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from turnwise.patterns.tree import Series
+from turnwise.patterns import series
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
 from turnwise.study.discovery import SingleTurnRule, discover
 from turnwise.study.discovery.verify import best_rule, gain_of, peaks_of
 
-F = Series("F", "reciprocity")
+F = series("reciprocity").F
 RULE = SingleTurnRule(F, 0.6)
 
 
@@ -85,11 +85,11 @@ def test_each_resample_sets_the_limit_anew():
 def test_the_best_rule_is_the_one_that_catches_most_within_the_rate():
     examples = [chat(f"a{n}", True, 0.1, 0.5 + 0.01 * n, other=0.9) for n in range(20)]
     examples += [chat(f"b{n}", False, 0.4, other=0.95 if n < 3 else 0.1) for n in range(20)]
-    read = [Series("T", "reciprocity"), F, Series("F", "third_party_harm"), Series("F")]
+    read = [series("reciprocity").T, F, series("third_party_harm").F, series().F]
     assert best_rule(read, examples, 0) == SingleTurnRule(F, 0.4)
     assert best_rule(read, examples, 3) == SingleTurnRule(F, 0.4)
     assert best_rule(read[:1], examples, 3) is None
-    assert best_rule([Series("F", "third_party_harm")], examples, 2) is None
+    assert best_rule([series("third_party_harm").F], examples, 2) is None
 
 
 def spiked(planted: bool, seed: int = 8) -> list[Example]:

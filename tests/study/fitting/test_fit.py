@@ -5,7 +5,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from turnwise.detectors import build_detector, check_detector, format_spec, run_detector, to_mapping
-from turnwise.detectors.learned import FEATURES
 from turnwise.errors import DetectorError, UnknownNameError, UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import FITTED, Example, fit_detector, tune
@@ -49,7 +48,7 @@ def test_the_weights_are_those_of_another_library(make_examples):
     spread = table.std(axis=0)
     spread[spread < 1e-9] = 1.0
     standard = (table - table.mean(axis=0)) / spread
-    ours = np.array([detector.weights[name] for name in FEATURES]) * spread
+    ours = np.array([*detector.weights.values()]) * spread
     distances = []
     for penalty in (0.1, 1.0, 10.0, 100.0):
         theirs = LogisticRegression(C=1 / penalty, class_weight="balanced", tol=1e-10, max_iter=10_000)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 
 import pytest
 
-from turnwise.detectors import build_detector, check_detector, run_detector
-from turnwise.detectors.kit.registry import DETECTORS, parameters_of
+from turnwise.detectors import DETECTORS, build_detector, check_detector, run_detector
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.study import Example
+from turnwise.study import Example, threshold_for
 from turnwise.study.fitting.search import SPACES, OneOf, highest_scores, search, space_of
-from turnwise.study.stats.thresholds import threshold_for
 
 
 def test_it_finds_what_suits_the_data(make_examples):
@@ -66,13 +65,13 @@ def test_it_is_quiet_and_leaves_the_library_as_it_was(make_examples, capsys):
 @pytest.mark.parametrize("name", sorted(SPACES))
 def test_every_range_fits_the_detector_up_to_its_corners(name):
     factory = DETECTORS.get(name)
-    known = parameters_of(factory)
+    known = inspect.signature(factory).parameters
     threshold = "k" if name == "count_flags" else "limit"
     space = space_of(name)
     assert space.keys() <= known.keys()
     assert threshold not in space
     for parameter, values in space.items():
-        assert values.holds(known[parameter])
+        assert values.holds(known[parameter].default)
     corners = [
         {parameter: values.values[end] if isinstance(values, OneOf) else (values.low, values.high)[end]}
         for parameter, values in space.items()

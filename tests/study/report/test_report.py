@@ -25,14 +25,30 @@ from turnwise.plots.render import browser_library
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
-from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+    strata_of,
+)
+from turnwise.study.report import (
+    Table,
+    all_tables,
+    as_csv,
+    as_latex,
+    as_markdown,
+    record,
+    summary,
+    verdict,
+    write_report,
+)
 from turnwise.study.report.detection_tables import detectors_table
 from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.result_files import VERDICT_COLUMNS, verdicts_as_parquet
-from turnwise.study.report.table import Table
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -70,6 +86,7 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h"
         "target_fpr": 0.05,
         "replicates": 40,
         "splits": 4,
+        "seeds": 2,
     }
     return compare_data(StudyData(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
 
@@ -117,8 +134,8 @@ class Page(HTMLParser):
 
 def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
     found = summary(study)
-    assert list(found) == ["gain", "between_runs", "detectors", "tests", "warnings"]
-    assert set(found["gain"]) == {"splits", "followed", "attacks", "expected", "one_study"}
+    assert list(found) == ["two_by_two", "between_runs", "detectors", "tests", "warnings"]
+    assert {"recall", "gain of context", "gain of trajectory", "says"} < set(found["two_by_two"][0])
     assert {tuple(row) for row in found["detectors"]} == {
         (
             "name",
@@ -234,7 +251,8 @@ def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
     assert "by groups" in text
     assert "because it caught most attacks among the training conversations" in text
     assert "Judged at the last turn alone, any_turn@t flags" in text
-    assert "The context that the observer sees does this alone: any_turn@h differs by +" in text
+    assert "Gain of context (highest F, history against the turn alone): " in text
+    assert "Gain of trajectory (best accumulator, against the highest F): " in text
     assert "after Holm's correction" in text
 
 
@@ -346,7 +364,6 @@ def test_missing_conversations_have_bounds():
 
 def test_every_figure_of_the_study_is_there(figures):
     assert set(figures) == {
-        "gain_over_splits",
         "recall",
         "roc",
         "survival",

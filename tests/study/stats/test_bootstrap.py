@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
 
 from turnwise.errors import UsageError
+from turnwise.study import threshold_for
 from turnwise.study.stats.bootstrap import Weights, difference, interval, interval_of, resamples
 from turnwise.study.stats.judged_conversations import Judged, confusion
 from turnwise.study.stats.survival import kaplan_meier
-from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted import (
+from turnwise.study.stats.weighted_metrics import (
     alarms_of,
     auc_of,
     delay_of,

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, fisher_exact
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.power import DEPENDENCES, discordant, paired_power, study_size, unpaired_power
+from turnwise.study import paired_power, study_size, unpaired_power
+from turnwise.study.stats.power import DEPENDENCES, discordant
 
 recalls = st.floats(0, 1)
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.study.stats.conftest import conversations
 
 from turnwise.errors import UsageError
-from turnwise.study import threshold_for
-from turnwise.study.examples import Example, split_by_group
+from turnwise.study import Example, split_by_group, threshold_for
 from turnwise.study.stats.bootstrap import Difference, resamples
 from turnwise.study.stats.matched_rates import matched_rates
 from turnwise.study.stats.split_gains import draw_parts, split_gains

@@ -8,7 +8,7 @@ from typing import Self
 from turnwise.explorer.data.flags import Flagging
 from turnwise.explorer.data.record import Record
 from turnwise.explorer.data.sequences import Sequences
-from turnwise.explorer.data.words import WordIndex
+from turnwise.explorer.data.word_index import WordIndex
 
 
 class Answers:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.visible import visible
-from turnwise.explorer.data.named import Named
+from turnwise.explorer.data.named_sources import Named
 from turnwise.patterns import Library, default_library, load_patterns
 from turnwise.store import Store
 from turnwise.store.runs import Run

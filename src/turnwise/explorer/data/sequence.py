@@ -15,7 +15,7 @@ from turnwise.patterns import match, parse
 from turnwise.patterns.tree import OtherRun
 from turnwise.runs import DEFAULT_DETECTORS
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
-from turnwise.sessions import SessionMemory, Stance
+from turnwise.sessions import Outcomes, SessionMemory, Stance, outcomes_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -78,6 +78,11 @@ class Chat:
         """What is told of a turn that was not read, such as ``not read: prompt in zh``; None of others."""
         found = dict.fromkeys((one.key.side, one.language) for one in self.unread if one.key.turn == turn)
         return f"not read: {', '.join(f'{side} in {language}' for side, language in found)}" if found else None
+
+    @property
+    def outcomes(self) -> Outcomes | None:
+        """What became of each turn's request; None where no reply was scored."""
+        return None if self.trajectory is None else outcomes_of(self.turns, self.trajectory)
 
     def at(self, turn: int) -> tuple[tuple[Evaluation, ...], tuple[Failure, ...]]:
         """Scores and failures of a turn."""

@@ -10,7 +10,7 @@ from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.flags import Flagging, Flags, rule_of
 from turnwise.explorer.data.record import FACTS, Record
-from turnwise.explorer.data.words import WordIndex
+from turnwise.explorer.data.word_index import WordIndex
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -12,7 +12,7 @@ from turnwise.conversation import Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.controls import button, choice, field, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.beside import DIFFERS, Beside, Half, Row, lay_beside, partners
+from turnwise.explorer.data.side_by_side import DIFFERS, Beside, Half, Row, lay_beside, partners
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined, text_lines
 from turnwise.explorer.pages import Page, Region, page

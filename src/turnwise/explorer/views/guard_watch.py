@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.controls import choice, field, tag
-from turnwise.explorer.data.named import SERVICE_KEY
+from turnwise.explorer.data.named_sources import SERVICE_KEY
 from turnwise.explorer.data.watch import AuditWatch, ServiceWatch, Watched
 from turnwise.explorer.frame import failure, offer_exports
 from turnwise.explorer.markup import element, text_lines

@@ -7,11 +7,11 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.explorer.controls import button
-from turnwise.explorer.data.judging import given_by
+from turnwise.explorer.data.labelling import given_by
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page
 from turnwise.runs.judgements import lines_of
-from turnwise.study.people import Agreement, agreement
+from turnwise.study.people_agreement import Agreement, agreement
 
 
 class Agreements:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
 from turnwise.explorer.controls import button, choice
-from turnwise.explorer.data.judging import (
+from turnwise.explorer.data.labelling import (
     GUIDELINE,
     MODE_WORDS,
     Judging,

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from turnwise.conversation import Side
+from turnwise.conversation import Label, Side
 from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.controls import choice, field, tag
@@ -17,6 +17,7 @@ from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import breakable, element, joined, text_lines
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.explorer.views.turn_detail import detail
+from turnwise.sessions import Outcome, Outcomes
 
 _SHOWN = 20_000
 """Characters of a text that are shown."""
@@ -120,7 +121,11 @@ class _Sequence:
                     "did not fire: ", one.reason)
             for one in found
         ]  # fmt: skip
-        flagged = None
+        flagged = outcome = None
+        if (outcomes := chat.outcomes) is not None:
+            benign = sequence.label is Label.BENIGN
+            said = outcomes.in_words(benign=benign, alarm=chat.flag)
+            outcome = element("div", said, class_="facts small" if benign or not outcomes.broke else "facts flag")
         if chat.run is not None:
             said = f"flagged at turn {chat.flag}" if chat.flag else "not flagged"
             flagged = element("span", ("▲ " if chat.flag else "") + said, f" by {chat.rule}",
@@ -129,6 +134,7 @@ class _Sequence:
             element("h1", breakable(sequence.sequence_id), " ", tag(sequence.label)),
             element("div", element("span", element("b", "source "), sequence.source),
                     element("span", element("b", "turns "), len(chat.turns)), facts, flagged, class_="facts"),
+            outcome,
             element(
                 "div",
                 choice("Run", "run", self._runs, chat.run or "", every="" if self._runs else "none"),
@@ -178,7 +184,8 @@ class _Sequence:
         assert chat is not None
         first = max(1, self._at - _AROUND)
         last = min(len(chat.turns), self._at + _AROUND)
-        shown = [_turn(chat, number) for number in range(first, last + 1)]
+        outcomes = chat.outcomes
+        shown = [_turn(chat, number, outcomes) for number in range(first, last + 1)]
         before = _more(f"turns 1 to {first - 1}", max(1, first - _AROUND)) if first > 1 else None
         total = len(chat.turns)
         after = _more(f"turns {last + 1} to {total}", min(total, last + _AROUND)) if last < total else None
@@ -196,11 +203,12 @@ class _Sequence:
         return "sequence", [head, *rows]
 
 
-def _turn(chat: Chat, number: int) -> Markup:
+def _turn(chat: Chat, number: int, outcomes: Outcomes | None) -> Markup:
     turn = chat.turns[number - 1]
     scored, failed = chat.at(number)
     flagged = chat.flag == number
     fired = [one.detector for one in chat.verdicts if one.turn == number]
+    outcome = None if outcomes is None else outcomes.by_turn.get(number)
     scores = [
         element("span", one.key.principle, " (response) " if one.key.side is Side.RESPONSE else " ",
                 element("b", f"F {one.score.F:.2f}"), f" I {one.score.I:.2f} T {one.score.T:.2f}")
@@ -213,6 +221,8 @@ def _turn(chat: Chat, number: int) -> Markup:
             element("b", f"Turn {number}"),
             element("span", "▲ flagged", class_="flag") if flagged else None,
             element("span", f"{', '.join(fired)} fired here", class_="flag") if fired else None,
+            None if outcome is None else element("span", f"reply: {outcome}",
+                                                 class_="flag" if outcome is Outcome.GAVE_WAY else "quiet"),
             f"{len(failed)} not scored" if failed else None,
             chat.unread_at(number),
         ),

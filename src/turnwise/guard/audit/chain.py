@@ -28,7 +28,18 @@ KEY_VARIABLE: Final = "TURNWISE_AUDIT_KEY"
 START: Final = "0" * 64
 """Stands for the hash before the first event."""
 
-_OF_CHECKS: Final = ("pipeline", "tenant", "model", "turn", "side", "outcome", "blocked", "warned", "rate_limited")
+_OF_CHECKS: Final = (
+    "pipeline",
+    "tenant",
+    "model",
+    "turn",
+    "side",
+    "outcome",
+    "blocked",
+    "warned",
+    "rate_limited",
+    "would_block",
+)
 _OF_OTHERS: Final = ("dropped", "policy", "unwritten", "error", "bytes", "events", "why")
 KEPT: Final = frozenset(("v", "kind", "time", "n", *_OF_CHECKS, "seconds", "characters", *_OF_OTHERS))
 """Keys that are no personal data. What is under any other can be erased."""

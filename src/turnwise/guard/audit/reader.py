@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import Verification, Wanted
-from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
+from turnwise.guard.audit.record import CHECK, CORRECTION, GAP, pseudonym, time_text
 from turnwise.guard.audit.sinks import Erased, JsonLinesSink, StoreSink, verify_file
 from turnwise.guard.audit.writer import erase_in
 from turnwise.guard.identity.names import canonical_name
@@ -183,8 +183,8 @@ def _of_lines(lines: Iterable[bytes], path: Path, wanted: _Wanted) -> AuditAnswe
             continue
         if event["kind"] == GAP:
             gaps.append(event)
-        elif event["kind"] == CHECK:
-            checked += 1
+        elif event["kind"] in (CHECK, CORRECTION):
+            checked += event["kind"] == CHECK
             if wanted.matches(event):
                 found.append(event)
     if unreadable and not read:
@@ -246,9 +246,9 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
         ):
             if record["kind"] == GAP:
                 gaps.append(record)
-            if record["kind"] != CHECK:
+            if record["kind"] not in (CHECK, CORRECTION):
                 continue
-            checked += 1
+            checked += record["kind"] == CHECK
             if len(found) != asked.limit and wanted.matches(record):
                 found.append(record)
     return AuditAnswer(tuple(reversed(found)), tuple(reversed(gaps)), (), checked)

@@ -6,7 +6,7 @@ import math
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -17,14 +17,14 @@ from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
 from turnwise.guard.identity.names import canonical_name
-from turnwise.guard.results import Detail, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 
 VERSION: Final = 1
 """Of what is written; a later one may have other keys."""
 
-CHECK, GAP = "check", "gap"
-"""Kinds of events: one check, and a number of events that are missing."""
+CHECK, GAP, CORRECTION = "check", "gap", "correction"
+"""Kinds of events: one check, a number of missing events, and what a second look said of a check afterwards."""
 
 _DEPTH = 12
 """Levels of nesting that are written; deeper values are left out."""
@@ -32,7 +32,7 @@ _DEPTH = 12
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One check, as it is handed to the audit. The key of a rate limit is no part of it.
+    """One check, or correction of one, as it is handed to the audit. The key of a rate limit is no part of it.
 
     `details` is a copy, since the caller may change the result that was given out; `model` is ``model_id`` of
     the conversation; `timestamp` is when the check ended, aware; `tenant` is empty where the pipeline serves no
@@ -47,6 +47,27 @@ class AuditEvent:
     model: str | None
     timestamp: datetime
     tenant: str = ""
+    kind: str = CHECK
+
+    @classmethod
+    def of_correction(
+        cls, correction: Correction, conversation: Conversation, pipeline: str, now: datetime, tenant: str = ""
+    ) -> Self:
+        """The event of a correction."""
+        result = PipelineResult(
+            blocked=False,
+            warnings=[],
+            reasons=[],
+            details={correction.guardrail: correction.detail},
+            pipeline_type=correction.pipeline_type,
+            conversation_id=correction.conversation_id,
+            turn_number=correction.turn_number,
+            stance=correction.stance,
+            text="",
+            seconds=correction.seconds,
+        )
+        event = cls.of(result, correction.session_id, conversation, pipeline, now, tenant)
+        return replace(event, kind=CORRECTION)
 
     @classmethod
     def of(
@@ -90,12 +111,29 @@ class Recorder:
     redact: Redact
 
     def __call__(self, event: AuditEvent) -> dict[str, Any]:
-        """What is written of a check, as JSON values; docs/audit-and-forensics.md names the keys."""
+        """What is written of a check, as JSON values; docs/reference/audit-events.md names the keys."""
         result, details = event.result, event.details
         sides = event.participants
+        if event.kind == CORRECTION:
+            unanswered = any(detail.status is Status.FAILED for _, detail in details)
+            outcome: dict[str, Any] = {
+                "outcome": "unanswered" if unanswered else "corrected",
+                "would_block": any(detail.blocked for _, detail in details),
+            }
+            text: dict[str, Any] = {}
+        else:
+            outcome = {
+                "outcome": str(result.outcome),
+                "blocked": result.outcome in (Outcome.BLOCKED, Outcome.LIMITED),
+                "warned": any(detail.warned for _, detail in details),
+                "rate_limited": result.rate_limited,
+                "reasons": [self.redact(f"{name}: {detail.reason}") for name, detail in details if detail.blocked],
+                "warnings": [self.redact(f"{name}: {detail.reason}") for name, detail in details if detail.warned],
+            }
+            text = self._text(result.text, rate_limited=result.rate_limited)
         return {
             "v": VERSION,
-            "kind": CHECK,
+            "kind": event.kind,
             "time": time_text(event.timestamp),
             "pipeline": event.pipeline,
             **({"tenant": event.tenant} if event.tenant else {}),
@@ -109,16 +147,11 @@ class Recorder:
             "turn": result.turn_number,
             "side": str(result.pipeline_type),
             **self._tool(result),
-            "outcome": str(result.outcome),
-            "blocked": result.outcome in (Outcome.BLOCKED, Outcome.LIMITED),
-            "warned": any(detail.warned for _, detail in details),
-            "rate_limited": result.rate_limited,
-            "reasons": [self.redact(f"{name}: {detail.reason}") for name, detail in details if detail.blocked],
-            "warnings": [self.redact(f"{name}: {detail.reason}") for name, detail in details if detail.warned],
+            **outcome,
             "guardrails": {name: self._detail(detail) for name, detail in details},
             "stance": None if result.stance is None else self._plain(result.stance.to_dict()),
             "seconds": round(result.seconds, 7),
-            **self._text(result.text, rate_limited=result.rate_limited),
+            **text,
         }
 
     def _name(self, name: str) -> str:

@@ -13,12 +13,13 @@ from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.finding import Action, TextKind
-from turnwise.guard.limits import refusals_of
+from turnwise.guard.refused_prompts import refusals_of
 from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
 from turnwise.guard.turn_checks import DriftData, TextCheck, checks_of_turn, drift_in
 from turnwise.guard.validation import INITIATOR, shown_key
-from turnwise.sessions import Stance
+from turnwise.scoring import Score
+from turnwise.sessions import Outcome, Outcomes, Stance, outcome_of
 
 _SIDES: Final = tuple(map(str, TextKind))
 
@@ -27,6 +28,9 @@ METHOD: Final = (
     "Page's estimate of the change point of a cumulative sum (Biometrika 41, 1954), used for every detector"
 )
 """How the turn where drift began is found."""
+
+REPLIES: Final = "replies"
+"""Name of the trajectory of texts that drift reads as replies."""
 
 _EQUAL: Final = 1e-9
 """Scores that differ by no more count as equal."""
@@ -98,7 +102,11 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
-        - ``stance``: the stance after each check that has one.
+        - ``stance``: the stance after each check that has one;
+        - ``outcomes``: what replies did by turn, where a drift guardrail scored replies (``judge: replies``): the
+          turn at which the model gave way first (``broke``) and came nearest to it (``nearest``), the turns whose
+          reply gave way and was ``held`` back, the first ``alarm`` (a prompt that was blocked or warned of) and
+          its ``lead`` in turns; null where no reply was scored.
 
     Raises:
         GuardMetadataError: what the guard kept was changed and can't be read any more; the message says where.
@@ -148,9 +156,36 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
             for check in checks
             if check.stance
         ],
+        "outcomes": _outcomes(drifts.values(), turns, [*blocked["input"], *warned["input"]], blocked["output"]),
     }
     analysis: dict[str, Any] = json_copy(found, "the analysis")
     return analysis
+
+
+def _outcomes(
+    drifts: Iterable[Sequence[DriftPoint]], turns: Sequence[Turn], alarms: Sequence[int], held: Sequence[int]
+) -> dict[str, Any] | None:
+    """What replies did, by the scores of the first drift guardrail that read them as replies."""
+    read = ([point for point in points if point.kept.trajectory == REPLIES] for points in drifts)
+    points = next(filter(None, read), [])
+    found = {}
+    for point in points:
+        scores = {name: Score.from_dict(score) for name, score in point.kept.scores.items()}
+        outcome = outcome_of(scores, turns[point.turn - 1].response or "")
+        if outcome is not None:
+            found[point.turn] = outcome
+    if not found:
+        return None
+    alarm = min(alarms, default=None)
+    unscored = tuple(turn.number for turn in turns if turn.complete and turn.number not in found)
+    nearest = max(points, key=lambda point: max((one["F"] for one in point.kept.scores.values()), default=-1.0))
+    outcomes = Outcomes(found, unscored, nearest.turn)
+    gave_way = [turn for turn, one in found.items() if one is Outcome.GAVE_WAY]
+    return {
+        **outcomes.to_dict(alarm=alarm),
+        "held": [turn for turn in gave_way if turn in held],
+        "in_words": outcomes.in_words(alarm=alarm),
+    }
 
 
 def _by_side(checks: Iterable[_Check]) -> dict[str, list[int]]:
@@ -358,6 +393,7 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
             side = entry["pipeline_type"].replace("_", " ").capitalize()
             told = f"{side} of {shown(entry['tool'])}, call {shown(entry['call_id'])}"
             yield f"{told}: blocked at turn {entry['turn_number']}."
+    yield from _outcome_sentences(analysis["outcomes"])
     for drift in analysis["drift"]:
         yield _drift(drift)
     if totals["failures"]:
@@ -376,6 +412,13 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
         yield f"Stance after turn {last['turn']}: {last.get('mode')} ({last.get('rationale')})."
     if not totals["blocked_turns"] and not totals["warned_turns"]:
         yield "Nothing was blocked or warned of."
+
+
+def _outcome_sentences(outcomes: Mapping[str, Any] | None) -> Iterator[str]:
+    if outcomes:
+        yield outcomes["in_words"]
+        if outcomes["held"]:
+            yield f"Held back: the reply of {_listed(outcomes['held'])}."
 
 
 def _drift(drift: Mapping[str, Any]) -> str:

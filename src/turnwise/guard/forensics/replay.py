@@ -16,11 +16,12 @@ from turnwise.datasets import BadRecord
 from turnwise.errors import ConversationError
 from turnwise.guard.audit.chain import ERASURE, TORN
 from turnwise.guard.audit.reader import events_in, missing_in
-from turnwise.guard.audit.record import CHECK, GAP
+from turnwise.guard.audit.record import CHECK, CORRECTION, GAP
 from turnwise.guard.config import Config
 from turnwise.guard.finding import TextKind
-from turnwise.guard.limits import EVENTS, RateLimits
+from turnwise.guard.key_limits import RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
+from turnwise.guard.refused_prompts import EVENTS
 from turnwise.guard.request import RESERVED
 from turnwise.guard.results import PipelineResult
 
@@ -174,7 +175,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_event(data: Any) -> bool:
-    return isinstance(data, dict) and data.get("kind") in (CHECK, GAP, ERASURE, TORN) and "time" in data
+    return (
+        isinstance(data, dict) and data.get("kind") in (CHECK, CORRECTION, GAP, ERASURE, TORN) and "time" in data
+    )
 
 
 def _is_conversation(data: Any) -> bool:

@@ -14,8 +14,9 @@ from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
 from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.guardrails.drift_gave_way import GaveWay, held, held_since, of_reply
 from turnwise.guard.guardrails.drift_judging import DriftSessions, TurnJudge, actions_by_mode, responder_session
-from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered
+from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, When
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER
@@ -72,6 +73,9 @@ class Drift(Guardrail):
         judge: whose texts are judged: those of the ``initiator``, of the ``responder``, of ``both``; or
             ``replies``, which asks of the responder's texts whether they, as replies, carry harm on. ``auto`` is
             both where two people talk, or bots and agents among themselves, and else the initiator.
+        gave_way: with ``judge: replies``, what becomes of a conversation in which the model gave way, which is a
+            reply with F of 0.5 or more: ``ignore``, ``warn`` of that reply, or ``block``: that reply and every
+            later prompt and reply of the conversation are blocked.
         unread: what becomes of a text in a language that the observer does not read: ``allow``, ``block`` or
             ``warn``. It has no score and changes neither trajectory nor trust; later texts are read after it.
         second_look: a judge, such as ``llm:openai/gpt-4.1-mini``, that is asked about texts that the observer
@@ -83,6 +87,11 @@ class Drift(Guardrail):
             the observer's score counts (``screen``), the guardrail fails (``hold``; `on_error` says what then), or
             the text is blocked (``block``).
         second_looks: texts of a speaker in a conversation that the judge is asked about; null for no limit.
+        second_looks_a_minute: texts of all conversations that the judge is asked about within a minute; null for
+            no limit.
+        second_look_when: ``inline``: the check waits for the judge. ``afterwards``: the check ends with the
+            observer's scores, and the judge's, once they are there, correct trajectory and session before the next
+            text; the audit and ``on_correction`` of the pipeline are told.
 
     Raises:
         GuardError: a value that does not fit.
@@ -107,12 +116,15 @@ class Drift(Guardrail):
     warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
     breaker: Literal["block", "warn", "ignore"] = "warn"
     judge: Judge = "auto"
+    gave_way: GaveWay = "ignore"
     unread: IfUnread = "allow"
     second_look: str | None = None
     ask: str | None = None
     second_look_wait: float = 10.0
     unanswered: Unanswered = "screen"
     second_looks: int | None = None
+    second_looks_a_minute: int | None = None
+    second_look_when: When = "inline"
     _judges_prompts: bool = field(init=False, repr=False, compare=False)
     _judge: TurnJudge = field(init=False, repr=False, compare=False)
 
@@ -126,11 +138,14 @@ class Drift(Guardrail):
         second_look = None
         if self.second_look is not None:
             settings = self.ask, self.second_look_wait, self.unanswered, self.second_looks
-            second_look = SecondLook.of(scorer, self.second_look, *settings)
+            pace = self.second_looks_a_minute
+            second_look = SecondLook.of(scorer, self.second_look, *settings, pace, self.second_look_when)
         judge = TurnJudge(scorer, speakers, detector, spec, warn, memory, self.unread, second_look)
         object.__setattr__(self, "_judge", judge)
         object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
-        if not self._judges_prompts:
+        if self.gave_way != "ignore" and self.judge != "replies":
+            raise GuardError(f"gave_way is {self.gave_way}, and judge {self.judge}: it needs judge: replies")
+        if not self._judges_prompts and self.gave_way != "block":
             object.__setattr__(self, "default_on", On.OUTPUT)
 
     def _blocking_from(self, detector: Detector) -> Detector:
@@ -174,7 +189,8 @@ class Drift(Guardrail):
     def waits(self) -> bool:
         """Whether the observer, or the judge of a second look, asks a language model."""
         second_look = self._judge.second_look
-        return self._judge.scorer.waits or (second_look is not None and second_look.judge.waits)
+        asked = second_look is not None and second_look.when == "inline" and second_look.judge.waits
+        return self._judge.scorer.waits or asked
 
     @property
     def remembers(self) -> bool:
@@ -194,6 +210,14 @@ class Drift(Guardrail):
         else:
             rules = SessionMemory(preset(self.session or "default"))
             self._set(memory=replace(own, sessions=given.sessions.ruled_by(rules)))
+            looks, known = self._judge.second_look, before._judge.second_look
+            if looks is not None and known is not None:
+                self._set(second_look=replace(looks, answers=known.answers))
+
+    def close(self) -> None:
+        """Take second looks that are under way for unanswered."""
+        if self._judge.second_look is not None:
+            self._judge.second_look.answers.close()
 
     def placed(self, name: str, clock: Clock) -> Drift:
         """The guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
@@ -239,7 +263,8 @@ class Drift(Guardrail):
         if check.side is Side.RESPONSE:
             return self._replied(check)
         if not self._judges_prompts:
-            return CLEAN
+            since = self._held_since(check)
+            return CLEAN if since is None else held(since)
         judge, turn = self._judge, check.turn
         speaker = judge.speakers.of(check.conversation, Trajectory.INITIATOR)
         with speaker.lock:
@@ -268,7 +293,11 @@ class Drift(Guardrail):
             judge.catch_up(speaker, check, session_id)
             if turn.prompt:
                 judge.answered(check, session_id, turn.prompt)
-            return judge.take(speaker, turn, check.text, check, session_id)
+            finding = judge.take(speaker, turn, check.text, check, session_id)
+        return finding if self.gave_way == "ignore" else of_reply(finding, self._held_since(check), self.gave_way)
+
+    def _held_since(self, check: Check) -> int | None:
+        return held_since(check, self._judge.name) if self.gave_way == "block" else None
 
 
 def trajectory_of_replies(judge: Judge, conversation: Conversation) -> Trajectory | None:

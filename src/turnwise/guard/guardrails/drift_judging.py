@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 from turnwise.conversation import Conversation, Side, Turn
@@ -17,10 +18,23 @@ from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import TurnwiseError
 from turnwise.guard.finding import CLEAN, Action, Finding, IfUnread, not_read
 from turnwise.guard.guardrail import Check
+from turnwise.guard.guardrails.drift_afterwards import (
+    AFTERWARDS,
+    KEPT,
+    LATER,
+    Answer,
+    Late,
+    Trail,
+    advanced,
+    correct_turn,
+    noted,
+    opened,
+)
 from turnwise.guard.guardrails.drift_second_look import Look, SecondLook
 from turnwise.guard.guardrails.drift_speaker import Speaker, Speakers, Trajectory
 from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.results import Correction, Detail, Status
 from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.state.views import Prefixed, key_of
 from turnwise.guard.turn_checks import DriftData, kept_scores
@@ -59,21 +73,52 @@ class DriftSessions:
 
     def stance(self, check: Check, session_id: str) -> Stance | None:
         """The stance towards a session; None for one that is not known."""
-        sessions, kept_id = self._of(check, session_id)
+        sessions, kept_id = self._of(check.state, session_id)
         return sessions.stance(kept_id)
 
     def take(
-        self, check: Check, session_id: str, told: TurnScores, conversation_id: str, now: datetime | None
+        self,
+        check: Check,
+        session_id: str,
+        told: TurnScores,
+        conversation_id: str,
+        now: datetime | None,
+        key: str = "",
     ) -> Stance:
-        """Take a turn into its session, and return the stance after it; `now` is None for the present."""
-        sessions, kept_id = (self.sessions, session_id) if check.state is None else self._of(check, session_id)
-        if self.point is not None:
-            told = TurnScores(told.turn, scaled_scores(told.scores, self.point), told.length)
-        return sessions.take(kept_id, told, conversation_id=conversation_id, now=now)
+        """Take a turn into its session, and return the stance after it; `now` is None for the present.
+
+        `key` names a turn whose scores may be corrected.
+        """
+        sessions, kept_id = self._of(check.state, session_id)
+        return sessions.take(kept_id, self._scaled(told), conversation_id=conversation_id, now=now, key=key)
+
+    def correct(
+        self, states: ChangesStates | None, session_id: str, key: str, told: TurnScores, answer: Answer
+    ) -> Stance | None:
+        """Give a turn of a session the judge's scores; None where they can't be given any more."""
+        sessions, kept_id = self._of(states, session_id)
+        return sessions.correct(kept_id, key, self._scaled(told), answer.to_dict())
+
+    def answer(self, states: ChangesStates | None, session_id: str, key: str) -> Answer | None:
+        """What a judge that was asked by another process said of a turn; None where nothing is known."""
+        sessions, kept_id = self._of(states, session_id)
+        state = sessions.state(kept_id)
+        turn = None if state is None or state.open is None else state.open.find(key)
+        return None if turn is None or turn.answer is None else Answer.from_dict(turn.answer)
+
+    def settle(self, states: ChangesStates | None, session_id: str, key: str) -> None:
+        """Let a turn of a session stand as it is."""
+        sessions, kept_id = self._of(states, session_id)
+        sessions.settle(kept_id, key)
+
+    def _scaled(self, told: TurnScores) -> TurnScores:
+        if self.point is None:
+            return told
+        return TurnScores(told.turn, scaled_scores(told.scores, self.point), told.length)
 
     def answered(self, check: Check, session_id: str, text: str) -> Stance | None:
         """Tell a session of the reply to its latest turn; return the stance, None for a session not known."""
-        sessions, kept_id = self._of(check, session_id)
+        sessions, kept_id = self._of(check.state, session_id)
         return None if sessions.stance(kept_id) is None else sessions.answered(kept_id, text)
 
     def asks(self, stance: Stance) -> tuple[str, Action | None]:
@@ -84,10 +129,10 @@ class DriftSessions:
             return f"circuit breaker open: {stance.rationale}", opened
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
-    def _of(self, check: Check, session_id: str) -> tuple[Sessions, str]:
-        if check.state is None:
+    def _of(self, states: ChangesStates | None, session_id: str) -> tuple[Sessions, str]:
+        if states is None:
             return self.sessions, session_id
-        return self.over(check.state), digest_of(session_id)
+        return self.over(states), digest_of(session_id)
 
 
 def sessions_of(session_id: str) -> tuple[str, str]:
@@ -192,22 +237,34 @@ class TurnJudge:
         # that fails they are read as they were taken then, and the turn under check is scored all the same.
         with suppress(TurnwiseError):
             speaker.follow()
+        late = self._taken_late(speaker, check, session_id)
         try:
             first = speaker.score(turn, text)
         finally:
             speaker.turns = max(speaker.turns, turn.number)  # it was said, even if it can't be scored
         given = self._settled(speaker, turn, text, first)
         told = TurnScores(turn.number, given.scores, len(text))
-        look = None
+        look, key = None, ""
         if self.second_look is not None:
-            judged, look = self._looked_again(self.second_look, speaker, check, text, told, given)
-            if judged is not given:
-                first = given = judged
-                told = TurnScores(turn.number, given.scores, len(text))
+            if not speaker.asking:
+                speaker.asking = self.second_look.start()
+            look = self.second_look.wanted(speaker.asking, told, given)
+        if self.second_look is not None and look is not None:
+            if self.second_look.when == "inline":
+                earlier, heard = self._as_judged(speaker, check.conversation, turn, text)
+                side = speaker.trajectory.read_as
+                judged, look = self.second_look.look(look, given, earlier, heard, side)
+                if judged is not given:
+                    first = given = judged
+                    told = TurnScores(turn.number, given.scores, len(text))
+            elif not look.trouble:
+                look, key = replace(look, path=LATER), self._key(speaker, check.conversation, turn.number)
+                opened(speaker.asking, turn.number, speaker.detected)
+                self._ask_later(speaker, check, session_id, turn.number, told, look)
         signal = self._detected(speaker, told)
         stance = None
         if self.memory is not None:
-            stance = self.memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp)
+            stance = self.memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp, key)
         finding = self._finding(speaker, told, signal, stance)
         if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
@@ -215,25 +272,113 @@ class TurnJudge:
             finding = not_read(given.unread, self.unread, finding)
         if look is not None:
             finding = _with_look(finding, look)
+        for one in late:
+            finding = _with_late(finding, one)
         return given.settle(finding) if given.failures else finding
 
-    def _looked_again(
-        self,
-        second_look: SecondLook,
-        speaker: Speaker,
-        check: Check,
-        text: str,
-        told: TurnScores,
-        given: SideScores,
-    ) -> tuple[SideScores, Look | None]:
-        """The scores that count once the judge was asked, where the screen points at the text."""
-        if not speaker.asking:
-            speaker.asking = second_look.start()
-        turn = check.turn
-        before = map(check.conversation.turn, range(max(1, turn.number - _CATCH_UP), turn.number))
+    def _as_judged(
+        self, speaker: Speaker, conversation: Conversation, turn: Turn, text: str
+    ) -> tuple[list[Turn], Turn]:
+        """The turns before one as a judge hears them, and the turn as it is judged."""
+        before = map(conversation.turn, range(max(1, turn.number - _CATCH_UP), turn.number))
         earlier = [heard for one in before for heard in speaker.as_heard(one)]
-        heard, side = speaker.under_check(turn, text), speaker.trajectory.read_as
-        return second_look.look(speaker.asking, told, given, [*earlier, *heard[:-1]], heard[-1], side)
+        *said, judged = speaker.under_check(turn, text)
+        return [*earlier, *said], judged
+
+    @staticmethod
+    def _key(speaker: Speaker, conversation: Conversation, number: int) -> str:
+        """Names a turn of a speaker among all that a session or a process knows."""
+        return digest_of(f"{conversation.conversation_id}/{speaker.trajectory}/{number}")[:16]
+
+    def _ask_later(
+        self, speaker: Speaker, check: Check, session_id: str, number: int, told: TurnScores, look: Look
+    ) -> None:
+        """Have the judge asked once the check has ended; what it says corrects session and audit when it comes."""
+        looks, chat, key = self.second_look, check.conversation, self._key(speaker, check.conversation, number)
+        if looks is None:
+            return
+        turn, before = chat.turn(number), Trail(speaker.asking, self.detector).before(number)
+        text = check.text if number == check.turn.number else turn.text(speaker.trajectory.side) or ""
+        earlier, judged = self._as_judged(speaker, chat, turn, text)
+        states = None if check.state is None else check.state.store
+        trajectory, name = speaker.trajectory, speaker.name
+
+        def arrived(tell: Callable[[Correction], None], answer: Answer, seconds: float) -> None:
+            after = TurnScores(number, {**told.scores, **answer.scores}, told.length)
+            _, signal = advanced(self.detector, copy.deepcopy(before), after)
+            stance, said = (
+                None,
+                replace(look, path=LATER if answer.trouble else AFTERWARDS, trouble=answer.trouble),
+            )
+            if self.memory is not None and not answer.trouble:
+                stance = self.memory.correct(states, session_id, key, after, answer)
+            data = replace(self._data(trajectory, name, after, signal), second_look=said.to_dict())
+            reason = f"{_WHOSE[trajectory]}{signal.reason}; {said}" if signal.active else str(said)
+            detail = Detail(
+                Status.FAILED if answer.trouble else Status.EVALUATED,
+                blocked=signal.active and not answer.trouble,
+                found=signal.active,
+                confidence=max((score.F for score in after.scores.values()), default=0.0),
+                reason=reason,
+                seconds=seconds,
+                data=data,
+            )
+            tell(
+                Correction(
+                    chat.conversation_id, number, session_id, self.name, check.kind, detail, stance, seconds
+                )
+            )
+
+        def begin(tell: Callable[[Correction], None]) -> None:
+            call = partial(looks.judge.score_after, earlier, judged, trajectory.read_as)
+            looks.answers.ask(chat, key, call, partial(arrived, tell))
+
+        check.afterwards.append(begin)
+
+    def _taken_late(self, speaker: Speaker, check: Check, session_id: str) -> list[Late]:
+        """Take in what the judge said of earlier turns since, and ask again where nobody has an answer."""
+        looks, chat, memory = self.second_look, check.conversation, self.memory
+        if looks is None or LATER not in speaker.asking:
+            return []
+        trail, corrected = Trail(speaker.asking, self.detector), {}
+        for number, asked in trail.open.items():
+            key = self._key(speaker, chat, number)
+            answer = looks.answers.take(chat, key)
+            if answer is None and memory is not None:
+                answer = memory.answer(check.state, session_id, key)
+            if answer is None and number in trail.overdue:
+                answer = Answer(trouble=f"no answer for {KEPT} turns")
+            if answer is None:
+                if not looks.answers.asked(chat, key) and self._waited(chat, asked, check.turn):
+                    if looks.refused(speaker.asking):
+                        continue
+                    trail.ask_again(number, check.turn.number)
+                    why = f"asked at turn {asked} by a process that has no answer"
+                    look = Look(looks.judge.spec, why, LATER)
+                    self._ask_later(speaker, check, session_id, number, trail.told(number), look)
+                continue
+            looks.answers.drop(chat, key)
+            corrected[number] = answer
+            trail.correct(number, answer)
+            if memory is not None:
+                memory.correct(check.state, session_id, key, trail.told(number), answer)
+                memory.settle(check.state, session_id, key)
+        if not corrected:
+            return []
+        speaker.detected, late = trail.replayed(corrected)
+        trail.shorten()
+        for one in late:
+            correct_turn(chat, self.name, speaker.trajectory, one)
+            if check.state is not None:
+                check.state.turns.add(one.number)
+        return [one for one in late if not one.answer.trouble]
+
+    def _waited(self, conversation: Conversation, asked: int, turn: Turn) -> bool:
+        """Whether a question of a turn had its time by now, wherever it was asked."""
+        then, looks = conversation.turn(asked).timestamp, self.second_look
+        if then is None or turn.timestamp is None or looks is None:
+            return True
+        return (turn.timestamp - then).total_seconds() > looks.wait
 
     def answered(self, check: Check, session_id: str, text: str) -> Finding:
         """Tell a session of the reply to its latest turn."""
@@ -313,14 +458,13 @@ class TurnJudge:
 
     def _detected(self, speaker: Speaker, told: TurnScores) -> Signal:
         """What the detector says of one more turn; it starts afresh after one at which it fired."""
-        signal = self.detector.update(speaker.detected, told)
-        if signal.active:
-            speaker.detected = self.detector.start()
+        speaker.detected, signal = advanced(self.detector, speaker.detected, told)
+        noted(speaker.asking, told, fired=signal.active)
         return signal
 
     def _finding(self, speaker: Speaker, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """What the trajectory up to a turn and the stance towards the session say of the turn."""
-        data, whose = self._data(speaker, told, signal), _WHOSE[speaker.trajectory]
+        data, whose = self._data(speaker.trajectory, speaker.name, told, signal), _WHOSE[speaker.trajectory]
         confidence = max((score.F for score in told.scores.values()), default=0.0)
         if signal.active:
             return Finding(True, whose + signal.reason, confidence, data=data, stance=stance)
@@ -334,7 +478,7 @@ class TurnJudge:
             reason, action = f"{whose}{signal.reason} (warned from {self.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _data(self, speaker: Speaker, told: TurnScores, signal: Signal) -> DriftData:
+    def _data(self, trajectory: Trajectory, name: str, told: TurnScores, signal: Signal) -> DriftData:
         components = array("d")
         for score in told.scores.values():
             components.extend((score.T, score.I, score.F))
@@ -345,8 +489,8 @@ class TurnJudge:
             warn=self.warn,
             active=signal.active,
             turn=told.turn,
-            trajectory=speaker.trajectory,
-            speaker=speaker.name,
+            trajectory=trajectory,
+            speaker=name,
             principles=_shared(tuple(told.scores)),
             components=components,
         )
@@ -371,6 +515,16 @@ def _with_look(finding: Finding, look: Look) -> Finding:
     if blocked and not finding.in_full:
         return replace(finding, found=True, reason=reason.removeprefix("; "), action=None, data=data)
     return replace(finding, reason=reason, data=data)
+
+
+def _with_late(finding: Finding, late: Late) -> Finding:
+    """The finding with a warning where an earlier turn, which went on, would have been blocked."""
+    if not late.fires:
+        return finding
+    name, score = max(late.answer.scores.items(), key=lambda item: item[1].F)
+    told = f"turn {late.number} would have been blocked by what the second look said since: {name} F {score.F:.2f}"
+    reason = f"{finding.reason}; {told}" if finding.found else told
+    return replace(finding, found=True, reason=reason, action=finding.action if finding.found else Action.WARN)
 
 
 def _kept(turn: Turn, trajectory: Trajectory) -> Mapping[str, Score] | None:

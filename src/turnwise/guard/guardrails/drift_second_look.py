@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
+from time import monotonic
 from typing import Any, Final, Literal
 
 from turnwise.conversation import Side, Turn
 from turnwise.deadline import current_deadline
 from turnwise.errors import GuardError, ObserverError
+from turnwise.guard.guardrails.drift_afterwards import LATER, Answers
 from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.threads import TookTooLongError, Workers
 from turnwise.observers.second_look import ASK_ABOVE, ask_above
@@ -17,6 +21,9 @@ from turnwise.scoring import TurnScores
 
 Unanswered = Literal["screen", "hold", "block"]
 """What becomes of a text that the judge was to be asked about and gave no score of."""
+
+When = Literal["inline", "afterwards"]
+"""Whether a check waits for the judge, or its answer corrects the check later."""
 
 _WORKERS: Final = Workers[SideScores]()
 
@@ -28,7 +35,8 @@ class Look:
     Args:
         judge: specification of the judge.
         why: why it was asked.
-        path: what counts: ``judge`` where it answered, else what is done about its silence.
+        path: what counts: ``judge`` where it answered, ``later`` where it was asked and not waited for,
+            ``afterwards`` where it answered then, else what is done about its silence.
         trouble: why it gave no score; empty where it did.
         screen: T, I and F of each principle by the screen.
     """
@@ -50,10 +58,31 @@ class Look:
         }
 
     def __str__(self) -> str:
-        told = (
-            f"no second look of {self.judge} ({self.trouble})" if self.trouble else f"second look of {self.judge}"
-        )
+        told = "second look" if self.path != LATER else "second look to come"
+        told = f"no second look of {self.judge} ({self.trouble})" if self.trouble else f"{told} of {self.judge}"
         return f"{told}: {self.why}"
+
+
+class PerMinute:
+    """Counts what is asked within a minute, for all conversations; `most` is None for no limit."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most = most
+        self._times: deque[float] = deque()
+        self._lock = Lock()
+
+    def counted(self) -> bool:
+        """Count one more unless the minute is full; returns whether it was counted."""
+        if self.most is None:
+            return True
+        with self._lock:
+            now = monotonic()
+            while self._times and now - self._times[0] >= 60.0:
+                self._times.popleft()
+            if len(self._times) >= self.most:
+                return False
+            self._times.append(now)
+            return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +96,9 @@ class SecondLook:
         wait: seconds that an answer may take.
         unanswered: what counts without one.
         most: texts of a speaker that are asked about; None for no limit.
+        pace: how many may be asked about within a minute.
+        when: whether checks wait for it.
+        answers: what was asked and is not waited for.
     """
 
     screen: Scorer
@@ -75,10 +107,21 @@ class SecondLook:
     wait: float
     unanswered: Unanswered
     most: int | None
+    pace: PerMinute
+    when: When
+    answers: Answers = field(default_factory=Answers)
 
     @classmethod
     def of(
-        cls, screen: Scorer, judge: str, ask: str | None, wait: float, unanswered: Unanswered, most: int | None
+        cls,
+        screen: Scorer,
+        judge: str,
+        ask: str | None,
+        wait: float,
+        unanswered: Unanswered,
+        most: int | None,
+        a_minute: int | None,
+        when: When,
     ) -> SecondLook:
         """Make one of the settings of the guardrail; `GuardError` for a value that does not fit."""
         name = screen.info.name
@@ -86,12 +129,19 @@ class SecondLook:
             raise GuardError(f"say where the judge is asked, such as ask: {ask_above(0.2)}; {name} has no default")
         if not wait > 0:
             raise GuardError(f"second_look_wait is {wait:g}; use a number of seconds above 0")
-        if most is not None and most < 0:
-            raise GuardError(f"second_looks is {most}; use a number of texts, or null for no limit")
+        for setting, number in (("second_looks", most), ("second_looks_a_minute", a_minute)):
+            if number is not None and number < 0:
+                raise GuardError(f"{setting} is {number}; use a number of texts, or null for no limit")
+        if when == "afterwards" and unanswered != "screen":
+            raise GuardError(
+                f"unanswered is {unanswered}, and second_look_when afterwards: the check has ended by then; use "
+                "unanswered: screen, or second_look_when: inline"
+            )
         rule = Evaluator(parse(ask or ask_above(ASK_ABOVE[name]), principles=screen.principles))
         if rule.other_runs:
             raise GuardError(f"ask: {ask}: the judge is asked by the screen's own scores, not by those of runs")
-        return cls(screen, Scorer(judge, screen.context, screen.principles), rule, wait, unanswered, most)
+        asked = Scorer(judge, screen.context, screen.principles)
+        return cls(screen, asked, rule, wait, unanswered, most, PerMinute(a_minute), when)
 
     def start(self) -> dict[str, Any]:
         """What is kept of a speaker before its first text."""
@@ -101,21 +151,39 @@ class SecondLook:
         """Take the screen's scores of a text in, and say whether the rule holds there."""
         return self.rule.update(kept["rule"], told).holds
 
-    def look(
-        self,
-        kept: dict[str, Any],
-        told: TurnScores,
-        given: SideScores,
-        earlier: Sequence[Turn],
-        turn: Turn,
-        side: Side,
-    ) -> tuple[SideScores, Look | None]:
-        """Ask the judge where the screen points at a text, and return the scores that count.
+    def wanted(self, kept: dict[str, Any], told: TurnScores, given: SideScores) -> Look | None:
+        """What is to be asked of a text, counted as asked; with trouble where no more may be, None for nothing.
 
         Args:
             kept: what is kept of the speaker; changed in place.
             told: the screen's scores, as patterns read them.
             given: the same, with what could not be scored.
+        """
+        held = self.listen(kept, told)
+        if not (held or given.unread or given.failures):
+            return None
+        before = {name: (score.T, score.I, score.F) for name, score in given.scores.items()}
+        look = Look(self.judge.spec, self._why(given, held=held), "judge", screen=before)
+        trouble = self.refused(kept)
+        return replace(look, path=self.unanswered, trouble=trouble) if trouble else look
+
+    def refused(self, kept: dict[str, Any]) -> str:
+        """Count a question; why it may not be asked, empty where it may."""
+        if self.most is not None and kept["asked"] >= self.most:
+            return f"its {self.most} second looks are used up"
+        if not self.pace.counted():
+            return f"{self.pace.most} second looks were asked for within a minute"
+        kept["asked"] += 1
+        return ""
+
+    def look(
+        self, look: Look, given: SideScores, earlier: Sequence[Turn], turn: Turn, side: Side
+    ) -> tuple[SideScores, Look]:
+        """Ask the judge, and return the scores that count.
+
+        Args:
+            look: what `wanted` gave.
+            given: the screen's scores.
             earlier: the turns before, as the judge hears them.
             turn: the turn, as it is judged.
             side: the half of it that is judged.
@@ -123,15 +191,8 @@ class SecondLook:
         Raises:
             ObserverError: the judge gave no score, and the text is to be held.
         """
-        held = self.listen(kept, told)
-        if not (held or given.unread or given.failures):
-            return given, None
-        why = self._why(given, held=held)
-        before = {name: (score.T, score.I, score.F) for name, score in given.scores.items()}
-        look = Look(self.judge.spec, why, "judge", screen=before)
-        if self.most is not None and kept["asked"] >= self.most:
-            return self._silent(given, look, f"its {self.most} second looks are used up")
-        kept["asked"] += 1
+        if look.trouble:
+            return self._silent(given, look, look.trouble)
         try:
             answer = _WORKERS.run(
                 lambda: self.judge.score_after(earlier, turn, side), self.wait, current_deadline()

@@ -90,9 +90,26 @@ class Pii(Guardrail):
     spelled ("dash", "dot", "(at)"). Card numbers need a known issuer, its length and a right check digit, IBANs
     their country's length and check digits, social security numbers an area that is assigned; a card or social
     security number that words name counts mistyped as well. Accounts, medical records, policies, passports,
-    licences, plates and the numbers of employees, students and taxpayers need words beside them that name them, in
-    English and some other languages, and dates of birth their label or a person's name. A number that the nearest
-    word before it calls an order, invoice, part, version and the like is none.
+    licences, plates and the numbers of employees, students and taxpayers need words before or after them that name
+    them, in English, German, French, Spanish, Italian, Portuguese, some in Chinese and Japanese. A number that the
+    nearest word before it calls an order, invoice, part, version and the like is none.
+
+    Confidence: `ssn` 0.7 to 0.95 (3-2-4 digits of an assigned area, or any nine that words name). `card` 0.7 to
+    0.99 (13 to 19 digits, not inside a longer number; ungrouped ones of other than 15 or 16 digits need words).
+    `iban` 0.99. `phone` 0.6 to 0.95 (in a region's plan, or grouped as in North America; ungrouped and 7-digit
+    ones need words such as "call"; other regions need +, or a leading 0 and words). `email` 0.8 to 0.97. `ip`
+    0.85 to 0.95 (not version numbers, sections, times). `birth_date` 0.6 or 0.8 (a date after "DOB", after
+    "born on" of somebody in person, or after the name of a patient or customer). All others 0.6 or 0.7.
+
+    Words name `bank_account` (also sort codes, and routing numbers with a right check digit), `medical_record`
+    (MRN, chart, patient, hospital, NHS), `insurance` (policy, member, subscriber, group, Medicare, Medicaid),
+    `employee` (staff, payroll, badge), `student` (enrolment, school), `tax_id` (TIN, EIN, UTR, VAT, codice
+    fiscale), `national_id` (also national insurance), `passport`, `driving_licence` (also professional) and
+    `vehicle` (VIN, plates). They count near up to 64 phone numbers, 32 names of each kind and 256 numbers in all;
+    beyond that only the format counts (after a name with confidence 0.5).
+
+    Last four digits, amounts, births told in prose ("Ada Lovelace was born on ...") and loopback addresses are
+    ignored.
 
     It does not find names, postal addresses, digits spelled as words, identity numbers that no word names, and
     numbers spread over several messages.

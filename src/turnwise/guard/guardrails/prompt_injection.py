@@ -98,6 +98,11 @@ class PromptInjection(Guardrail):
     one, and no text that is but one word or name of at most 64 characters. It looks at what reaches the model:
     prompts, and what tools give back, which is where indirect injections arrive.
 
+    Found are orders to ignore instructions in English, Mandarin, Hindi, Spanish, French, Arabic, Bengali,
+    Portuguese, Russian, Urdu, German and Japanese; chat-template tokens; false role marks; requests for hidden
+    instructions; personas without limits; orders to an assistant in a document. In English a negation or quotation
+    alone excuses nothing; other languages have lists of exceptions.
+
     Args:
         observer: ``"local"``, or another observer; then both levels must be given. None for the words alone.
         warn_above: F above which it warns, in [0, 1]; None for the level set for the shipped weights.

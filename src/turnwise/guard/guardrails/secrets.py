@@ -53,8 +53,10 @@ KeyType = Literal[
 class Secrets(Guardrail):
     """Keys and tokens of the usual providers, private keys, passwords in connection strings and assignments.
 
-    A provider's key is told by its published form; ``generic`` finds values that are given to a name such as
-    ``api_key`` or ``password`` and look like no word.
+    A provider's key is told by its published form; ``generic`` finds values, other than words and placeholders,
+    that are given to a name such as ``api_key`` or ``password``, passwords in prose in some fifteen languages, and
+    a person's PIN. Of connection strings and assignments only the secret part is cut. Ignored are ``AKIAXXXX...``,
+    "placeholder", and the first line of a private key alone. Beyond 64 names only the format counts.
 
     What is encoded or disguised is read. It does not find keys without a form of their own where nothing names
     them, keys other than those of AWS cut in pieces, and passwords of letters alone.

@@ -27,8 +27,17 @@ class Toxicity(Guardrail):
 
     The weights of the phrases that are found add up like independent evidence, 1 - (1 - a)(1 - b). What is only
     quoted, reported, asked about or part of a story or game does not count, but what a drafted message says does.
-    The grammar is for English, with open insults and threats in some 30 other languages: no irony, no code words.
     With an observer, the graver of the two decides.
+
+    The full grammar is English. Open insults, threats and encouragement of self-harm are found in Spanish, French,
+    German, Portuguese, Italian, Russian, Turkish, Hindi, Urdu, Bengali, Arabic, Mandarin and Japanese; shorter
+    lists cover Polish, Dutch, Swedish, Danish, Norwegian, Czech, Romanian, Hungarian, Ukrainian, Greek, Hebrew,
+    Persian, Korean, Vietnamese, Thai, Indonesian, Tagalog, Swahili and romanised Hindi. It misses contempt without
+    hard words, code words and irony.
+
+    Threats include blackmail, publishing addresses and pictures, and veiled threats ("nice shop, shame if it
+    burned"), by signs within 320 characters of each other; not idioms, games, stories, advice or reports. What
+    follows "novel" or "she said" in a sentence passes.
 
     Args:
         types: what to look for, any of ``insults``, ``hostility``, ``slurs``, ``hate`` (of groups), ``threats``,

@@ -14,7 +14,7 @@ from turnwise.conversation.message_entries import Entry, read_calls
 from turnwise.conversation.message_formats import OPENAI, messages_of_turn
 from turnwise.errors import StateError
 from turnwise.guard.identity.chain import LINK, Checked, Link, Said, chain_of, root_of
-from turnwise.guard.identity.turns import absorb, check_of, fork, is_latest, recorded
+from turnwise.guard.identity.linked_turns import absorb, check_of, fork, is_latest, recorded
 from turnwise.guard.request import LastText
 from turnwise.guard.results import PipelineResult
 from turnwise.guard.state.views import Work

@@ -11,7 +11,8 @@ from importlib import resources
 from turnwise._support.characters import CharacterTable
 from turnwise._support.regex_sets import Alphabet, RegexSet, has_many_bytes
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.folding import LEET, LEET_STROKES, PLAIN, SAME
+from turnwise.guard.recognisers.folding import PLAIN, SAME
+from turnwise.guard.recognisers.look_alikes import LEET, LEET_STROKES
 from turnwise.guard.recognisers.phrases import PHRASE_FILES
 from turnwise.guard.recognisers.readings import folded_readings, readings_of
 from turnwise.guard.recognisers.text import TextReading

@@ -16,7 +16,8 @@ from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES
-from turnwise.guard.recognisers.folding import PLAIN, UNDISGUISED, Folding
+from turnwise.guard.recognisers.folding import PLAIN, Folding
+from turnwise.guard.recognisers.look_alikes import UNDISGUISED
 from turnwise.guard.recognisers.patterns import compile_pattern
 from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading, apart, counted
 

@@ -215,6 +215,7 @@ class Conversations:
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
         texts = {one: _told(conversation.turn(one)) for one in latest}
         numbers = {*range(bound.turns + 1, outline.turns + 1), *(() if number is None else (number,))}
+        numbers |= work.turns
         numbers |= {one for one, text in texts.items() if bound.texts.get(one, text) != text}
         written = {name_of_turn(one): pack_turn(conversation.turn(one)) for one in sorted(numbers)}
         for name, guardrail in self._guardrails.items():

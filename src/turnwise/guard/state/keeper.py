@@ -15,7 +15,7 @@ from turnwise.errors import ConversationError, SessionError, StateError
 from turnwise.guard.finding import OnError
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.limits import KeyLimits, RateLimits, Refusal, SharedLimits
+from turnwise.guard.key_limits import KeyLimits, RateLimits, Refusal, SharedKeyLimits
 from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.settings import StateSettings, StateStatus, StateWatch, WhenDown
@@ -83,7 +83,7 @@ _TRIES: Final = 20
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
 
-_ON_ERROR: Final = {
+_ON_ERROR_BY_WHEN_DOWN: Final = {
     WhenDown.CLOSED: OnError.BLOCK,
     WhenDown.OPEN: OnError.ALLOW,
     WhenDown.MEMORY: OnError.WARN,
@@ -140,7 +140,7 @@ class Keeper:
         same = before if before is not None and before.store is store else None
         known = None if same is None else same.conversations
         self.conversations: Conversations = Conversations(store, guardrails, clock, known)
-        self.limits = SharedLimits(limits, store, clock)
+        self.limits = SharedKeyLimits(limits, store, clock)
         self._watch: StateWatch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
         self.lists: MessageLists | None = None
@@ -340,7 +340,7 @@ class Keeper:
         return self._fallback if self._settings.when_down is WhenDown.MEMORY else MemoryStateStore()
 
     def _told(self, error: StateError) -> Detail:
-        return failure(_ON_ERROR[self._settings.when_down], f"{type(error).__name__}: {error}")
+        return failure(_ON_ERROR_BY_WHEN_DOWN[self._settings.when_down], f"{type(error).__name__}: {error}")
 
 
 def _as_state_error(error: SessionError) -> StateError:

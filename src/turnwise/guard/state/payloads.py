@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from turnwise._support.bounded import read_json
 from turnwise.conversation import Turn
-from turnwise.conversation.turns import Outline
+from turnwise.conversation.turn_lists import Outline
 from turnwise.errors import StateError, TurnwiseError
 from turnwise.sessions.state_store import StateKind, folded, unfolded
 

@@ -33,7 +33,7 @@ class Work:
     (1, None, ('counted',), 1)
     """
 
-    __slots__ = ("_now", "_store", "_without", "changes", "trouble")
+    __slots__ = ("_now", "_store", "_without", "changes", "trouble", "turns")
 
     def __init__(self, store: StateStore, without: Callable[[], StateStore] | None = None) -> None:
         self._store = store
@@ -43,6 +43,13 @@ class Work:
         self._now: dict[tuple[str, str], Any] = {}
         self.changes: list[Change] = []
         """The changes so far, in order."""
+        self.turns: set[int] = set()
+        """Earlier turns of the conversation whose checks changed."""
+
+    @property
+    def store(self) -> StateStore:
+        """The store that is read, and written in the end."""
+        return self._store
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
         """A state as this work left it, or as the store has it."""

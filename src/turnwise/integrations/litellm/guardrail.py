@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
+from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
-from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import aask
 from turnwise.integrations.litellm.shapes import (
     Events,

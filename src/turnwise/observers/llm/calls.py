@@ -12,18 +12,11 @@ from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
-from turnwise.observers.llm.allowance import Allowance, SharedLimits
-from turnwise.observers.llm.chat import (
-    MAYBE_PAID,
-    PASSING,
-    ChatClient,
-    ChatError,
-    FaultKind,
-    Message,
-)
+from turnwise.observers.llm.chat import MAYBE_PAID, PASSING, ChatClient, ChatError, FaultKind, Message
 from turnwise.observers.llm.endpoint import Endpoint, estimate
-from turnwise.observers.llm.limits import Halt, RequestLimits
-from turnwise.observers.llm.structure import Structure
+from turnwise.observers.llm.request_limits import Halt, RequestLimits
+from turnwise.observers.llm.shared_limits import Allowance, SharedLimits
+from turnwise.observers.llm.structured_output import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
 
 Monotonic = Callable[[], float]

@@ -13,7 +13,6 @@ from statistics import mean
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side, Turn
 from turnwise.errors import BudgetError, ObserverError
-from turnwise.observers.llm.allowance import Allowance
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, resolve
@@ -21,6 +20,7 @@ from turnwise.observers.llm.guard_models import PRINCIPLE
 from turnwise.observers.llm.openai_client import OpenAIClient
 from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, shown_texts
 from turnwise.observers.llm.settings import INLINE, LlmSettings
+from turnwise.observers.llm.shared_limits import Allowance
 from turnwise.observers.protocol import (
     Context,
     ContextMode,

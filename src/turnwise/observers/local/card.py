@@ -63,7 +63,7 @@ each reply. `local-small` is for screening and for tiny machines: token vectors,
 recurrent state. Both learned from what careful readers said of single turns
 ([corpus/judging](../corpus/judging/README.md)), not from labels of conversations; a reader is a large
 language model reading blind, of the kind that also wrote part of the data. Design and attempts:
-[0011](decisions/0011-the-reader.md).
+[0011](decisions/0011-the-reader.md). Further principles can be [taught](how-to/own-principle.md) to `local`.
 
 - **F**: how far the turn breaks the principle, in the readers' scale, given what was said before; calibrated
   on judged conversations that training did not see. **T**: how far it keeps it, by outputs of its own.

@@ -91,17 +91,19 @@ class LocalObserver:
             name = self.name
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
         # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
-        from turnwise.observers.local.identify import Languages
-        from turnwise.observers.local.language import LanguageReader
+        from turnwise.observers.local.language_model_reader import LanguageModelReader
+        from turnwise.observers.local.languages import Languages
         from turnwise.observers.local.scores import Calibration
-        from turnwise.observers.local.small import SmallReader
+        from turnwise.observers.local.small_reader import SmallReader
 
         weights = load_weights(argument or shipped(self.name))
         self._reader: Reader
         if weights.kind == "small":
             self._reader = SmallReader(weights.model, weights.tokenizer, device)
         else:
-            self._reader = LanguageReader(weights.model, weights.tokenizer, weights.reach, cache_bytes, device)
+            self._reader = LanguageModelReader(
+                weights.model, weights.tokenizer, weights.reach, cache_bytes, device
+            )
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256

@@ -11,7 +11,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import Cache, Network, Outputs, beginning, spans_of
-from turnwise.observers.local.protocol import SIDES, Reading, Utterance, unread
+from turnwise.observers.local.protocol import SIDES, Reading, Utterance, vocabulary_misfit
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.window import Window
 
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
     rows: bytes
     side: Side
     hidden: bool
-    unread: float
+    misfit: float
     left_out: str
 
 
@@ -92,8 +92,8 @@ class Passes:
                 apart.append((start, side, ids))
                 key = _key(read.ids, ids)
             latest = Pass(read, sides[: len(read.ends)], tuple(apart))
-            fit = unread(text.bytes_per_token, len(text.ids))
-            places.append(_Place(key, side, text.hidden, fit, text.left_out))
+            misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
+            places.append(_Place(key, side, text.hidden, misfit, text.left_out))
         passes += [latest] if latest else []
         return places
 
@@ -137,7 +137,7 @@ class Passes:
     def _reading(self, place: _Place) -> Reading:
         logits, states = self._rows[place.rows]
         own = logits[:, SIDES.index(place.side)]
-        return Reading(place.side, own, place.hidden, place.unread, place.left_out, states)
+        return Reading(place.side, own, place.hidden, place.misfit, place.left_out, states)
 
 
 def _key(ids: bytes, whole: bytes = b"") -> bytes:

@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     """What a network makes of a text.
 
     `logits` has a row for each part of the text, one of a short text; shape (rows, outputs), T, I and F of each
-    principle first. `hidden` tells whether the text hid words, `unread` how far the vocabulary does not fit it, in
+    principle first. `hidden` tells whether the text hid words, `misfit` how far the vocabulary does not fit it, in
     [0, 1], and `left_out` what of it was not read, in words; empty where all of it was. `states` are what the
     logits are made of, shape (rows, width), for what was taught; None where nobody asked for them.
     """
@@ -38,7 +38,7 @@ class Reading(NamedTuple):
     side: Side
     logits: NDArray[np.float32]
     hidden: bool
-    unread: float
+    misfit: float
     left_out: str
     states: NDArray[np.float32] | None = None
 
@@ -81,10 +81,10 @@ class Reader(Protocol):
         """The place that `pack` wrote; `ValueError` for other bytes."""
 
 
-def unread(bytes_per_token: float, tokens: int) -> float:
+def vocabulary_misfit(bytes_per_token: float, tokens: int) -> float:
     """How far the vocabulary does not fit a text, in [0, 1]; a short text says little of its language.
 
-    >>> unread(4.5, 100), unread(1.8, 100), unread(1.8, 16)
+    >>> vocabulary_misfit(4.5, 100), vocabulary_misfit(1.8, 100), vocabulary_misfit(1.8, 16)
     (0.0, 0.5, 0.25)
     """
     return max(0.0, 1 - bytes_per_token / FAMILIAR) * min(1.0, tokens / ENOUGH)

@@ -15,7 +15,7 @@ from turnwise.observers.local.protocol import SIDES, Reading
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.scoring import Score
 
-FEATURES = ("logit", "undecided", "hidden", "unread", "offset")
+FEATURES = ("logit", "undecided", "hidden", "misfit", "offset")
 """What indeterminacy is made of: the logit of I; how near F is to one half; whether the text hid words; how far
 the vocabulary does not fit it; and 1."""
 
@@ -53,22 +53,22 @@ class Calibration:
 
     def scores(self, reading: Reading) -> NDArray[np.float64]:
         """T, I and F of each row of a reading; shape (rows, principles, 3), each value in [0, 1]."""
-        return self._calibrated(reading.logits, reading.side, reading.hidden, reading.unread)
+        return self._calibrated(reading.logits, reading.side, reading.hidden, reading.misfit)
 
     def _calibrated(
         self,
         logits: NDArray[np.float32],
         side: Side,
         hidden: bool | NDArray[np.bool_],
-        unread: float | NDArray[np.float64],
+        misfit: float | NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """T, I and F of rows of one side; `hidden` and `unread` of all of them, or of shape (rows, 1)."""
+        """T, I and F of rows of one side; `hidden` and `misfit` of all of them, or of shape (rows, 1)."""
         count, place = len(PRINCIPLES), SIDES.index(side)
         slope, offset = self.slope[place], self.offset[place]
         triples = logits[:, : 3 * count].reshape(-1, count, 3).astype(np.float64)
         truth = triples[:, :, 0] * slope[0] + offset[0]
         falsity = triples[:, :, 2] * slope[1] + offset[1]
-        given = _features(triples[:, :, 1], falsity, hidden, unread)
+        given = _features(triples[:, :, 1], falsity, hidden, misfit)
         unsure = (given @ self.indeterminacy[place][:, :, None])[:, :, 0]
         return sigmoid(np.stack((truth, unsure[:, :, 0], falsity), axis=2))
 
@@ -82,8 +82,8 @@ class Calibration:
             told = [readings[place] for place in places]
             counts = np.array([len(one.logits) for one in told])
             hidden = np.repeat([one.hidden for one in told], counts)[:, None]
-            unread = np.repeat([one.unread for one in told], counts)[:, None]
-            rows = self._calibrated(np.concatenate([one.logits for one in told]), side, hidden, unread)
+            misfit = np.repeat([one.misfit for one in told], counts)[:, None]
+            rows = self._calibrated(np.concatenate([one.logits for one in told]), side, hidden, misfit)
             starts = np.cumsum(counts) - counts
             found[places] = rows[starts]
             for number in np.flatnonzero(counts > 1).tolist():
@@ -106,18 +106,18 @@ def features(logit: NDArray[np.float64], falsity: NDArray[np.float64], reading: 
 
     `logit` is that of I, `falsity` the calibrated logit of F, each of shape (rows, principles).
     """
-    return _features(logit, falsity, reading.hidden, reading.unread)
+    return _features(logit, falsity, reading.hidden, reading.misfit)
 
 
 def _features(
     logit: NDArray[np.float64],
     falsity: NDArray[np.float64],
     hidden: bool | NDArray[np.bool_],
-    unread: float | NDArray[np.float64],
+    misfit: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
     probability = sigmoid(falsity)
     whole = np.ones_like(logit)
-    parts = (logit, 4 * probability * (1 - probability), whole * hidden, whole * unread, whole)
+    parts = (logit, 4 * probability * (1 - probability), whole * hidden, whole * misfit, whole)
     return np.stack(parts, axis=-1)[:, :, None, :]
 
 

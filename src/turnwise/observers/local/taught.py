@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from turnwise.errors import ObserverError, PrincipleError
 from turnwise.observers.local.scores import sigmoid
-from turnwise.principles import HeadFile, read_head
+from turnwise.principles import HeadFile
+from turnwise.principles.head import read_head
 from turnwise.scoring import Score
 
 UNSURE = ("offset", "undecided", "doubt")
@@ -73,10 +74,6 @@ class Head:
         """The score of the part of a text with the highest F."""
         rows = self.calibrated(self.raw(states))
         return Score(*rows[rows[:, 2].argmax()].tolist())
-
-    def with_calibration(self, **parts: NDArray[np.float64]) -> Head:
-        """The same linear outputs, calibrated otherwise."""
-        return replace(self, **parts)
 
 
 def unsure_of(falsity: NDArray[np.float64], doubt: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,7 +33,7 @@ SHIPPED = ("local", "local-small")
 """Observers whose weights ship with turnwise."""
 
 KINDS = ("language", "small")
-"""Kinds of networks: `turnwise.observers.local.language` and `turnwise.observers.local.small`."""
+"""Kinds of networks: those of `language_model_reader` and of `small_reader`."""
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 """The principles that the reader knows, in the order of its outputs."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Column, Table
 
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 from turnwise.store.transfer.snapshot import Snapshot
 from turnwise.store.transfer.tables import TABLES, Kind, Progress, Row, kind_of, time_text
 

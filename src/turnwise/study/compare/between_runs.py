@@ -96,7 +96,7 @@ def compare_runs(
         if settings.thresholds == "calibrated":
             tell(f"judging {settings.splits} splits: {arms[1].name} against {arms[0].name}")
             try:
-                gain = gain_over_splits(study_data, arms[1:], arms[0], settings, scores, tell)
+                gain = gain_over_splits(study_data, arms[1], arms[0], settings, scores, tell)
             except UsageError as error:
                 why_not = why_not or str(error)
         found.append(

@@ -17,8 +17,8 @@ from turnwise.study.stats import metrics
 from turnwise.study.stats.holm import holm_corrected
 from turnwise.study.stats.judged_conversations import Judged, evaluated_by_both, matched
 from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
+from turnwise.study.stats.mcnemar import McNemar, mcnemar
 from turnwise.study.stats.metrics import DetectorResult, PairTest
-from turnwise.study.stats.paired import McNemar, mcnemar
 
 LEVEL = 0.05
 """Level of all tests."""

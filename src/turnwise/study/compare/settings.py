@@ -47,10 +47,11 @@ class Settings:
         shares: of the groups that go to train, calibrate and test, where there are no folds.
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
         replicates: resamples of the bootstrap, from 1 to 100,000.
-        splits: splits that the gain is judged on, from 1 to 1,000: the first is that of the seed, each further one
-            that of the next seed. With 1 nothing is said about other splits. Given thresholds need none.
-        seeds: how often these splits are drawn, from 1 to 100; each time others, none of them twice. What is
-            gained is told for each; the tables are those of the first.
+        splits: splits that two runs of the same context are compared on, from 1 to 1,000: the first is that of
+            the seed, each further one that of the next seed. With 1 nothing is said about other splits. Given
+            thresholds need none.
+        seeds: how often folds are drawn for the gain of context and the gain of trajectory, from 1 to 100: a gain
+            that is not stable over them is not shown.
         small_cell: conversations of a label under which a cell shows no percentage.
         patterns: YAML file of your own named patterns, which detectors may use.
         truth: run whose F says at which turns a reader flags something; None to look at labels alone.
@@ -73,7 +74,7 @@ class Settings:
     seed: int = 0
     replicates: int = 2000
     splits: int = 50
-    seeds: int = 1
+    seeds: int = 6
     small_cell: int = 10
     patterns: str | None = None
     truth: str | None = None

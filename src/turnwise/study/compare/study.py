@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
+from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
-from turnwise.study.compare.checks import Checks, Rescore, run_checks
 from turnwise.study.compare.comparisons import (
     Cell,
     Test,
@@ -30,17 +30,16 @@ from turnwise.study.compare.judging import (
     in_training,
     judge_arm,
 )
-from turnwise.study.compare.over_splits import gain_over_splits
 from turnwise.study.compare.settings import Fold, Settings, make_folds, without
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
+from turnwise.study.compare.two_by_two import TwoByTwo, two_by_two
 from turnwise.study.compare.warnings import find_warnings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.judged_conversations import evaluated
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import PairedBounds, paired_bounds
-from turnwise.study.stats.split_gains import SplitGains
+from turnwise.study.stats.missing_bounds import PairedBounds, paired_bounds
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -63,9 +62,8 @@ class Study:
         in_training: by place of each arm that the report might follow, the attacks that it caught, cross-fitted
             inside the train parts.
         chosen: place of the arm that the report follows, the best of these; None where there is none.
-        gain: that over many splits; None where there is nothing to follow, thresholds are given, or it
-            can't be judged, which a warning says.
-        other_seeds: the same with other seeds, which share no split with it.
+        two_by_two: what each observer sees by what decides, with the gain of context and the gain of trajectory;
+            a warning says where it can't be measured.
         matched_rates: by name of the arm, how it compares with the reference at equal false-positive rates.
         tests: all tests of verdicts at any turn.
         final_tests: tests of verdicts at the last turn, against the reference.
@@ -86,8 +84,7 @@ class Study:
     reference: int
     in_training: Mapping[int, Rate]
     chosen: int | None
-    gain: SplitGains | None
-    other_seeds: tuple[SplitGains, ...]
+    two_by_two: tuple[TwoByTwo, ...]
     matched_rates: Mapping[str, MatchedRates]
     tests: tuple[Test, ...]
     final_tests: tuple[Test, ...]
@@ -181,17 +178,7 @@ def compare_data(
         place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable
     }
     chosen = choose(in_train_parts)
-    gains: list[SplitGains] = []
-    why_not = ""
-    if followable and settings.thresholds == "calibrated":
-        to_follow = [arms[place] for place in followable]
-        try:
-            for number in range(settings.seeds):
-                drawn = replace(settings, seed=settings.seed + number * settings.splits)
-                say(f"judging {settings.splits} splits, the first of seed {drawn.seed}")
-                gains.append(gain_over_splits(study_data, to_follow, reference_arm, drawn, scores, say))
-        except UsageError as error:
-            gains, why_not = [], str(error)
+    apart, not_apart = two_by_two(study_data, arms, settings, scores, say)
     between_runs, not_between = compare_runs(judgements, results, study_data, folds, settings, scores, say)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
@@ -206,8 +193,7 @@ def compare_data(
         reference=reference,
         in_training=in_train_parts,
         chosen=chosen,
-        gain=gains[0] if gains else None,
-        other_seeds=tuple(gains[1:]),
+        two_by_two=apart,
         matched_rates=compare_at_matched_rates(judgements, reference, settings),
         tests=tests,
         final_tests=run_final_tests(judgements, reference, data, folds),
@@ -217,7 +203,7 @@ def compare_data(
         truth=None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
         between_runs=between_runs,
     )
-    return replace(study, warnings=find_warnings(study, why_not or not_between))
+    return replace(study, warnings=find_warnings(study, not_apart, not_between))
 
 
 def _in_order(study_data: StudyData) -> StudyData:

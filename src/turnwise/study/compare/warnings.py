@@ -8,12 +8,14 @@ from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnwise.rates import Rate
+from turnwise.study.compare.arm_diagnostics import Checks
 from turnwise.study.compare.arms import short_name
-from turnwise.study.compare.checks import Checks
+from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.tuning import digest_of, read_origin
+from turnwise.study.compare.two_by_two import ALL
 from turnwise.study.stats.bootstrap import FEW_GROUPS
 from turnwise.study.stats.cautions import (
     FEW_ABOVE,
@@ -25,6 +27,7 @@ from turnwise.study.stats.cautions import (
     thin_threshold,
 )
 from turnwise.study.stats.judged_conversations import evaluated, matched
+from turnwise.study.stats.matched_rates import least_p
 from turnwise.study.stats.metrics import DetectorResult
 
 if TYPE_CHECKING:
@@ -44,10 +47,11 @@ OWN_LENGTH = "reads the length of a conversation: its figures by length are its 
 LENGTH_WORDS = re.compile(r"\b(turn|chars|turns_since)\b")
 
 
-def find_warnings(study: Study, not_judged: str) -> tuple[str, ...]:
+def find_warnings(study: Study, not_apart: str, not_between: str) -> tuple[str, ...]:
     """The warnings of a study, the gravest first.
 
-    `not_judged` says why the gain could not be judged on many splits; it is empty where it could.
+    `not_apart` says why the gains of context and of trajectory could not be measured, `not_between` why two runs
+    could not be compared over many splits; each is empty where it could.
     """
     settings, data, judgements, results = study.settings, study.data, study.judgements, study.results
     chosen, folds = study.chosen, study.folds
@@ -59,7 +63,8 @@ def find_warnings(study: Study, not_judged: str) -> tuple[str, ...]:
         *_missing(results),
         *_without_evidence(results),
         *_corrected(settings, data),
-        *_splits(settings, not_judged, chosen),
+        *_apart(study, not_apart),
+        *_splits(settings, not_between, bool(study.between_runs)),
         *_given(settings),
         *_trained(settings, data),
         *_confounded([one for one in data.known if one.sequence_id not in left]),
@@ -103,13 +108,29 @@ def _without_evidence(results: Sequence[DetectorResult]) -> Iterator[str]:
             )
 
 
-def _splits(settings: Settings, not_judged: str, chosen: int | None) -> Iterator[str]:
+def _apart(study: Study, not_apart: str) -> Iterator[str]:
+    if not_apart:
+        yield f"the gain of context and the gain of trajectory could not be measured ({not_apart})"
+    rate = study.settings.target_fpr
+    for one in study.two_by_two:
+        if rate * one.benign < 1:
+            yield (
+                f"{100 * rate:g} % of {one.benign} benign conversations is less than one: recall at that rate, "
+                "and with it the gain of context and the gain of trajectory, rests on the most suspicious of them"
+            )
+        if least_p(study.settings.replicates) * sum(gain.attacks == ALL for gain in one.gains) >= LEVEL:
+            yield f"{study.settings.replicates} resamples are too few to show a gain: --replicates sets them"
+    if study.settings.seeds == 1 and study.two_by_two:
+        yield "a single seed was asked for (seeds = 1): nothing here says whether the gains are stable over seeds"
+
+
+def _splits(settings: Settings, not_judged: str, between_runs: bool) -> Iterator[str]:
     if not_judged:
         yield (
-            f"the gain could not be judged on {settings.splits} splits ({not_judged}): every interval and "
+            f"two runs could not be compared on {settings.splits} splits ({not_judged}): every interval and "
             "p-value takes this one split and its thresholds as given"
         )
-    elif settings.splits == 1 and settings.thresholds == "calibrated" and chosen is not None:
+    elif settings.splits == 1 and settings.thresholds == "calibrated" and between_runs:
         yield (
             "a single split was asked for (splits = 1): another split may find another gain, and nothing here "
             "says how different"

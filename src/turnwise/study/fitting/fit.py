@@ -257,7 +257,10 @@ def _fit_logistic(
         chance = 0.5 * (np.tanh(0.5 * odds) + 1.0)
         gradient = np.einsum("ji,i->j", table, weight * (chance - truth)) + ridge * values
         bend = np.einsum("ji,ki->jk", table * (weight * chance * (1 - chance)), table) + np.diag(ridge)
-        step = np.linalg.solve(bend, gradient)
+        try:
+            step = np.linalg.solve(bend, gradient)
+        except np.linalg.LinAlgError:  # every chance is 0 or 1, so that nothing bends along the intercept
+            step = np.linalg.lstsq(bend, gradient, rcond=None)[0]
         while (moved := tried(values - step))[1] > before and np.abs(step).max() > _SMALL_STEP:
             step = step / 2
         values, odds, before = values - step, moved[0], min(before, moved[1])

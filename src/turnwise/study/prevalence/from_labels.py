@@ -9,7 +9,7 @@ from typing import Any, Final
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
 from turnwise.conversation import Label
-from turnwise.datasets.words import UnknownLabelError, label_word, read_label
+from turnwise.datasets.labels_and_roles import UnknownLabelError, label_word, read_label
 from turnwise.errors import UsageError
 from turnwise.store import Store
 from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share

@@ -4,7 +4,7 @@ from turnwise.study.report.all_tables import all_tables
 from turnwise.study.report.page import check_folder, write_report
 from turnwise.study.report.result_files import record, summary
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown
-from turnwise.study.report.words import verdict
+from turnwise.study.report.verdict_text import verdict
 
 __all__ = [
     "Table",

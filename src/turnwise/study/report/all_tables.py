@@ -9,17 +9,6 @@ from turnwise.rates import Rate
 from turnwise.study.compare import CellGain, Study
 from turnwise.study.compare.comparisons import DIVISIONS
 from turnwise.study.compare.settings import PARTS
-from turnwise.study.report.check_tables import check_tables
-from turnwise.study.report.columns import (
-    NONE,
-    Column,
-    alone_cell,
-    as_json,
-    json_row,
-    make_table,
-    p_cell,
-    small_cell,
-)
 from turnwise.study.report.detection_tables import (
     baselines_table,
     delay_table,
@@ -30,26 +19,39 @@ from turnwise.study.report.detection_tables import (
     missing_table,
     tests_table,
 )
+from turnwise.study.report.diagnostic_tables import diagnostic_tables
 from turnwise.study.report.gain_tables import (
     AT_THESE,
     ONE_THRESHOLD,
-    followed_table,
+    gains_table,
     matched_table,
-    over_splits_table,
+    two_by_two_table,
 )
+from turnwise.study.report.outcome_tables import outcome_tables
 from turnwise.study.report.reader_tables import reader_tables
 from turnwise.study.report.run_tables import run_tables
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    NONE,
+    Column,
+    alone_cell,
+    as_json,
+    json_row,
+    make_table,
+    p_cell,
+    small_cell,
+)
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
-    """Return every table of a study that has a row: runs of the same context first, then the gain over time."""
+    """Return every table of a study that has a row: what the observer sees by what decides first."""
     tables = (
+        two_by_two_table(study),
+        gains_table(study),
         *run_tables(study),
-        over_splits_table(study),
-        followed_table(study),
         matched_table(study),
         *reader_tables(study),
+        *outcome_tables(study),
         detectors_table(study),
         tests_table(study),
         differences_table(study),
@@ -59,7 +61,7 @@ def all_tables(study: Study) -> tuple[Table, ...]:
         *_cells(study),
         baselines_table(study),
         missing_table(study),
-        *check_tables(study),
+        *diagnostic_tables(study),
         _splits(study),
     )
     return tuple(table for table in tables if table.rows)

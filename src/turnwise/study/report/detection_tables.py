@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from turnwise.detectors import to_mapping
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.judging import Judgement
-from turnwise.study.report.columns import (
+from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
+from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
     AT_ONE_THRESHOLD,
     NONE,
     Column,
@@ -26,12 +28,11 @@ from turnwise.study.report.columns import (
     share_of,
     within,
 )
-from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
-from turnwise.study.report.table import Table
 from turnwise.study.stats.auc import Auc
 from turnwise.study.stats.judged_conversations import Confusion
+from turnwise.study.stats.mcnemar import McNemar
 from turnwise.study.stats.metrics import DetectorResult, FalseAlarms, RecallAt
-from turnwise.study.stats.paired import McNemar, Missing
+from turnwise.study.stats.missing_bounds import Missing
 from turnwise.study.stats.survival import FirstFlag
 
 

@@ -23,16 +23,10 @@ from turnwise.study.report.score_figures import courses, gains, shuffles, single
 LEFT_PART = 0.05
 """False-positive rate up to which the second ROC panel goes."""
 
-BIN_WIDTHS = (0.5, 1.0, 2.0, 2.5, 5.0, 10.0)
-"""Widths of the bars of a distribution, in percentage points; the first that gives few enough bars is taken."""
-
-MOST_BINS = 40
-
 
 def all_figures(study: Study) -> tuple[Figure, ...]:
     """Every figure that the study has data for."""
     made: tuple[Callable[[Study], Figure | None], ...] = (
-        gain_over_splits,
         recalls,
         roc,
         survival,
@@ -43,53 +37,6 @@ def all_figures(study: Study) -> tuple[Figure, ...]:
         calibration,
     )
     return tuple(figure for figure in (make(study) for make in made) if figure is not None)
-
-
-def gain_over_splits(study: Study) -> Figure | None:
-    """The distribution of the gain that one study would find, with the expected gain and its interval."""
-    import altair as alt
-    import numpy as np
-
-    found = study.gain
-    if found is None:
-        return None
-    single = 100 * found.single[np.isfinite(found.single)]
-    if not len(single):
-        return None
-    width = next((step for step in BIN_WIDTHS if np.ptp(single) <= MOST_BINS * step), BIN_WIDTHS[-1])
-    # Bins lie around multiples of their width, so that a gain of 0 stands in the middle of one.
-    places, counts = np.unique(np.round(single / width), return_counts=True)
-    rows = [
-        {"low": (place - 0.5) * width, "high": (place + 0.5) * width, "studies": 100 * count / len(single)}
-        for place, count in zip(places.tolist(), counts.tolist(), strict=True)
-    ]
-    expected = found.overall.expected
-    base = alt.Chart(alt.InlineData(values=rows))
-    x = alt.X("low:Q").title("gain in recall that one study finds, percentage points")
-    bars = base.mark_rect(color="#0072B2", opacity=0.6, stroke="white").encode(
-        x=x,
-        x2="high:Q",
-        y=alt.Y("studies:Q").title("redrawn studies, %").scale(zero=True),
-        y2=alt.YDatum(0),
-        tooltip=tips(rows),
-    )
-    zero = alt.Chart(alt.InlineData(values=[{"low": 0}])).mark_rule(strokeDash=[3, 3], color="#444444").encode(x=x)
-    layers = [bars, zero]
-    if np.isfinite([expected.value, expected.low, expected.high]).all():
-        mean = {"low": 100 * expected.low, "high": 100 * expected.high, "value": 100 * expected.value}
-        marked = alt.Chart(alt.InlineData(values=[mean]))
-        layers.append(marked.mark_rect(color="#D55E00", opacity=0.2).encode(x=x, x2="high:Q"))
-        layers.append(marked.mark_rule(color="#D55E00", strokeWidth=2).encode(x="value:Q"))
-    splits = "a single split" if found.splits == 1 else f"{found.splits} splits"
-    return figure(
-        "gain_over_splits",
-        "The gain that one study would find",
-        f"Recall of the followed arm less that of {study.arms[study.reference].name} in {len(single)} redrawn "
-        f"studies over {splits}. Orange: the expected gain with its 95 % interval, which covers the choice of "
-        "thresholds. The spread of the bars is that of single studies; it does not shrink with more splits. "
-        "Dotted: no gain.",
-        alt.layer(*layers).properties(width=520, height=260),
-    )
 
 
 def recalls(study: Study) -> Figure:

@@ -1,17 +1,35 @@
-"""The gain: over many splits, and at matched false-positive rates."""
+"""Gain of context, gain of trajectory, and every arm, at matched false-positive rates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from turnwise.study.compare import Study
-from turnwise.study.report.columns import Column, as_json, difference_cell, make_table, points, points_cell, share
+from turnwise.study.compare.two_by_two import (
+    CONTEXT,
+    LOSS,
+    NOT_SHOWN,
+    NOT_STABLE,
+    SHOWN,
+    TRAJECTORY,
+    Kind,
+    TwoByTwo,
+)
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
+    NONE,
+    Column,
+    as_json,
+    difference_cell,
+    interval_cell,
+    make_table,
+    p_cell,
+    points,
+    points_cell,
+)
+from turnwise.study.stats.bootstrap import Difference
 from turnwise.study.stats.matched_rates import MatchedRates
-from turnwise.study.stats.split_gains import Gain, OneStudy, SplitGains
 
 ONE_THRESHOLD = (
     "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"
@@ -22,99 +40,145 @@ AT_THESE = "for these thresholds alone"
 """The same in a title, which the terminal shows too."""
 
 
-def gain_as_json(study: Study) -> dict[str, Any] | None:
-    """The gain over many splits with all that it comes from; None where there is none."""
-    found = study.gain
-    if found is None:
-        return None
-    names = ("splits", "conversations", "left_out", "followed", "overall", "by_source")
-    whole = {name: as_json(getattr(found, name)) for name in names}
-    return {
-        "splits": whole.pop("splits"),
-        "first_seed": study.settings.seed,
-        **whole,
-        "other_seeds": [
-            {"overall": as_json(other.overall), "by_source": as_json(other.by_source)}
-            for other in study.other_seeds
-        ],
-        "arms": list(found.arms),
-        "each_split": [
-            {"seed": study.settings.seed + split, **_split_as_json(found, split)} for split in range(found.splits)
-        ],
-    }
+def two_by_two_as_json(study: Study) -> list[dict[str, Any]]:
+    """For each observer, recall by what it sees and what decides, and the two gains."""
+    return [
+        {
+            "observer": one.observer,
+            "false_positive_rate": one.rate,
+            "seeds": [study.settings.seed + number for number in range(study.settings.seeds)],
+            "folds": one.folds,
+            "attacks": one.attacks,
+            "benign": one.benign,
+            "left_out": one.left_out,
+            "recall": as_json(one.cells),
+            **{
+                kind: [
+                    {
+                        **{
+                            name: as_json(getattr(gain, name))
+                            for name in ("attacks", "a", "b", "by_seed", "p_holm")
+                        },
+                        "stable": gain.stable,
+                        "says": gain.says,
+                    }
+                    for gain in one.gains
+                    if gain.kind == kind
+                ]
+                for kind in (CONTEXT, TRAJECTORY)
+            },
+            "chosen": as_json(one.chosen),
+            "says": shown_words(one),
+        }
+        for one in study.two_by_two
+    ]
 
 
-def _split_as_json(found: SplitGains, split: int) -> dict[str, Any]:
-    by_arm = {name: as_json(getattr(found, name)[split].tolist()) for name in ("thresholds", "recall", "fpr")}
-    followed = found.arms[int(found.followed_places[split])]
-    return {"followed": followed, "gain": as_json(float(found.gain[split])), **by_arm}
+def shown_words(one: TwoByTwo) -> str:
+    """Which of the two gains is shown, in one plain sentence.
+
+    A study of runs that all saw the same has no gain of context.
+    """
+    found = {what: gain for what, kind in _WAYS.items() if (gain := one.first(kind))}
+    shown = [gain.kind for gain in found.values() if gain.says == SHOWN]
+    if len(found) == 1:
+        head = f"The gain of trajectory is {'shown' if shown else 'not shown'} here"
+    elif len(shown) == 1:
+        head = f"Only the {shown[0]} is shown here"
+    else:
+        head = f"{'Both gains are' if shown else 'Neither gain is'} shown here"
+    return f"{head}: {', '.join(f'{what} {_SAYS[gain.says]}' for what, gain in found.items())}."
 
 
-class _Of(NamedTuple):
-    """The gain on the attacks of a source, or on all."""
+_WAYS: dict[str, Kind] = {"reading the history": CONTEXT, "watching over time": TRAJECTORY}
+_SAYS = {
+    SHOWN: "finds more",
+    LOSS: "finds less",
+    NOT_SHOWN: "adds nothing that is shown",
+    NOT_STABLE: "adds nothing that is stable over seeds",
+}
 
-    name: str
-    gain: Gain
+
+def seeds_cell(by_seed: Sequence[Difference]) -> str:
+    """The least and the most of some seeds, in points; of a single one nothing."""
+    values = [one.value for one in by_seed]
+    return f"{points(min(values))} to {points(max(values))}" if len(values) > 1 else NONE
 
 
-def over_splits_table(study: Study) -> Table:
-    """The gain of the followed arm over many splits, and what one study would find."""
-    found = study.gain
-    gains = {} if found is None else {"all attacks": found.overall, **found.by_source}
-    count = 0 if found is None else found.splits
-    splits = "a single split" if count == 1 else f"{count} splits"
-    first = study.arms[study.reference].name
-
-    def ends(one: OneStudy) -> str:
-        return f"{points(one.low)} to {points(one.high)}"
-
-    return make_table(
-        "over_splits",
-        f"Gain of the followed arm over {first}, over {splits}",
-        (
-            Column("", "attacks of", at="name"),
-            Column("", "attacks", at="gain.attacks"),
-            Column("", "expected gain, points", points_cell, "gain.expected"),
-            Column("", "one study, median", points, "gain.one_study.median"),
-            Column("", "one study, 95 %", ends, "gain.one_study"),
-            *(Column("", f"{name}, %", share, f"gain.one_study.{name}") for name in ("helps", "equal", "hurts")),
-        ),
-        [_Of(name, gain) for name, gain in gains.items()],
-        1,
-        f"Recall of the followed arm less that of {first}. In each split the arm is "
-        "chosen and what is fitted is fitted anew on the train part. The interval of the expected gain covers "
-        "which conversations were drawn and the thresholds that they set. One study: what a single study with "
-        "one split would find, and in how many such studies the followed arm catches more, as many, or fewer."
-        + (" Of a single split nothing is said about others." if count == 1 else ""),
+def two_by_two_table(study: Study) -> Table:
+    """What the observer sees by what decides: recall at the same false-positive rate."""
+    columns: dict[str, None] = {}
+    rows: dict[str, dict[str, str]] = {}
+    sees: dict[str, str] = {}
+    for one in study.two_by_two:
+        for cell in one.cells:
+            columns.setdefault(cell.decision)
+            sees[cell.run] = _SEES.get(cell.sees, cell.sees)
+            rows.setdefault(cell.run, {})[cell.decision] = interval_cell(cell.recall, 100, 1)
+    rate = f"{100 * study.settings.target_fpr:g} %"
+    of = "; ".join(
+        dict.fromkeys(f"{one.attacks} attacks, {one.benign} benign conversations" for one in study.two_by_two)
+    )
+    chosen = "; ".join(
+        f"{run}: {', '.join(f'{name} {count}' for name, count in counts.items())}"
+        for one in study.two_by_two
+        for run, counts in one.chosen.items()
+    )
+    return Table(
+        "two_by_two",
+        f"Recall at {rate} false positives, by what the observer sees and what decides, %",
+        ("observer sees", "run", *columns),
+        tuple((sees[run], run, *(cells.get(name, NONE) for name in columns)) for run, cells in rows.items()),
+        2,
+        f"{of}, each tested once with what the other folds chose and fitted; every decision flags {rate} of the "
+        "benign ones. Settings of EMA, CUSUM and peak accumulation, and the best accumulator, are chosen on the "
+        f"other folds alone. Best there, of all folds and seeds: {chosen}. Detectors of files don't stand for it.",
     )
 
 
-def followed_table(study: Study) -> Table:
-    """Which arm was followed, and recall and false positives from split to split."""
-    found = study.gain
+_SEES = {"turn": "the turn alone", "history": "the history"}
+
+
+def gains_table(study: Study) -> Table:
+    """The gain of context and the gain of trajectory, on all attacks and by source."""
+    several = len({run for one in study.two_by_two for run in one.chosen}) > 2
     rows = []
-    if found is not None:
-        for place, name in enumerate(found.arms):
-            recall, rate = 100 * found.recall[:, place], 100 * found.fpr[:, place]
+    for one in study.two_by_two:
+        for gain in one.gains:
+            (decided, run), (then, other) = gain.a, gain.b
+            what = (
+                f"{then}, history against the turn alone" if gain.kind == CONTEXT else f"{then} against {decided}"
+            )
+            where = f" ({run} to {other})" if gain.kind == CONTEXT and several else ""
+            where = where or (f", {other}" if gain.kind == TRAJECTORY else "")
             rows.append(
                 (
-                    name,
-                    "reference" if place == 0 else f"{found.followed.get(name, 0)} of {found.splits}",
-                    f"{recall.mean():.1f}",
-                    f"{recall.min():.1f} to {recall.max():.1f}",
-                    f"{np.nanmean(rate):.2f}",
-                    f"{np.nanmin(rate):.2f} to {np.nanmax(rate):.2f}",
+                    gain.kind,
+                    f"{what}{where}",
+                    gain.attacks,
+                    points_cell(gain.by_seed[0]),
+                    seeds_cell(gain.by_seed),
+                    p_cell(gain.p_holm),
+                    gain.says,
                 )
             )
     return Table(
-        "followed",
-        "Which arm was followed, and what thresholds do from split to split",
-        ("arm", "followed", "mean recall, %", "least to most", "mean false positives, %", "least to most "),
+        "gains",
+        "Gain of context and gain of trajectory, points of recall",
+        ("gain", "of", "attacks of", "gain, points", f"{study.settings.seeds} seeds", "p, Holm", "shown"),
         tuple(rows),
-        1,
-        "Recall and false positives on the test part of each split, at the threshold that its calibrate part set. "
-        "Splits share conversations, so that the least and the most are no interval.",
+        3,
+        " ".join([*(shown_words(one) for one in study.two_by_two[:1]), _HOW]),
     )
+
+
+_HOW = (
+    "Gain of context: same decision, more seen. Gain of trajectory: same observer, the best accumulator against "
+    "the highest F. Interval of the first seed, and p, are those of a paired bootstrap over groups, thresholds "
+    "moving with it; p is the largest of the seeds, with Holm's correction over the rows of all attacks, or over "
+    "those by source. Shown: p under 0.05, every seed's interval above 0, and every seed's gain inside every "
+    "other seed's interval."
+)
 
 
 class _Matched(NamedTuple):

@@ -15,7 +15,7 @@ from turnwise.study.report.all_tables import all_tables
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.result_files import record, verdicts_as_parquet
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
-from turnwise.study.report.words import methods, question, verdict
+from turnwise.study.report.verdict_text import methods, question, verdict
 
 STYLE = """
 body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; font: 16px/1.55 Georgia, 'Times New Roman', serif; }
@@ -39,10 +39,11 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 """
 
 SECTIONS = (
+    ("What the observer sees, and what decides", (), ("two_by_two", "gains")),
     ("The same detector on two runs", (), ("runs", "runs_further")),
-    ("Gain over many splits", ("gain_over_splits",), ("over_splits", "followed")),
     ("At the same false-positive rate", (), ("matched",)),
     ("Against a reader of the turns", (), ("reader",)),
+    ("Where the model gave way", (), ("outcomes",)),
     ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),
     ("When attacks are flagged", ("survival",), ("delay",)),
     (

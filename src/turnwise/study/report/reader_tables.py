@@ -8,8 +8,8 @@ from typing import Any
 
 from turnwise.rates import Rate
 from turnwise.study.compare import ArmAgainstReader, Study
-from turnwise.study.report.columns import NONE, Column, ends_of, json_row, make_table, pick, rate_cell
 from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import NONE, Column, ends_of, json_row, make_table, pick, rate_cell
 from turnwise.study.stats.bootstrap import Interval
 
 

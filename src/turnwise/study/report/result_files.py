@@ -10,12 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from turnwise._support.revision import versions
-from turnwise._support.spreadsheets import write_parquet
+from turnwise._support.table_files import write_parquet
 from turnwise.study.compare import Fold, Study
 from turnwise.study.compare.settings import PARTS
 from turnwise.study.report.all_tables import cells_as_json
-from turnwise.study.report.check_tables import checks_as_json
-from turnwise.study.report.columns import as_json, json_row
 from turnwise.study.report.detection_tables import (
     SHORT,
     TESTS,
@@ -23,9 +21,12 @@ from turnwise.study.report.detection_tables import (
     final_tests_as_json,
     tests_as_json,
 )
-from turnwise.study.report.gain_tables import gain_as_json, matched_rates_as_json
+from turnwise.study.report.diagnostic_tables import checks_as_json
+from turnwise.study.report.gain_tables import matched_rates_as_json, two_by_two_as_json
+from turnwise.study.report.outcome_tables import outcomes_as_json
 from turnwise.study.report.reader_tables import truth_as_json
 from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short
+from turnwise.study.report.value_formats import as_json, json_row
 from turnwise.study.stats.judged_conversations import judge_all
 
 LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
@@ -36,13 +37,10 @@ SHORT_TEST = ("a", "b", "a_alone", "b_alone", "p", "p_holm", "conditions_on_thre
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """Return the short form: the gain over many splits, two runs, a row a detector, a row a test, the warnings."""
-    found = study.gain
+    """Return the short form: the two gains, two runs, a row a detector, a row a test, the warnings."""
     tests = [json_row(TESTS, test) for test in study.tests]
     return {
-        "gain": None
-        if found is None
-        else {"splits": found.splits, "followed": dict(found.followed), **as_json(found.overall)},
+        "two_by_two": two_by_two_as_json(study),
         "between_runs": between_runs_in_short(study),
         "detectors": [json_row(SHORT, result) for result in study.results],
         "tests": [{name: test[name] for name in SHORT_TEST} for test in tests],
@@ -60,7 +58,7 @@ def record(study: Study) -> dict[str, Any]:
         "reference": study.arms[study.reference].name,
         "chosen": None if study.chosen is None else study.arms[study.chosen].name,
         "in_training": {study.arms[place].name: as_json(rate) for place, rate in study.in_training.items()},
-        "gain": gain_as_json(study),
+        "two_by_two": two_by_two_as_json(study),
         "between_runs": between_runs_as_json(study),
         "matched_rates": matched_rates_as_json(study),
         "detectors": detectors_as_json(study),
@@ -69,6 +67,7 @@ def record(study: Study) -> dict[str, Any]:
         "if_missing": as_json(study.if_missing),
         "cells": cells_as_json(study),
         "truth": truth_as_json(study),
+        "outcomes": outcomes_as_json(study),
         "checks": checks_as_json(study.checks),
         "warnings": list(study.warnings),
     }

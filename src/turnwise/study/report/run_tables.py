@@ -6,7 +6,10 @@ from typing import Any
 
 from turnwise.study.compare import BetweenRuns, Study
 from turnwise.study.compare.warnings import percent
-from turnwise.study.report.columns import (
+from turnwise.study.report.detection_tables import differences_as_json
+from turnwise.study.report.gain_tables import ONE_THRESHOLD
+from turnwise.study.report.table import Table
+from turnwise.study.report.value_formats import (
     AT_ONE_THRESHOLD,
     Column,
     alone_cell,
@@ -18,9 +21,6 @@ from turnwise.study.report.columns import (
     pick,
     points_cell,
 )
-from turnwise.study.report.detection_tables import differences_as_json
-from turnwise.study.report.gain_tables import ONE_THRESHOLD
-from turnwise.study.report.table import Table
 
 SHORT = (
     Column("detector", "detector"),

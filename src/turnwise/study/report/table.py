@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 
 _SIGNS = ("-", "+")
 _NUMBERS = frozenset("0123456789., %()–−")
@@ -57,13 +57,13 @@ def as_markdown(table: Table) -> str:
     | a\\|b | 30 % |
     <BLANKLINE>
     """
-    lines = [f"**{table.title}**", "", _markdown_row(table.columns)]
+    lines = [f"**{markdown_text(table.title)}**", "", _markdown_row(table.columns)]
     lines.append(
         "|" + "|".join("---" if place < table.left else "---:" for place in range(len(table.columns))) + "|"
     )
     lines += [_markdown_row(row) for row in table.rows]
     if table.note:
-        lines += ["", table.note]
+        lines += ["", markdown_text(table.note)]
     return "\n".join([*lines, ""])
 
 

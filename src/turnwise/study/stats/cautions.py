@@ -8,7 +8,7 @@ from itertools import combinations
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.stats.auc import auc_with_interval
-from turnwise.study.stats.paired import mcnemar
+from turnwise.study.stats.mcnemar import mcnemar
 
 LEVEL = 0.05
 """Level of the test of false-positive rates."""
@@ -35,7 +35,7 @@ def different_rates(
     """Say where two arms flag benign test conversations at different rates.
 
     A difference in recall may then be one of strictness. Tested by McNemar's exact test, by conversation and by
-    group (see `turnwise.study.stats.paired`); the larger p-value counts. A ratio over 2 is told as well, whatever
+    group (see `turnwise.study.stats.mcnemar`); the larger p-value counts. A ratio over 2 is told as well, whatever
     the test.
 
     >>> different_rates([True] * 3 + [False] * 97, [True] + [False] * 99, [str(n) for n in range(100)], ("a", "b"))

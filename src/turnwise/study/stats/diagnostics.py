@@ -14,7 +14,7 @@ from turnwise.study.examples import Example
 from turnwise.study.stats.bootstrap import REPLICATES, Interval, Weights, interval, resamples
 from turnwise.study.stats.judged_conversations import Confusion, Judged, confusion, evaluated, judge_all
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted import auc_of
+from turnwise.study.stats.weighted_metrics import auc_of
 
 if TYPE_CHECKING:
     import numpy as np

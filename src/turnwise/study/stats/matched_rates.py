@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 RATES = (0.01, 0.03, 0.05)
 """False-positive rates at which arms are compared."""
 
+_HEAD = 256
+"""Highest scores that a curve is begun with; twice as many where these do not reach the rate."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedRates:
@@ -80,7 +83,7 @@ def matched_rates(
     note = f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow" if few else ""
 
     def less(what: str, of: Floats, fixed: bool = False) -> Difference:
-        return _paired(what, of[1] - of[0], drawn.groups, fixed, note)
+        return paired_difference(what, of[1] - of[0], drawn.groups, fixed, note)
 
     curves = [roc_heads(arm, labels, weights, rates) for arm in scores]
     areas, recalls = (np.array([curve[part] for curve in curves]) for part in (0, 1))
@@ -125,14 +128,23 @@ def roc_heads(
     values, labels = np.asarray(scores, dtype=float), np.asarray(attack, dtype=bool)
     order = np.argsort(-values, kind="stable")
     last = np.flatnonzero(np.append(values[order][1:] != values[order][:-1], True))
-    each, of_attack = weights[order], labels[order][:, None]
-    with np.errstate(invalid="ignore"):
-        x, y = (
-            np.vstack([np.zeros(each.shape[1]), counted.cumsum(axis=0)[last]]) / counted.sum(axis=0)
-            for counted in (each * ~of_attack, each * of_attack)
-        )
-    # Nothing beyond the highest rate matters: the curve is cut where every resample has passed it.
-    end = int(np.argmax((x > max(rates)).all(axis=1))) or len(x) - 1
+    totals = [of.astype(float) @ weights for of in (~labels, labels)]
+    head = _HEAD
+    while True:
+        # Nothing beyond the highest rate matters: the curve is cut where every resample has passed it.
+        ends = last[: int(np.searchsorted(last, head)) + 1]
+        kept = order[: ends[-1] + 1]
+        each, of_attack = weights[kept], labels[kept][:, None]
+        with np.errstate(invalid="ignore"):
+            x, y = (
+                np.vstack([np.zeros(each.shape[1]), counted.cumsum(axis=0)[ends]]) / total
+                for counted, total in zip((each * ~of_attack, each * of_attack), totals, strict=True)
+            )
+        end = int(np.argmax((x > max(rates)).all(axis=1)))
+        if end or len(kept) == len(order):
+            break
+        head *= 2
+    end = end or len(x) - 1
     x, y = x[: end + 1], y[: end + 1]
     rise, run = np.diff(y, axis=0), np.diff(x, axis=0)
     areas, recalls = [], []
@@ -147,8 +159,8 @@ def roc_heads(
     return np.array(areas), np.array(recalls)
 
 
-def _paired(what: str, values: Floats, groups: int, fixed: bool, note: str) -> Difference:
-    """A difference; the first of the values is of the data, the others are of the resamples."""
+def paired_difference(what: str, values: Floats, groups: int, fixed: bool, note: str) -> Difference:
+    """A difference with its interval and p-value; the first value is of the data, the others of the resamples."""
     drawn = values[1:][np.isfinite(values[1:])]
     if not len(drawn):
         return Difference(
@@ -156,5 +168,10 @@ def _paired(what: str, values: Floats, groups: int, fixed: bool, note: str) -> D
         )
     low, high = np.quantile(drawn, TAILS)
     sides = (np.sum(drawn <= 0), np.sum(drawn >= 0))
-    p = min(1.0, 2 * (int(min(sides)) + 1) / (len(drawn) + 1))
+    p = min(1.0, (int(min(sides)) + 1) * least_p(len(drawn)))
     return Difference(what, float(values[0]), float(low), float(high), fixed, "percentile", groups, p, note=note)
+
+
+def least_p(replicates: int) -> float:
+    """The least p-value that so many resamples can give."""
+    return 2 / (replicates + 1)

@@ -20,10 +20,11 @@ from turnwise.study.stats.bootstrap import (
     resamples,
 )
 from turnwise.study.stats.judged_conversations import Confusion, Judged, confusion, evaluated, matched
-from turnwise.study.stats.paired import McNemar, Missing, mcnemar, missing_bounds
+from turnwise.study.stats.mcnemar import McNemar, mcnemar
+from turnwise.study.stats.missing_bounds import Missing, missing_bounds
 from turnwise.study.stats.survival import FirstFlag, first_flag
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted import (
+from turnwise.study.stats.weighted_metrics import (
     alarms_of,
     auc_of,
     delay_of,

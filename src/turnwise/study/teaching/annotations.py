@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from turnwise._support.bounded import read_json
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 from turnwise.conversation import Conversation, Side
 from turnwise.errors import DatasetError, UnknownNameError
 from turnwise.store import Store

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from turnwise._support.spreadsheets import cell
+from turnwise._support.table_files import cell
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
 from turnwise.observers.local.observer import LocalObserver

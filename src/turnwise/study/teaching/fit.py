@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +187,7 @@ def _calibrated(head: Head, out: Floats, targets: Floats) -> Head:
     lines = [_logistic(np.stack((out[:, place], ones), axis=1), targets[:, place]) for place in (0, of_truth)]
     slope, intercept = np.array(lines).T
     # Where left-out turns rank the other way round there is nothing to learn, and nothing to turn round.
-    head = head.with_calibration(slope=np.maximum(slope, 0.0), intercept=intercept)
+    head = replace(head, slope=np.maximum(slope, 0.0), intercept=intercept)
     falsity = head.calibrated(out)[:, 2]
     error = np.abs(falsity - targets[:, 0])
     own = targets.shape[1] > 1
@@ -196,7 +196,7 @@ def _calibrated(head: Head, out: Floats, targets: Floats) -> Head:
     # Few turns are near an F of a half where F is right; there, what calibrated scores are off by.
     grid = np.linspace(0.1, 0.9, 9)
     inputs = np.concatenate((unsure_of(falsity, doubt), unsure_of(grid, np.full(9, doubt.mean()))))
-    return head.with_calibration(unsure=_logistic(inputs, np.concatenate((wanted, 2 * grid * (1 - grid)))))
+    return replace(head, unsure=_logistic(inputs, np.concatenate((wanted, 2 * grid * (1 - grid)))))
 
 
 def _logistic(inputs: Floats, targets: Floats) -> Floats:

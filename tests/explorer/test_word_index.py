@@ -1,0 +1,81 @@
+"""The index of words: beside the record, never in it, and never of another record."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from turnwise.conversation import Conversation, Label, Sequence
+from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.word_index import WordIndex
+from turnwise.store import Store
+
+
+def sequence(name, *texts):
+    chat = Conversation()
+    for text in texts:
+        chat.add_turn(text)
+    return Sequence(name, Label.BENIGN, "test", chat)
+
+
+@pytest.fixture
+def file(tmp_path):
+    with Store(tmp_path / "work.db", create=True) as store:
+        store.add_sequences([sequence("one", "Résumé of a marmot"), sequence("two", "a marmoset")])
+    return tmp_path / "work.db"
+
+
+def found(file, words):
+    with Store(file) as store:
+        index = WordIndex(Record(store))
+        try:
+            index.wait()
+            return index.find(words).tolist(), index.progress()
+        finally:
+            index.close()
+
+
+def test_it_lies_beside_the_record_and_goes_on_where_it_was(file):
+    assert found(file, "marmot") == ([1], (2, 2))
+    assert file.with_name("work.db-words").is_file()
+    with Store(file) as store:
+        store.add_sequences([sequence("three", "hello", "the marmot again")])
+    assert found(file, "marmot") == ([1, 3], (3, 3))
+    assert found(file, "marmo*") == ([1, 2, 3], (3, 3))
+    assert found(file, "resume MARMOT") == ([1], (3, 3))
+
+
+def test_another_record_of_the_same_name_gets_an_index_of_its_own(file, tmp_path):
+    assert found(file, "marmot")[0] == [1]
+    with Store(tmp_path / "other.db", create=True) as store:
+        store.add_sequences([sequence("a", "nothing"), sequence("b", "one marmot")])
+    shutil.copy(tmp_path / "other.db", file)
+    assert found(file, "marmot") == ([2], (2, 2))
+
+
+def test_a_file_of_that_name_that_is_not_ours_is_left_alone(file):
+    there = file.with_name("work.db-words")
+    there.write_text("my notes")
+    assert found(file, "marmot")[0] == [1]
+    assert there.read_text() == "my notes"
+
+
+def test_an_index_with_objects_of_somebody_else_is_left_alone(file):
+    assert found(file, "marmot")[0] == [1]
+    there = file.with_name("work.db-words")
+    with closing(sqlite3.connect(there)) as index:
+        index.execute("CREATE TRIGGER t AFTER INSERT ON upto BEGIN DELETE FROM upto; END")
+    before = there.read_bytes()
+    assert found(file, "marmot")[0] == [1]
+    assert there.read_bytes() == before
+
+
+def test_sequences_that_come_while_it_is_open_are_found(file):
+    with Store(file) as store:
+        index = WordIndex(Record(store))
+        index.wait()
+        store.add_sequences([sequence("three", "a marmot")])
+        index.wait()
+        assert index.find("marmot").tolist() == [1, 3]
+        index.close()
