@@ -9,6 +9,7 @@ from turnwise import Conversation, GuardrailPipeline
 NAMES = (
     "agent",
     "basic",
+    "companion",
     "content_moderation",
     "customer_service",
     "educational",
