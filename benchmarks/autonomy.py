@@ -4,9 +4,9 @@
 
 Prints the AUROC of replies on the test pairs of corpus/autonomy (a blind reader's F of .5 or more against less),
 and of whole halves by their highest F, beside a bag of words taught on the training pairs. Then, for some
-thresholds, the share of steering replies that reach them, and of ordinary replies: of chatbots in DATA/train, on
-which a threshold may be chosen, and in DATA/dev, of which nothing was taught. Intervals: 95 %, bootstrap by pair for
-AUROC, exact for shares. `--most` conversations are taken of a set.
+thresholds, the share of steering replies that reach them, and of ordinary ones: of chatbots in DATA/train, on
+which a threshold may be chosen, and in DATA/dev, of which nothing was taught. Intervals: 95 %, bootstrap by pair
+for AUROC, exact for shares. `--most` conversations are taken of a set.
 """
 
 from __future__ import annotations
