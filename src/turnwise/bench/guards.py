@@ -14,10 +14,10 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
@@ -25,22 +25,25 @@ from turnwise._version import __version__
 from turnwise.conversation import Conversation, Side
 from turnwise.errors import TurnwiseError, UnknownNameError, UsageError
 
-MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 20
 """Bytes of an answer."""
 
 _LONGEST = 3_600
 """Seconds after which an endpoint that nobody waits for any more is left."""
 
 KEYWORDS = (
-    "ignore previous", "ignore all previous", "ignore your instructions", "system prompt", "jailbreak", "no restrictions",
-    "developer mode", "bypass", "bomb", "explosive", "weapon", "poison", "kill", "murder", "suicide", "hack", "malware",
-    "phishing", "ransomware", "steal", "counterfeit", "launder", "blackmail", "stalk", "spy on", "without them knowing",
+    "ignore previous", "ignore all previous", "your instructions", "system prompt", "jailbreak", "no restrictions",
+    "bypass", "bomb", "explosive", "weapon", "poison", "kill", "murder", "suicide", "hack", "malware", "phishing",
+    "steal", "counterfeit", "launder", "blackmail", "stalk", "spy on", "without them knowing",
 )  # fmt: skip
-"""What the guard ``keywords`` looks for: words that anybody would think of first."""
+"""What the guard ``keywords`` looks for in the last prompt: words that anybody would think of first."""
+
+NO_SCORE = "no score of the turn"
+"""Why an observer such as recorded readings does not answer."""
 
 
 class GuardFailedError(TurnwiseError):
-    """A guard that gave no answer: an error, a timeout, or an answer that can't be read. It is never a score."""
+    """A guard that gave no answer: an error, or an answer that can't be read. It is never a score."""
 
 
 class GuardTimeoutError(GuardFailedError):
@@ -49,10 +52,10 @@ class GuardTimeoutError(GuardFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a guard says of the last message.
+    """What a guard says of the last prompt.
 
     Args:
-        flagged: whether it flags the conversation at this message, in its own configuration.
+        flagged: whether it flags the conversation at this prompt, as it is configured.
         score: how suspicious it is, higher is more; None where the guard has no score.
         cost_usd: what the answer cost; None where that is not known.
         unread: whether the guard says that it does not read the text's language.
@@ -70,35 +73,84 @@ Ask = Callable[[Conversation, int], Answer]
 """Answers for a conversation up to the prompt of a turn; called turn by turn, from the first."""
 
 
-class Guard(Protocol):
-    """Anything that flags conversations."""
-
-    name: str
-    description: Mapping[str, Any]
-    """Kind and settings as JSON: with the texts they decide the answers."""
-    parallel: bool
-    """Whether several conversations may be asked about at a time."""
-
-    def start(self, conversation_id: str) -> Ask:
-        """Begin a conversation."""
-
-    def close(self) -> None:
-        """End what it runs; the next question begins it anew."""
-
-
 @dataclass
-class Stateless:
-    """A guard that is given all messages each time."""
+class Guard:
+    """Anything that flags conversations.
+
+    Args:
+        name: what the record calls it.
+        description: its kind and settings, JSON values that with the texts decide the answers.
+        start: begins a conversation of that id.
+        parallel: whether it can be asked about several conversations at a time.
+        close: ends what it runs; the next question begins that anew.
+    """
 
     name: str
     description: Mapping[str, Any]
-    answer: Callable[[list[dict[str, Any]]], object]
+    start: Callable[[str], Ask]
     parallel: bool = False
     close: Callable[[], None] = lambda: None
 
-    def start(self, conversation_id: str) -> Ask:
-        """Nothing is kept between turns."""
-        return lambda conversation, turn: read_answer(self.answer(messages_until(conversation, turn)))
+
+@dataclass(frozen=True)
+class Options:
+    """What some kinds of guards take beside their specification.
+
+    Args:
+        detector: what makes a flag of an observer's scores.
+        settings: gives the settings of an observer by its specification.
+        python: interpreter of a peer's own environment, by kind.
+    """
+
+    detector: str = "any_turn"
+    settings: Callable[[str], Mapping[str, Any]] = field(default=lambda spec: {})
+    python: Mapping[str, str] = field(default_factory=dict)
+
+
+def build_guard(spec: str, options: Options | None = None) -> Guard:
+    """Build a guard from its specification, ``KIND``, ``KIND:ARGUMENT`` or ``NAME=`` either of them.
+
+    Args:
+        spec: ``never``, ``always``, ``keywords`` (or ``keywords:FILE``), ``module:function``,
+            ``command:COMMAND``, a URL, ``preset:NAME`` (or a YAML file of the guard), ``nemo:FOLDER``,
+            ``openai-guardrails:FILE``, or an observer such as ``local``, ``replay:FILE`` or
+            ``llm:openai/gpt-4.1-mini``.
+        options: see `Options`.
+
+    Raises:
+        UnknownNameError: there is no such guard.
+        TurnwiseError: its argument does not fit.
+    """
+    from turnwise.observers.registry import OBSERVERS
+
+    name, equals, rest = spec.partition("=")
+    if not equals or ":" in name:
+        name, rest = spec, spec
+    kind, _, argument = rest.partition(":")
+    if kind in KINDS:
+        return KINDS[kind](name, argument, options or Options())
+    if kind in ("http", "https"):
+        return _of_messages(name, {"kind": "http", "url": rest}, lambda messages: _post(rest, messages), True)
+    if kind in OBSERVERS.names():
+        return _observer(name, rest, options or Options())
+    if argument.isidentifier():
+        return _callable(name, kind, argument)
+    raise UnknownNameError("guard", kind, (*KINDS, "http", "https", *OBSERVERS.names()))
+
+
+def _of_messages(
+    name: str,
+    description: Mapping[str, Any],
+    answer: Callable[[list[dict[str, Any]]], object],
+    parallel: bool = False,
+    close: Callable[[], None] = lambda: None,
+) -> Guard:
+    """A guard that is given all messages each time and keeps nothing."""
+
+    def ask(conversation: Conversation, turn: int) -> Answer:
+        return read_answer(answer(messages_until(conversation, turn)))
+
+    return Guard(name, description, lambda conversation_id: ask, parallel, close)
 
 
 def messages_until(conversation: Conversation, turn: int) -> list[dict[str, Any]]:
@@ -115,7 +167,7 @@ def messages_until(conversation: Conversation, turn: int) -> list[dict[str, Any]
 
 
 def read_answer(value: object) -> Answer:
-    """Read an answer: true or false, or ``{"flagged", "score", "cost_usd", "version"}``, all but the first optional.
+    """Read an answer: true or false, or an object with ``flagged`` and maybe ``score``, ``cost_usd``, ``version``.
 
     Raises:
         GuardFailedError: it is neither, or says ``{"error": why}``.
@@ -123,8 +175,6 @@ def read_answer(value: object) -> Answer:
     >>> read_answer({"flagged": True, "score": 0.75}).score
     0.75
     """
-    if isinstance(value, Answer):
-        return value
     if isinstance(value, bool):
         return Answer(value)
     if not isinstance(value, Mapping):
@@ -133,188 +183,112 @@ def read_answer(value: object) -> Answer:
         raise GuardFailedError(str(value["error"])[:300])
     if not isinstance(value.get("flagged"), bool):
         raise GuardFailedError("the answer has no flagged that is true or false")
-    score, cost = (_number(value.get(name), name) for name in ("score", "cost_usd"))
-    if score is not None and not 0 <= score <= 1:
-        raise GuardFailedError(f"the answer's score is {score}, not in [0, 1]")
+    for name, most in (("score", 1.0), ("cost_usd", math.inf)):
+        number = value.get(name)
+        fits = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= most
+        if number is not None and not (fits and math.isfinite(number)):
+            raise GuardFailedError(f"the answer's {name} is {number!r}, not a number from 0 to {most:g}"[:300])
     version = value.get("version")
-    return Answer(value["flagged"], score, cost, version=None if version is None else str(version)[:200])
-
-
-def _number(value: object, name: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise GuardFailedError(f"the answer's {name} is no finite number")
-    return float(value)
-
-
-@dataclass(frozen=True)
-class Options:
-    """What some kinds of guards take beside their specification.
-
-    Args:
-        detector: what turns an observer's scores into a flag.
-        settings: settings of an observer, by its specification.
-        python: interpreter of a peer's own environment, by kind (``nemo``, ``openai-guardrails``).
-    """
-
-    detector: str = "any_turn"
-    settings: Callable[[str], Mapping[str, Any]] = field(default=lambda spec: {})
-    python: Mapping[str, str] = field(default_factory=dict)
-
-
-def build_guard(spec: str, options: Options | None = None) -> Guard:
-    """Build a guard from its specification, ``KIND``, ``KIND:ARGUMENT`` or ``NAME=`` either of them.
-
-    Args:
-        spec: ``never``, ``always``, ``keywords`` (or ``keywords:FILE``), ``module:function``, ``command:COMMAND``, a URL,
-            ``preset:NAME`` (or a YAML file of the guard), ``nemo:FOLDER``, ``openai-guardrails:FILE``, or an
-            observer such as ``local``, ``replay:FILE`` or ``llm:openai/gpt-4.1-mini``.
-        options: see `Options`.
-
-    Raises:
-        UnknownNameError: there is no such guard.
-        TurnwiseError: its argument does not fit.
-    """
-    options = options or Options()
-    name, equals, rest = spec.partition("=")
-    if not equals or not name.translate({ord(each): None for each in "-_. "}).isalnum():
-        name, rest = spec, spec
-    kind, _, argument = rest.partition(":")
-    if kind in ("http", "https"):
-        return Stateless(name, {"kind": "http", "url": rest}, lambda messages: _post(rest, messages), True)
-    if kind in KINDS:
-        return KINDS[kind](name, argument, options)
-    from turnwise.observers.registry import OBSERVERS
-
-    if kind in OBSERVERS.names():
-        return ObserverGuard(name, rest, options)
-    if argument and argument.isidentifier():
-        return _callable(name, rest)
-    raise UnknownNameError("guard", kind, (*KINDS, "http", "https", *OBSERVERS.names()))
-
-
-# Trivial guards, and functions
-
-
-def _never(name: str, argument: str, options: Options) -> Guard:
-    return Stateless(name, {"kind": "never"}, lambda messages: False)
-
-
-def _always(name: str, argument: str, options: Options) -> Guard:
-    return Stateless(name, {"kind": "always"}, lambda messages: True)
+    told = None if version is None else str(version)[:200]
+    return Answer(value["flagged"], value.get("score"), value.get("cost_usd"), version=told)
 
 
 def _keywords(name: str, argument: str, options: Options) -> Guard:
-    text = "\n".join(KEYWORDS) if not argument else _file(argument).decode("utf-8")
+    text = _file(argument).decode("utf-8") if argument else "\n".join(KEYWORDS)
     words = [line.strip().casefold() for line in text.splitlines() if line.strip()]
 
     def look(messages: list[dict[str, Any]]) -> bool:
         said = str(messages[-1]["content"]).casefold()
         return any(word in said for word in words)
 
-    return Stateless(name, {"kind": "keywords", "sha256": _sha256(text.encode())}, look)
+    return _of_messages(name, {"kind": "keywords", "sha256": _sha256(text.encode())}, look)
 
 
-def _callable(name: str, spec: str) -> Guard:
-    module_name, _, attribute = spec.partition(":")
+def _callable(name: str, module_name: str, attribute: str) -> Guard:
+    spec = f"{module_name}:{attribute}"
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
         function = getattr(module, attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"guard {spec!r} can't be had: {error}; name a guard, or module:function") from error
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"no guard {spec!r}: {error}; name a guard, or module:function") from error
     if not callable(function):
         raise UsageError(f"guard {spec!r} can't be called")
-    description = {"kind": "python", "function": spec}
-    if module.__file__ is not None:
-        description["sha256"] = _sha256(Path(module.__file__).read_bytes())
-    return Stateless(name, description, function)
+    source = {} if module.__file__ is None else {"sha256": _sha256(Path(module.__file__).read_bytes())}
+    return _of_messages(name, {"kind": "python", "function": spec, **source}, function)
 
 
 # Commands, endpoints, and peers in a process of their own
 
 
-class Command:
+class _Command:
     """A process that answers a line of JSON with a line of JSON, for as long as it is asked."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
-        self.command, self.environment = command, {**os.environ, **(environment or {})}
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
         self.process: subprocess.Popen[bytes] | None = None
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the guard does
 
     def __call__(self, messages: list[dict[str, Any]]) -> object:
-        """Ask about messages."""
         if self.process is None or self.process.poll() is not None:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.said}
             try:
-                self.process = subprocess.Popen(
-                    self.command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self.said,
-                    env=self.environment,
-                )
+                self.process = subprocess.Popen(self.command, **pipes)  # type: ignore[call-overload]  # by name
             except OSError as error:
                 raise GuardFailedError(f"can't run {self.command[0]}: {error.strerror}") from error
-        process = self.process
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101  # both are pipes
+        process: Any = self.process
         try:
             process.stdin.write(json.dumps({"messages": messages}).encode() + b"\n")
             process.stdin.flush()
-            line = process.stdout.readline(MOST_BYTES)
+            line = process.stdout.readline(_MOST_BYTES)
         except OSError:
             line = b""
-        if not line:
-            raise GuardFailedError(f"the command ended with {process.wait()}: {self._last_line()}")
-        return _json(line)
+        if line:
+            return _json(line)
+        self.said.seek(0)
+        said = self.said.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        raise GuardFailedError(f"the command ended with {process.wait()}: {said[-1][:300]}")
 
     def close(self) -> None:
-        """End the process."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait()
+            self.process.communicate()
             self.process = None
-
-    def _last_line(self) -> str:
-        self.said.seek(0)
-        lines = self.said.read()[-2_000:].decode("utf-8", "replace").strip().splitlines()
-        return lines[-1][:300] if lines else "it said nothing"
 
 
 def _command(name: str, argument: str, options: Options) -> Guard:
     command = shlex.split(argument)
     if not command:
-        raise UsageError("a guard that is a command is written command:COMMAND, such as command:./guard.py")
-    asked = Command(command)
-    return Stateless(name, {"kind": "command", "command": argument}, asked, close=asked.close)
+        raise UsageError("a command as a guard is written command:COMMAND, such as command:./guard.py")
+    asked = _Command(command)
+    return _of_messages(name, {"kind": "command", "command": argument}, asked, close=asked.close)
 
 
-def _peer(kind: str, module: str) -> Callable[[str, str, Options], Guard]:
-    """A guard of another package, by the adapter beside this file, which imports nothing of turnwise."""
+def _peer(kind: str) -> Callable[[str, str, Options], Guard]:
+    """A guard of another package; it is told by the content of its configuration, not by where that lies."""
 
     def build(name: str, argument: str, options: Options) -> Guard:
         if not argument:
             raise UsageError(f"{kind} needs its configuration: {kind}:PATH")
         where = to_path(argument)
-        files = sorted(where.rglob("*")) if where.is_dir() else [where]
-        content = [[str(file.relative_to(where)), _sha256(_file(file))] for file in files if not file.is_dir()]
-        adapter = Path(__file__).parent / "adapters" / module
-        asked = Command([options.python.get(kind, sys.executable), str(adapter), str(where)])
+        files = [one for one in sorted(where.rglob("*")) if one.is_file()] if where.is_dir() else [where]
+        content = [[one.relative_to(where).as_posix(), _sha256(_file(one))] for one in files]
+        adapter = Path(__file__).with_name("peers.py")
+        asked = _Command([options.python.get(kind, sys.executable), str(adapter), kind, str(where)])
         description = {"kind": kind, "sha256": _sha256(json.dumps(content).encode())}
-        return Stateless(name, description, asked, close=asked.close)
+        return _of_messages(name, description, asked, close=asked.close)
 
     return build
 
 
 def _post(url: str, messages: list[dict[str, Any]]) -> object:
-    headers = {"Content-Type": "application/json"}
-    if token := os.environ.get("TURNWISE_BENCH_TOKEN"):
-        headers["Authorization"] = f"Bearer {token}"
+    token = os.environ.get("TURNWISE_BENCH_TOKEN")
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     request = urllib.request.Request(url, json.dumps({"messages": messages}).encode(), headers)
     try:
         with urllib.request.urlopen(request, timeout=_LONGEST) as answer:
-            return _json(answer.read(MOST_BYTES))
+            return _json(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
         raise GuardFailedError(f"status {error.code}") from error
     except OSError as error:
@@ -325,128 +299,107 @@ def _json(text: bytes) -> object:
     try:
         return read_json(text)
     except ValueError as error:
-        raise GuardFailedError(f"the answer is no JSON: {error}") from error
+        raise GuardFailedError(f"the answer is no JSON: {error}"[:300]) from error
 
 
 # turnwise's own
 
 
-class ObserverGuard:
-    """An observer with a detector: it flags where the detector fires, at the observer's operating point."""
+def _observer(name: str, spec: str, options: Options) -> Guard:
+    """An observer that reads the turns so far; it flags where the detector fires, at its operating point."""
+    from turnwise.detectors import name_detector
+    from turnwise.observers import (
+        Context,
+        NotRead,
+        Observation,
+        ObservationFailure,
+        ObserverSession,
+        Request,
+        Workers,
+        build_observer,
+        check_supported,
+    )
+    from turnwise.principles import builtin_principles
+    from turnwise.scoring import TurnScores
 
-    def __init__(self, name: str, spec: str, options: Options) -> None:
-        from turnwise.detectors import name_detector
-        from turnwise.observers import Context, Request, Workers, build_observer, check_supported
-        from turnwise.principles import builtin_principles
+    observer = build_observer(spec, **options.settings(spec))
+    info, context = observer.info, Context.parse("history")
+    named = name_detector(options.detector, info.operating_points.get(str(context), {}))
+    known = [one for one in builtin_principles() if info.principles is None or one.name in info.principles]
+    check_supported(info, context, (one.name for one in known))
+    wanted = [Request(one, Side.PROMPT) for one in known]
 
-        self.name = name
-        self._observer = build_observer(spec, **options.settings(spec))
-        info = self._observer.info
-        self._context = Context.parse("history")
-        self._named = name_detector(options.detector, info.operating_points.get("history", {}))
-        known = [one for one in builtin_principles() if info.principles is None or one.name in info.principles]
-        check_supported(info, self._context, (one.name for one in known))
-        self._wanted = [Request(one, Side.PROMPT) for one in known]
-        self.parallel = info.workers is Workers.THREADS
-        detector = self._named.detector
-        self.description = {
-            "kind": "observer",
-            "observer": info.name,
-            "version": info.version,
-            "parameters": dict(self._observer.parameters),
-            "detector": self._named.spec,
-            "threshold": detector.threshold,
-        }
-
-    def start(self, conversation_id: str) -> Ask:
-        """Begin a conversation."""
-        from turnwise.observers import NotRead, Observation, ObservationFailure, ObserverSession
-        from turnwise.scoring import TurnScores
-
-        session = ObserverSession(self._observer, self._context, conversation_id)
-        detector = self._named.detector
-        state = detector.start()
+    def start(conversation_id: str) -> Ask:
+        session = ObserverSession(observer, context, conversation_id)
+        state = named.detector.start()
 
         def ask(conversation: Conversation, number: int) -> Answer:
             turn = conversation.turn(number)
-            observed = session.observe(turn, self._wanted)
-            failed = [one for one in observed.given if isinstance(one, ObservationFailure)]
-            if failed:
-                raise GuardFailedError(f"{failed[0].reason}: {failed[0].message}")
-            scores = {one.principle: one.score for one in observed.given if isinstance(one, Observation)}
-            unread = any(isinstance(one, NotRead) for one in observed.given)
-            if not scores and not unread and turn.prompt.strip():
+            given = session.observe(turn, wanted).given
+            for one in given:
+                if isinstance(one, ObservationFailure):
+                    raise GuardFailedError(f"{one.reason}: {one.message}"[:300])
+            seen = [one for one in given if isinstance(one, Observation)]
+            unread = any(isinstance(one, NotRead) for one in given)
+            if not given and turn.prompt.strip():
                 raise GuardFailedError(NO_SCORE)
-            signal = detector.update(state, TurnScores(number, scores))
-            costs = [one.cost_usd for one in observed.given if isinstance(one, Observation)]
-            known = [cost for cost in costs if cost is not None]
-            return Answer(
-                signal.fired, signal.score if signal.evidence else None, sum(known) if known else None, unread
-            )
+            signal = named.detector.update(state, TurnScores(number, {one.principle: one.score for one in seen}))
+            costs = [one.cost_usd for one in seen if one.cost_usd is not None]
+            score = signal.score if signal.evidence else None
+            return Answer(signal.fired, score, sum(costs) if costs else None, unread)
 
         return ask
 
-    def close(self) -> None:
-        """Nothing runs."""
+    description = {
+        "kind": "observer",
+        "observer": info.name,
+        "version": info.version,
+        "parameters": dict(observer.parameters),
+        "detector": named.spec,
+        "threshold": named.detector.threshold,
+    }
+    return Guard(name, description, start, parallel=info.workers is Workers.THREADS)
 
 
-NO_SCORE = "it has no score of the turn"
-"""Why an observer such as recorded readings does not answer."""
-
-
-class PresetGuard:
+def _preset(name: str, argument: str, options: Options) -> Guard:
     """turnwise's guard in one of its configurations; it flags what it blocks, and has no score."""
+    from turnwise.guard import GuardrailPipeline, Outcome
+    from turnwise.guard.config import Config, preset_text
+    from turnwise.observers import describe_observer
 
-    parallel = False
+    own = argument.endswith((".yaml", ".yml"))
+    content = _file(argument) if own else preset_text(argument).encode()
+    pipeline = GuardrailPipeline(Config.read(argument) if own else Config.preset(argument))
 
-    def __init__(self, name: str, argument: str, options: Options) -> None:
-        from turnwise.guard import GuardrailPipeline
-        from turnwise.guard.config import Config, preset_names, preset_text
-        from turnwise.observers import describe_observer
-
-        if argument in preset_names() or not argument.endswith((".yaml", ".yml")):
-            config, text = Config.preset(argument), preset_text(argument).encode()
-        else:
-            config, text = Config.read(argument), _file(argument)
-        self.name = name
-        self._pipeline = GuardrailPipeline(config)
-        self.description = {
-            "kind": "preset",
-            "sha256": _sha256(text),
-            "turnwise": __version__,
-            "local": describe_observer("local").version,
-        }
-
-    def start(self, conversation_id: str) -> Ask:
-        """Begin a conversation."""
-        from turnwise.guard import Outcome
-
+    def start(conversation_id: str) -> Ask:
         chat = Conversation.human_ai("user", "model")
 
         def ask(conversation: Conversation, number: int) -> Answer:
             before = conversation.turn(number - 1).response if number > 1 else None
             if before is not None:
                 chat.add_response(before)
-            result = self._pipeline.check_input(conversation.turn(number).prompt, conversation=chat)
+            result = pipeline.check_input(conversation.turn(number).prompt, conversation=chat)
             if result.failures or result.rate_limited:
                 raise GuardFailedError("rate limited" if result.rate_limited else f"failed: {result.failures[0]}")
             return Answer(result.blocked, unread=result.outcome is Outcome.UNCHECKED)
 
         return ask
 
-    def close(self) -> None:
-        """Nothing runs."""
+    local = describe_observer("local").version
+    description = {"kind": "preset", "sha256": _sha256(content), "turnwise": __version__, "local": local}
+    return Guard(name, description, start)
 
 
 KINDS: Mapping[str, Callable[[str, str, Options], Guard]] = {
-    "never": _never,
-    "always": _always,
+    "never": lambda name, argument, options: _of_messages(name, {"kind": "never"}, lambda messages: False),
+    "always": lambda name, argument, options: _of_messages(name, {"kind": "always"}, lambda messages: True),
     "keywords": _keywords,
     "command": _command,
-    "preset": PresetGuard,
-    "nemo": _peer("nemo", "nemo.py"),
-    "openai-guardrails": _peer("openai-guardrails", "openai_guardrails.py"),
+    "preset": _preset,
+    "nemo": _peer("nemo"),
+    "openai-guardrails": _peer("openai-guardrails"),
 }
+"""What stands before the colon of a specification."""
 
 
 def _file(path: str | Path) -> bytes:
@@ -460,9 +413,12 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """Return what a call gives; GuardFailedError where it raises, or takes longer. It is not waited for then."""
-    given: list[Answer] = []
+Given = TypeVar("Given")
+
+
+def within(seconds: float, call: Callable[[], Given]) -> Given:
+    """Return what a call gives; GuardFailedError where it raises or takes longer, when it is not waited for."""
+    given: list[Given] = []
     raised: list[Exception] = []
 
     def run() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,7 @@ TIMEOUT = 60.0
 """Seconds that an answer may take."""
 
 GIVEN_UP_AFTER = 5
-"""Conversations that fail for the same reason, with none before them answered, after which a guard can't be run."""
+"""A guard whose first conversations, so many, all fail for the same reason can't be run."""
 
 Row = dict[str, Any]
 """What a guard said of a conversation: a line of its file of answers."""
@@ -40,12 +39,12 @@ def run_bench(
     jobs: int = 1,
     again: bool = False,
     sample: int | None = None,
-    tell: Callable[[str, int, int], None] = lambda guard, done, of: None,
+    tell: Callable[[str, int], None] = lambda guard, done: None,
 ) -> dict[str, Any]:
     """Ask guards about every turn of all tasks and return the record, JSON values.
 
-    The record's ``sha256`` is that of ``yardstick``, ``settings`` and ``guards``; time and place stand outside it. A
-    guard that can't be run is in the record with the reason.
+    The record's ``sha256`` is that of ``yardstick``, ``settings`` and ``guards``; times and the machine stand
+    outside it. A guard that can't be run is in the record with the reason.
 
     Args:
         guards: what to measure; each by another name.
@@ -55,19 +54,20 @@ def run_bench(
         jobs: conversations at a time, for guards that wait for answers.
         again: whether what failed before is asked again.
         sample: what `load_tasks` was given, for the record.
-        tell: is told the guard, and how many of how many conversations are done.
+        tell: is told the guard, and how many conversations are done.
 
     Raises:
         UsageError: two guards of one name, or the answers can't be kept.
     """
     names = [guard.name for guard in guards]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise UsageError(f"two guards are called {min(twice)}: give one a name, such as mine={min(twice)}")
+        raise UsageError(f"two guards are called {min(twice)}: give one another name, as in mine={min(twice)}")
+    items = list({item.sha256: item for task in tasks for item in task.items}.values())
     told, times = [], {}
     for guard in guards:
         kept = _Kept(None if answers is None else to_path(answers), guard, again)
         try:
-            rows, missing = _ask(guard, tasks, kept, timeout, jobs, tell)
+            missing = _ask(guard, items, kept, timeout, jobs, tell)
         finally:
             guard.close()
             kept.close()
@@ -75,20 +75,19 @@ def run_bench(
         if missing is not None:
             told.append({**said, "not_run": missing})
             continue
+        rows = {item.sha256: kept.rows[item.sha256] for item in items}
         said["versions"] = sorted({row["version"] for row in rows.values() if row["version"] is not None})
         told.append({**said, "results": results_of(tasks, rows)})
-        times[guard.name] = _times(rows)
-    version = yardstick()["version"]
+        times[guard.name] = _times(rows.values())
     cited = {
-        "yardstick": {"version": version, "tasks": [task.to_dict() for task in tasks]},
+        "yardstick": {"version": yardstick()["version"], "tasks": [task.to_dict() for task in tasks]},
         "settings": {"false_alarm_rates": list(RATES), "sample": sample, "timeout_s": timeout},
         "guards": told,
     }
     made = {
         "turnwise": __version__,
         "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return {**cited, "sha256": digest_of(cited), "ms_a_turn": times, "made": made}
@@ -96,32 +95,27 @@ def run_bench(
 
 def _ask(
     guard: Guard,
-    tasks: Sequence[Task],
+    items: Sequence[Item],
     kept: _Kept,
     timeout: float,
     jobs: int,
-    tell: Callable[[str, int, int], None],
-) -> tuple[dict[str, Row], str | None]:
-    """What the guard said by hash of the conversation, and why it can't be run where it can't."""
-    items = list({item.sha256: item for task in tasks for item in task.items}.values())
+    tell: Callable[[str, int], None],
+) -> str | None:
+    """Ask about what is not kept, and return why the guard can't be run where it can't."""
     todo = [item for item in items if item.sha256 not in kept.rows]
-    answered = any(kept.rows[item.sha256]["failure"] is None for item in items if item.sha256 in kept.rows)
+    runs = len(todo) < len(items)
     held: list[Row] = []
     for done, row in enumerate(_rows(guard, todo, timeout, jobs if guard.parallel else 1), start=1):
         held.append(row)
-        answered = answered or row["failure"] is None or row["failure"] == NO_SCORE
-        if answered:
+        runs = runs or row["failure"] in (None, NO_SCORE) or len({one["failure"] for one in held}) > 1
+        if not runs and len(held) >= min(GIVEN_UP_AFTER, len(items)):
+            return str(row["failure"])
+        if runs:
             for one in held:
                 kept.keep(one)
             held.clear()
-        elif len(held) >= GIVEN_UP_AFTER and len({one["failure"] for one in held}) == 1:
-            return {}, row["failure"]
-        tell(guard.name, len(items) - len(todo) + done, len(items))
-    if held and len(held) == len(items):
-        return {}, held[-1]["failure"]
-    for one in held:
-        kept.keep(one)
-    return {item.sha256: kept.rows[item.sha256] for item in items}, None
+        tell(guard.name, len(items) - len(todo) + done)
+    return None
 
 
 def _rows(guard: Guard, items: Iterable[Item], timeout: float, jobs: int) -> Iterator[Row]:
@@ -140,29 +134,19 @@ def ask_conversation(guard: Guard, item: Item, timeout: float = TIMEOUT) -> Row:
 
     A guard without scores is asked no more once it has flagged: nothing would change. After a failure neither.
     """
-    row: Row = {
-        "key": item.sha256,
-        "id": item.name,
-        "flagged_at": None,
-        "scores": [],
-        "unread": 0,
-        "cost_usd": None,
-    }
-    row.update(asked=0, ms=[], failure=None, version=None)
+    row: Row = {"key": item.sha256, "id": item.name, "flagged_at": None, "scores": [], "unread": 0}
+    row.update(cost_usd=None, asked=0, ms=[], failure=None, version=None)
     try:
         ask = guard.start(item.name)
         for turn in range(1, item.conversation.get_turn_count() + 1):
-            spent: list[float] = []
 
-            def timed(turn: int = turn, spent: list[float] = spent) -> Answer:
+            def timed(turn: int = turn) -> tuple[Answer, float]:
                 began = time.perf_counter()
-                answer = ask(item.conversation, turn)
-                spent.append(round(1000 * (time.perf_counter() - began), 4))
-                return answer
+                return ask(item.conversation, turn), time.perf_counter() - began
 
             row["asked"] = turn
-            answer = within(timeout, timed)
-            row["ms"] += spent
+            answer, seconds = within(timeout, timed)
+            row["ms"].append(round(1000 * seconds, 4))
             row["scores"].append(None if answer.score is None else round(answer.score, 9))
             row["unread"] += answer.unread
             row["version"] = answer.version or row["version"]
@@ -172,11 +156,10 @@ def ask_conversation(guard: Guard, item: Item, timeout: float = TIMEOUT) -> Row:
                 row["flagged_at"] = turn
             if answer.flagged and answer.score is None:
                 break
-    except GuardTimeoutError as error:
-        guard.close()
-        row["failure"] = str(error)
     except GuardFailedError as error:
         row["failure"] = str(error)
+        if isinstance(error, GuardTimeoutError):
+            guard.close()
     except Exception as error:  # noqa: BLE001  # a guard is foreign code: what it raises is its failure
         row["failure"] = f"{type(error).__name__}: {error}"[:300]
     return row
@@ -194,43 +177,33 @@ class _Kept:
         path = folder / f"{safe}-{digest_of(guard.description)[:12]}.jsonl"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lines = path.read_bytes().splitlines() if path.exists() else []
-            self.rows = {row["key"]: row for row in _whole(lines) if not (again and row["failure"] is not None)}
+            for line in path.read_bytes().splitlines() if path.exists() else ():
+                try:
+                    row = read_json(line)
+                except ValueError:
+                    continue  # cut off when a run was killed
+                if not (again and row["failure"] is not None):
+                    self.rows[row["key"]] = row
             self._file = path.open("w", encoding="utf-8")
             self._file.writelines(f"{json.dumps(row)}\n" for row in self.rows.values())
+            self._file.flush()
         except OSError as error:
             raise UsageError(f"can't keep answers in {folder}: {error.strerror}") from error
 
     def keep(self, row: Row) -> None:
-        """Keep what was said of one conversation."""
         self.rows[row["key"]] = row
         if self._file is not None:
             self._file.write(f"{json.dumps(row)}\n")
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 
 
-def _whole(lines: Iterable[bytes]) -> Iterator[Row]:
-    """The rows of a file; a last line that was cut off when a run was killed is asked again."""
-    for line in lines:
-        try:
-            row = read_json(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and {"key", "failure", "scores", "ms", "version"} <= row.keys():
-            yield row
-
-
-def _times(rows: Mapping[str, Row]) -> dict[str, float]:
-    spent = sorted(ms for row in rows.values() for ms in row["ms"])
+def _times(rows: Iterable[Row]) -> dict[str, float]:
+    spent = sorted(ms for row in rows for ms in row["ms"])
     if not spent:
         return {}
-    return {
-        "median": round(spent[len(spent) // 2], 3),
-        "p99": round(spent[min(len(spent) - 1, int(0.99 * len(spent)))], 3),
-        "turns": len(spent),
-    }
+    middle, late = spent[len(spent) // 2], spent[int(0.99 * (len(spent) - 1))]
+    return {"median": round(middle, 3), "p99": round(late, 3), "turns": len(spent)}

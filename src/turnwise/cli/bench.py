@@ -22,9 +22,9 @@ def run(
     guard: Annotated[
         list[str],
         typer.Argument(
-            help="What to measure, NAME=SPEC or SPEC: never, always, keywords, module:function, command:COMMAND, a "
-            "URL, preset:NAME, nemo:FOLDER, openai-guardrails:FILE, or an observer such as local, replay:FILE or "
-            "llm:openai/gpt-4.1-mini.",
+            help="What to measure, SPEC or NAME=SPEC: never, always, keywords, module:function, command:COMMAND, "
+            "a URL, preset:NAME, nemo:FOLDER, openai-guardrails:FILE, or an observer such as local, replay:FILE "
+            "or llm:openai/gpt-4.1-mini.",
             show_default=False,
         ),
     ],
@@ -79,7 +79,7 @@ def run(
         done = {one.name: 0 for one in guards}
         total = len(guards) * len({item.sha256 for each in tasks for item in each.items})
 
-        def tell(name: str, count: int, of: int) -> None:
+        def tell(name: str, count: int) -> None:
             done[name] = count
             shown(sum(done.values()), total)
 
@@ -127,7 +127,6 @@ def _pair(text: str) -> tuple[str, str]:
 def compare(
     record: Annotated[list[str], typer.Argument(help="Records of turnwise bench run.", show_default=False)],
     out: Annotated[str | None, typer.Option(help="Write a page to this HTML file as well.")] = None,
-    json: options.Json = False,
 ) -> None:
     """Print records beside each other; sets whose conversations differ stand apart."""
     from turnwise.bench import html_page, read_record
@@ -139,21 +138,17 @@ def compare(
     for path in record:
         name = Path(path).stem
         records[path if name in records else name] = read_record(path)
-    if json:
-        print_json(records)
-    else:
-        _print(records)
+    _print(records)
     if out is not None:
         write_text(out, html_page(records))
         note(f"wrote {out}")
 
 
 def _print(records: Mapping[str, Mapping[str, Any]]) -> None:
-    from turnwise.bench import table_of
-    from turnwise.bench.record import LEGEND
+    from turnwise.bench.record import notes_of, table_of
 
     table = table_of(records)
     print_table(table.columns, table.rows, numeric=table.columns[2:])
-    say_paragraphs(LEGEND)
-    for line in table.note.split("\n"):
+    say_paragraphs(table.note)
+    for line in notes_of(records):
         note(line)
