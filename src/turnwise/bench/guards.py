@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
@@ -89,7 +89,7 @@ class Guard:
     description: Mapping[str, Any]
     start: Callable[[str], Ask]
     parallel: bool = False
-    close: Callable[[], None] = lambda: None
+    close: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _of_messages(
     description: Mapping[str, Any],
     answer: Callable[[list[dict[str, Any]]], object],
     parallel: bool = False,
-    close: Callable[[], None] = lambda: None,
+    close: Callable[[], object] = lambda: None,
 ) -> Guard:
     """A guard that is given all messages each time and keeps nothing."""
 
@@ -227,34 +227,40 @@ class _Command:
 
     def __init__(self, command: list[str]) -> None:
         self.command = command
-        self.process: subprocess.Popen[bytes] | None = None
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the guard does
+        self.process: Any = None
+        self.said: IO[bytes] | None = None
 
     def __call__(self, messages: list[dict[str, Any]]) -> object:
-        if self.process is None or self.process.poll() is not None:
+        if self.process is None:
+            self.said = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.said}
             try:
                 self.process = subprocess.Popen(self.command, **pipes)  # type: ignore[call-overload]  # by name
             except OSError as error:
+                self.close()
                 raise GuardFailedError(f"can't run {self.command[0]}: {error.strerror}") from error
-        process: Any = self.process
         try:
-            process.stdin.write(json.dumps({"messages": messages}).encode() + b"\n")
-            process.stdin.flush()
-            line = process.stdout.readline(_MOST_BYTES)
+            self.process.stdin.write(json.dumps({"messages": messages}).encode() + b"\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline(_MOST_BYTES)
         except OSError:
             line = b""
         if line:
             return _json(line)
-        self.said.seek(0)
-        said = self.said.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-        raise GuardFailedError(f"the command ended with {process.wait()}: {said[-1][:300]}")
+        raise GuardFailedError(f"the command ended with {self.process.wait()}: {self.close()}")
 
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.communicate()
-            self.process = None
+    def close(self) -> str:
+        """End the process, and return the last line that it said on standard error."""
+        process, said, self.process, self.said = self.process, self.said, None, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+        lines = []
+        if said is not None:
+            said.seek(0)
+            lines = said.read().decode("utf-8", "replace").strip().splitlines()
+            said.close()
+        return lines[-1][:300] if lines else "it said nothing"
 
 
 def _command(name: str, argument: str, options: Options) -> Guard:
@@ -290,6 +296,7 @@ def _post(url: str, messages: list[dict[str, Any]]) -> object:
         with urllib.request.urlopen(request, timeout=_LONGEST) as answer:
             return _json(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
+        error.close()
         raise GuardFailedError(f"status {error.code}") from error
     except OSError as error:
         raise GuardFailedError(f"can't reach it: {getattr(error, 'reason', error)}") from error
