@@ -3,7 +3,8 @@
     turnwise bench run 'semfire=command:semfire-env/bin/python examples/bench/peers.py semfire'
 
 It runs in an environment that has the package, and needs nothing of turnwise. A guard of your own looks like
-one of these functions: it takes the messages so far, and says whether the last one is flagged and, if it can, a score.
+one of these functions: it takes the messages so far, and says whether the last one is flagged and, if it can,
+a score.
 """
 
 from __future__ import annotations

@@ -94,16 +94,10 @@ class Guard:
 
 @dataclass(frozen=True)
 class Options:
-    """What some kinds of guards take beside their specification.
-
-    Args:
-        detector: what makes a flag of an observer's scores.
-        settings: gives the settings of an observer by its specification.
-        python: interpreter of a peer's own environment, by kind.
-    """
+    """Detector and settings of observers (by specification), and interpreters of peers (by kind)."""
 
     detector: str = "any_turn"
-    settings: Callable[[str], Mapping[str, Any]] = field(default=lambda spec: {})
+    settings: Callable[[str], Mapping[str, Any]] = lambda spec: {}
     python: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -314,40 +308,30 @@ def _json(text: bytes) -> object:
 
 def _observer(name: str, spec: str, options: Options) -> Guard:
     """An observer that reads the turns so far; it flags where the detector fires, at its operating point."""
+    from turnwise import observers
     from turnwise.detectors import name_detector
-    from turnwise.observers import (
-        Context,
-        NotRead,
-        Observation,
-        ObservationFailure,
-        ObserverSession,
-        Request,
-        Workers,
-        build_observer,
-        check_supported,
-    )
     from turnwise.principles import builtin_principles
     from turnwise.scoring import TurnScores
 
-    observer = build_observer(spec, **options.settings(spec))
-    info, context = observer.info, Context.parse("history")
+    observer = observers.build_observer(spec, **options.settings(spec))
+    info, context = observer.info, observers.Context.parse("history")
     named = name_detector(options.detector, info.operating_points.get(str(context), {}))
     known = [one for one in builtin_principles() if info.principles is None or one.name in info.principles]
-    check_supported(info, context, (one.name for one in known))
-    wanted = [Request(one, Side.PROMPT) for one in known]
+    observers.check_supported(info, context, (one.name for one in known))
+    wanted = [observers.Request(one, Side.PROMPT) for one in known]
 
     def start(conversation_id: str) -> Ask:
-        session = ObserverSession(observer, context, conversation_id)
+        session = observers.ObserverSession(observer, context, conversation_id)
         state = named.detector.start()
 
         def ask(conversation: Conversation, number: int) -> Answer:
             turn = conversation.turn(number)
             given = session.observe(turn, wanted).given
             for one in given:
-                if isinstance(one, ObservationFailure):
+                if isinstance(one, observers.ObservationFailure):
                     raise GuardFailedError(f"{one.reason}: {one.message}"[:300])
-            seen = [one for one in given if isinstance(one, Observation)]
-            unread = any(isinstance(one, NotRead) for one in given)
+            seen = [one for one in given if isinstance(one, observers.Observation)]
+            unread = any(isinstance(one, observers.NotRead) for one in given)
             if not given and turn.prompt.strip():
                 raise GuardFailedError(NO_SCORE)
             signal = named.detector.update(state, TurnScores(number, {one.principle: one.score for one in seen}))
@@ -365,7 +349,7 @@ def _observer(name: str, spec: str, options: Options) -> Guard:
         "detector": named.spec,
         "threshold": named.detector.threshold,
     }
-    return Guard(name, description, start, parallel=info.workers is Workers.THREADS)
+    return Guard(name, description, start, parallel=info.workers is observers.Workers.THREADS)
 
 
 def _preset(name: str, argument: str, options: Options) -> Guard:

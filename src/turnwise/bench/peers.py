@@ -63,6 +63,7 @@ def main() -> None:
     """Answer the questions on standard input; what the package prints goes to standard error."""
     out, sys.stdout = sys.stdout, sys.stderr
     logging.disable(logging.WARNING)
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # else NeMo Guardrails reports its use
     package, build = PEERS[sys.argv[1]]
     told = {"version": f"{package} {version(package)}"}
     loop = asyncio.new_event_loop()

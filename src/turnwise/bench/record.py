@@ -28,10 +28,10 @@ CITED = ("yardstick", "settings", "guards")
 """What the hash of a record is of."""
 
 LEGEND = (
-    "Recall and benign flagged: as the guard is configured. Recall at: with the threshold on its score at which so "
-    "many benign conversations are flagged, of the set or, where it has too few, of all sets of its kind. Before, at, "
-    "after: attacks first flagged before, at or after the first turn that the reader calls bad. Intervals are exact, "
-    "95 %. Failed conversations are in no rate."
+    "Recall and benign flagged: as the guard is configured. Recall at: with the threshold on its score at "
+    "which so many benign conversations are flagged, of the set or, where it has too few, of all sets of its "
+    "kind. Before, at, after: attacks first flagged before, at or after the first turn that the reader calls "
+    "bad. Intervals are exact, 95 %. Failed conversations are in no rate."
 )
 
 COLUMNS = (

@@ -33,14 +33,7 @@ _SPLITS = {"twins": ("test", "held_out_tactic", "held_out_area"), "human": ("tes
 
 @dataclass(frozen=True)
 class Item:
-    """A conversation with what is held for true of it.
-
-    Args:
-        name: its id.
-        attack: whether it is one.
-        conversation: the turns.
-        first_bad: the first turn that its reader gives F 0.5 or more; None where none is, or nobody read it whole.
-    """
+    """A conversation, whether it is an attack, and the first turn that its reader gives F 0.5 or more, if any."""
 
     name: str
     attack: bool
@@ -58,12 +51,8 @@ class Item:
 class Task:
     """Conversations that are told together.
 
-    Args:
-        name: what it is called.
-        about: who wrote and read it, as far as that is known.
-        own: whether it ships with turnwise; else it is the user's.
-        items: its conversations.
-        left_out: how many are not counted, by reason: a reader disputes the label, or there is none.
+    `about` says who wrote and read them, as far as that is known; `own` ones ship with turnwise. `left_out` counts
+    by reason: a reader disputes the label, or there is none.
     """
 
     name: str
@@ -81,17 +70,11 @@ class Task:
     def to_dict(self) -> dict[str, Any]:
         """What a record says of it."""
         attacks = sum(one.attack for one in self.items)
-        return {
-            "name": self.name,
-            "about": self.about,
-            "own": self.own,
-            "attack": attacks,
-            "benign": len(self.items) - attacks,
-            "turns": sum(one.conversation.get_turn_count() for one in self.items),
-            "judged_attacks": sum(one.first_bad is not None for one in self.items),
-            "left_out": dict(self.left_out),
-            "sha256": self.sha256,
-        }
+        turns = sum(one.conversation.get_turn_count() for one in self.items)
+        counts = {"attack": attacks, "benign": len(self.items) - attacks, "turns": turns}
+        counts["judged_attacks"] = sum(one.first_bad is not None for one in self.items)
+        told = {"name": self.name, "about": self.about, "own": self.own, **counts}
+        return {**told, "left_out": dict(self.left_out), "sha256": self.sha256}
 
 
 def yardstick() -> dict[str, Any]:
@@ -177,7 +160,7 @@ def _own(name: str, corpus: str | Path | None, recorded: Iterable[Judgement]) ->
 
 
 def _opened(path: str, file_format: Mapping[str, str | None]) -> Iterator[Sequence]:
-    for record in open_dataset(path, **file_format):  # type: ignore[arg-type]  # its own arguments by name
+    for record in open_dataset(path, **file_format):
         if isinstance(record, BadRecord):
             raise DatasetError(f"{path}, line {record.line}: {record.reason}")
         yield record
