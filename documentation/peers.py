@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from documentation.reference import MADE, ROOT, table, words
@@ -19,9 +20,44 @@ NAMES = {
 }
 
 
+SHORT = "docs/peers.md"
+BEGIN, END = "<!-- Made by `python -m documentation` from docs/results/bench.json -->", "<!-- end -->"
+OURS = (
+    ("twins", "recall", "twins: found"),
+    ("twins", "false_alarms", "their benign halves: flagged"),
+    ("human", "recall", "in the manner of people: found"),
+    ("human", "false_alarms", "their counterparts: flagged"),
+)
+OTHERS = (
+    ("mhj", "recall", "MHJ: found"),
+    ("toxic_chat", "recall", "ToxicChat: found"),
+    ("toxic_chat", "false_alarms", "its benign prompts: flagged"),
+    ("xstest", "recall", "XSTest, unsafe: found"),
+    ("xstest", "false_alarms", "XSTest, safe: flagged"),
+    ("safemt_attack600", "recall", "Attack_600: found"),
+    ("arena_real_users", "false_alarms", "chat arena: flagged"),
+    ("wildchat_real_users", "false_alarms", "WildChat: flagged"),
+)
+
+
 def pages() -> dict[str, str]:
-    """Return the page by its path from the repository's root."""
-    return {"docs/reference/peers.md": page()}
+    """Return the pages by their path from the repository's root."""
+    before, _, rest = (ROOT / SHORT).read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    made = ["", "", "Sets of our own hand:", "", *short(OURS), "Sets of others:", "", *short(OTHERS)]
+    return {"docs/reference/peers.md": page(), SHORT: before + BEGIN + "\n".join(made) + END + after}
+
+
+def short(columns: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return a table with a row for each guard: a rate of each set that is named."""
+    from turnwise.bench import read_record
+    from turnwise.bench.record import percent
+
+    rows = []
+    for guard in read_record(RECORD)["guards"]:
+        told = {result["task"]: result for result in guard["results"]}
+        rows.append((guard["name"], *(percent(told[task][rate]) for task, rate, _ in columns)))
+    return table(("guard", *(heading for _, _, heading in columns)), rows)
 
 
 def page() -> str:

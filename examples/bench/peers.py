@@ -72,7 +72,7 @@ def llm_guard() -> Ask:
 
     def ask(messages: Messages) -> dict[str, Any]:
         _, valid, risks = scan_prompt(scanners, messages[-1]["content"])
-        return {"flagged": not all(valid.values()), "score": min(1.0, max(0.0, *risks.values()))}
+        return {"flagged": not all(valid.values()), "score": min(1.0, max([0.0, *risks.values()]))}
 
     return ask
 

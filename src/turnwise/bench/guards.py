@@ -154,9 +154,8 @@ def messages_until(conversation: Conversation, turn: int) -> list[dict[str, Any]
     >>> [message["content"] for message in messages_until(chat, 2)]
     ['Hi', 'Hello', 'Bye']
     """
-    messages = conversation.to_messages(until=turn)
-    while messages and messages[-1]["role"] != "user":
-        messages.pop()
+    messages = conversation.to_messages(until=turn - 1)
+    messages.append({"role": "user", "content": conversation.turn(turn).prompt})
     return messages
 
 

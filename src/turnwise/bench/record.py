@@ -171,7 +171,8 @@ def read_record(path: str | Path) -> dict[str, Any]:
 def table_of(records: Mapping[str, Mapping[str, Any]]) -> Table:
     """Return records as one table: own sets first, and under each set all guards.
 
-    Sets of one name whose texts or judgements differ stand apart; so do guards of one name.
+    Sets of one name whose texts or judgements differ stand apart; so do guards of one name. Empty columns are left
+    out.
 
     Args:
         records: by a name that tells them apart.
@@ -194,7 +195,9 @@ def table_of(records: Mapping[str, Mapping[str, Any]]) -> Table:
     for (_, name, sha256), lines in sorted(by_set.items(), key=lambda one: one[0][0]):
         title = name if twice[name] == 1 else f"{name} {sha256[:6]}"
         rows += [("" if number else title, *line) for number, line in enumerate(lines)]
-    return Table("bench", "Guards, turn by turn", COLUMNS, tuple(rows), left=2, note=LEGEND)
+    kept = [place for place in range(len(COLUMNS)) if place < 2 or any(row[place] != "–" for row in rows)]
+    columns, *cells = (tuple(row[place] for place in kept) for row in (COLUMNS, *rows))
+    return Table("bench", "Guards, turn by turn", columns, tuple(cells), left=2, note=LEGEND)
 
 
 def _cells(result: Mapping[str, Any], ms: float | None) -> tuple[str, ...]:
