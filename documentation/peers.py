@@ -7,7 +7,7 @@ from typing import Any
 
 from documentation.reference import MADE, ROOT, table, words
 
-RECORD = ROOT / "docs/results/bench.json"
+RECORD = ROOT / "docs/reference/peers.json"
 """Made by the command in docs/peers.md."""
 
 NAMES = {
@@ -21,7 +21,7 @@ NAMES = {
 
 
 SHORT = "docs/peers.md"
-BEGIN, END = "<!-- Made by `python -m documentation` from docs/results/bench.json -->", "<!-- end -->"
+BEGIN, END = "<!-- Made by `python -m documentation` from docs/reference/peers.json -->", "<!-- end -->"
 OURS = (
     ("twins", "recall", "twins: found"),
     ("twins", "false_alarms", "their benign halves: flagged"),
@@ -75,7 +75,7 @@ def page() -> str:
         MADE,
         "",
         "[Beside other guards](../peers.md) says what was measured, and what follows. The record is",
-        f"[bench.json](../results/bench.json), made {made['at'][:10]} with turnwise {made['turnwise']}.",
+        f"[peers.json](peers.json), made {made['at'][:10]} with turnwise {made['turnwise']}.",
         "",
         "## Measured",
         "",

@@ -177,16 +177,18 @@ class _Kept:
         path = folder / f"{safe}-{digest_of(guard.description)[:12]}.jsonl"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for line in path.read_bytes().splitlines() if path.exists() else ():
+            lines = path.read_bytes().splitlines() if path.exists() else []
+            for line in lines:
                 try:
                     row = read_json(line)
                 except ValueError:
                     continue  # cut off when a run was killed
                 if not (again and row["failure"] is not None):
                     self.rows[row["key"]] = row
-            self._file = path.open("w", encoding="utf-8")
-            self._file.writelines(f"{json.dumps(row)}\n" for row in self.rows.values())
-            self._file.flush()
+            self._file = path.open("w" if len(self.rows) < len(lines) else "a", encoding="utf-8")
+            if len(self.rows) < len(lines):
+                self._file.writelines(f"{json.dumps(row)}\n" for row in self.rows.values())
+                self._file.flush()
         except OSError as error:
             raise UsageError(f"can't keep answers in {folder}: {error.strerror}") from error
 
