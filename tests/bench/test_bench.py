@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer
 
 from turnwise.bench import Answer, Guard, build_guard, html_page, load_tasks, read_record, run_bench, table_of
 from turnwise.bench.guards import Options
@@ -356,6 +357,27 @@ def test_an_observer_flags_at_its_detectors_threshold() -> None:
     row = ask_conversation(made, item("a", True, "x", "y", "z"))
     assert (row["flagged_at"], row["scores"]) == (2, [0.1, 0.4, 0.6])
     assert (made.description["observer"], made.description["threshold"]) == ("scripted", 0.3)
+
+
+def test_a_language_model_is_a_guard_with_its_costs_and_its_key_is_nowhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-planted-3kQ9vBn7Lx"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    asking = ("run", "llm:openai/gpt-4.1-mini", "--sample", 1, "-j", 2, "--json", "--answers", tmp_path / "kept")
+    with ChatServer(key=key) as server:
+        code, out, _ = command(capsys, *asking, "--base-url", server.url, "--temperature", "0.5")
+        refused = command(capsys, *asking[:-2], "--base-url", server.url, "--detector", "nonesuch")
+    assert code == 0
+    found = json.loads(out)
+    (told,) = found["guards"]
+    assert told["description"]["parameters"]["temperature"] == 0.5
+    assert told["results"][0]["cost_usd"] > 0
+    assert told["results"][0]["failed"]["count"] == 0
+    assert server.calls == 3 * told["results"][0]["turns"]
+    assert key not in out + "".join(path.read_text() for path in (tmp_path / "kept").iterdir())
+    assert (refused[0], "unknown detector 'nonesuch'" in refused[2]) == (2, True)
 
 
 def test_recorded_readings_fail_where_there_is_none() -> None:
