@@ -8,7 +8,7 @@ from typing import Any
 from documentation.reference import MADE, ROOT, table, words
 
 RECORD = ROOT / "docs/reference/peers.json"
-"""Made by the command in docs/peers.md."""
+"""Made by the command in peers.toml."""
 
 NAMES = {
     "turnwise": "turnwise",
@@ -83,6 +83,12 @@ def page() -> str:
         found.note,
         "",
         *(f"- {line}" for line in notes_of({"bench": record})),
+        "",
+        "```",
+        *told["command"].strip().splitlines(),
+        "```",
+        "",
+        told["setup"],
         "",
         "## What could not be measured",
         "",
