@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from documentation import reference, rules, settings, site, specification
+from documentation import peers, reference, rules, settings, site, specification
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,7 +39,8 @@ def main() -> int:
 
 def made() -> dict[str, str]:
     """Return all pages that are made, by their path from the repository's root."""
-    return {**reference.pages(), **settings.pages(), **rules.pages(), **specification.pages()}
+    pages = {**reference.pages(), **settings.pages(), **rules.pages()}
+    return {**pages, **specification.pages(), **peers.pages()}
 
 
 def current(path: str) -> str | None:

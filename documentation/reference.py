@@ -323,6 +323,7 @@ PYTHON = (
         "Comparisons with their statistics, and prevalence. Needs the extra `study`.",
         ("study", "study.compare", "study.report", "study.discovery", "study.prevalence", "study.annotation"),
     ),
+    PythonPage("bench", "Bench", "Any guard measured by turn ([how](../../bench.md)).", ("bench",)),
     PythonPage(
         "plots",
         "Charts and rates",

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Cli, line, write_lines
+from tests.cli.conftest import line, write_lines
+from tests.conftest import Cli
 
 from turnwise.conversation import Label
 from turnwise.store import Store

@@ -64,7 +64,7 @@ def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -
     reader = network()
     (sample,) = samples(talk(example("one", 3)), speech)
     spans = [Span(*part) for text in sample.texts for part in text.parts]
-    logits, _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
+    (logits, _), _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
     places = torch.tensor([(0, *span, side) for span in spans for side in (0, 1)])
     with torch.no_grad():
         states = reader.lower(torch.tensor([sample.tokens])).float()
@@ -227,7 +227,7 @@ def test_a_blend_of_equals_is_what_each_is_and_of_others_the_mean_of_their_heads
     other = {name: array if name.startswith("head.") else one[name] for name, array in other.items()}
     spans = [Span(*part) for text in sample.texts for part in text.parts]
     logits = [
-        Network(build(blend(parts), SHAPE)).run(sample.tokens, spans)[0]
+        Network(build(blend(parts), SHAPE)).run(sample.tokens, spans)[0].logits
         for parts in ([one], [other], [one, one], [one, other])
     ]
     assert np.allclose(logits[2], logits[0], atol=2e-2)

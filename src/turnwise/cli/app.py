@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from turnwise._version import __version__
+from turnwise.cli.bench import compare as compare_records
+from turnwise.cli.bench import run as run_bench
 from turnwise.cli.check import check
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
@@ -126,6 +128,11 @@ _add_group(
         "map": map_,
         "session-rules": session_rules,
     },
+)
+_add_group(
+    "bench",
+    "The yardstick: any guard, turn by turn, on the same conversations; a record of it, and records compared.",
+    {"run": run_bench, "compare": compare_records},
 )
 _add_group(
     "judgements",
