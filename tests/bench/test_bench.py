@@ -359,6 +359,12 @@ def test_an_observer_flags_at_its_detectors_threshold() -> None:
     assert (made.description["observer"], made.description["threshold"]) == ("scripted", 0.3)
 
 
+def test_the_observer_that_ships_is_a_guard() -> None:
+    row = ask_conversation(build_guard("local", Options()), item("a", False, "Hello!", "How do I boil an egg?"))
+    assert (row["flagged_at"], row["failure"]) == (None, None)
+    assert len(row["scores"]) == 2
+
+
 def test_a_language_model_is_a_guard_with_its_costs_and_its_key_is_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,7 @@ def test_patterns_that_can_not_be_asked(asked: Store, pattern: Any, error: type[
 
 @pytest.mark.parametrize("pattern", ["response.F > 0.5", "F > 0.5 or response.p.F > 0.5", "response.chars > 3"])
 def test_a_pattern_over_what_nobody_scored_is_no_answer(asked: Store, pattern: str) -> None:
-    with pytest.raises(NotScoredError, match=r"is not scored: run 'first' has scores of p \(prompt\)"):
+    with pytest.raises(NotScoredError, match=r"is not scored: run 'first' has p\.F; "):
         asked.query(pattern)
 
 

@@ -316,7 +316,7 @@ def _observer(name: str, spec: str, options: Options) -> Guard:
     info, context = observer.info, observers.Context.parse("history")
     named = name_detector(options.detector, info.operating_points.get(str(context), {}))
     known = [one for one in builtin_principles() if info.principles is None or one.name in info.principles]
-    observers.check_supported(info, context, (one.name for one in known))
+    observers.check_supported(info, context, known)
     wanted = [observers.Request(one, Side.PROMPT) for one in known]
 
     def start(conversation_id: str) -> Ask:

@@ -240,9 +240,11 @@ def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
         if not isinstance(node, Series | Length | OtherRun) or columns.has(node):
             continue
         of, scored = (node.run, columns.others[node.run]) if isinstance(node, OtherRun) else (run, columns)
-        there = ", ".join(sorted(f"{principle} ({side})" for principle, side in scored.scored)) or "nothing"
+        told = [
+            f"response.{name}.F" if side == "response" else f"{name}.F" for name, side in sorted(scored.scored)
+        ]
         raise NotScoredError(
-            f"{node} is not scored: run {of!r} has scores of {there}; turnwise evaluate --run {of} "
+            f"{node} is not scored: run {of!r} has {', '.join(told) or 'no scores'}; turnwise evaluate --run {of} "
             "with --principle and --sides adds others"
         )
 
