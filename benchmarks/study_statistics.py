@@ -26,9 +26,9 @@ from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData
 from turnwise.study.compare.arms import plan_arms
+from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
 from turnwise.study.compare.data import strata_of
 from turnwise.study.compare.judging import HighestScores
-from turnwise.study.compare.two_by_two import Kind, two_by_two
 from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
 from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import Method, difference, interval, resamples

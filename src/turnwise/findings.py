@@ -8,7 +8,7 @@
                                                     the observer does not read; only where there is such
 
 A part of the input is a file of each. While a scan that is paid for has not ended, ``replies`` has what it paid
-for (`turnwise.runs.scan_journal`). Only the files of parts that are done count; `Findings` names them.
+for (`turnwise.runs.paid_replies`). Only the files of parts that are done count; `Findings` names them.
 """
 
 from __future__ import annotations

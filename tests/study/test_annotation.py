@@ -19,9 +19,8 @@ from turnwise.principles import principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, take_in
+from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, sheet_files, take_in
 from turnwise.study.annotation import kit as kits
-from turnwise.study.annotation import sheets as sheet_files
 from turnwise.study.compare.truth import read_reader
 from turnwise.study.people_agreement import agreement
 from turnwise.study.prevalence import read_labels

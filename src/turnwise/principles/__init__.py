@@ -1,6 +1,6 @@
 """Principles: what a turn is judged against, each a versioned folder of settings and text."""
 
-from turnwise.principles.head import HeadFile
+from turnwise.principles.head_file import HeadFile
 from turnwise.principles.principle import (
     PRINCIPLES,
     Principle,

@@ -23,7 +23,7 @@ from typing import Any
 from turnwise.conversation import Side
 from turnwise.errors import PluginError, PrincipleError, UnknownNameError
 from turnwise.plugins import Registry
-from turnwise.principles.head import HeadFile, head_path, read_head_file
+from turnwise.principles.head_file import HeadFile, head_path, read_head_file
 
 SETTINGS_FILE = "principle.toml"
 PROMPT_FILE = "prompt.md"

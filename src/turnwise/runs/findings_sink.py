@@ -13,10 +13,10 @@ from typing import Any
 from turnwise._support.locations import Location
 from turnwise.errors import FindingsError
 from turnwise.findings import MANIFEST, Counts, Findings, Manifest
+from turnwise.runs.paid_replies import ScanJournal
 from turnwise.runs.part_files import clear_partial, done_parts
 from turnwise.runs.parts import Done, Part
 from turnwise.runs.run import Progress, Tell
-from turnwise.runs.scan_journal import ScanJournal
 
 _LOCK = ".scan.lock"
 

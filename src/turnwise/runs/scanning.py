@@ -35,10 +35,10 @@ from turnwise.runs.cutting import chosen_places, draw, plan_parts
 from turnwise.runs.engines import InlineEngine
 from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
+from turnwise.runs.paid_replies import ScanJournal
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
 from turnwise.runs.plan import describe_run, describe_stages
 from turnwise.runs.run import Engine, SpendingLimits, Tell, carry_out
-from turnwise.runs.scan_journal import ScanJournal
 from turnwise.store.where import parse_where
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
 from turnwise.sessions.live import Sessions
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.memory_state_store import MemoryStateStore
-from turnwise.sessions.outcome import Outcome, Outcomes, first_break, nearest_break, outcome_of, outcomes_of
 from turnwise.sessions.refusal import is_refusal
+from turnwise.sessions.reply_outcome import Outcome, Outcomes, first_break, nearest_break, outcome_of, outcomes_of
 from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import (
     DEFAULT_PRESET,

@@ -14,7 +14,7 @@ from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
 from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.guardrails.drift_gave_way import GaveWay, held, held_since, of_reply
+from turnwise.guard.guardrails.drift_hold import GaveWay, held, held_since, of_reply
 from turnwise.guard.guardrails.drift_judging import DriftSessions, TurnJudge, actions_by_mode, responder_session
 from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, When
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory

@@ -19,7 +19,7 @@ from turnwise.guard.recognisers.checked_numbers import (
     find_ibans,
 )
 from turnwise.guard.recognisers.folding import LOWER
-from turnwise.guard.recognisers.named_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
+from turnwise.guard.recognisers.labelled_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
 from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
 from turnwise.guard.recognisers.patterns import check_types
 from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in

@@ -16,7 +16,7 @@ from turnwise.observers.protocol import NotRead, ObservationFailure, Request
 if TYPE_CHECKING:
     from turnwise.observers.local.protocol import Reader, Reading
     from turnwise.observers.local.scores import Calibration
-    from turnwise.observers.local.taught import Head
+    from turnwise.observers.local.taught_head import Head
 
 
 def observe_many(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from turnwise.observers.local.protocol import Reader, Reading
-    from turnwise.observers.local.taught import Head
+    from turnwise.observers.local.taught_head import Head
     from turnwise.observers.many import ObservedMany
 
 VERSION = "1.1"
@@ -279,7 +279,7 @@ class LocalObserver:
         if file is None or self._base is None or request.principle.name in PRINCIPLES:
             return None
         if file.sha256 not in self._heads:
-            from turnwise.observers.local.taught import load_head
+            from turnwise.observers.local.taught_head import load_head
 
             self._heads[file.sha256] = load_head(file, self._base)
         return self._heads[file.sha256]

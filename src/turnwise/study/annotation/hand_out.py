@@ -28,7 +28,7 @@ from turnwise.study.annotation.kit import (
     cells_of,
     shown_digest,
 )  # fmt: skip
-from turnwise.study.annotation.sheets import write_sheet
+from turnwise.study.annotation.sheet_files import write_sheet
 
 if TYPE_CHECKING:
     from turnwise.store import Store

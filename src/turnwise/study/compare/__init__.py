@@ -3,12 +3,12 @@
 from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
 from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
+from turnwise.study.compare.context_and_trajectory import ApartGain, TwoByTwo
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data, strata_of
 from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
 from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
-from turnwise.study.compare.two_by_two import ApartGain, TwoByTwo
 from turnwise.study.stats.split_gains import SplitGains
 
 __all__ = [

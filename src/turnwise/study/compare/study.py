@@ -19,6 +19,7 @@ from turnwise.study.compare.comparisons import (
     run_final_tests,
     run_tests,
 )
+from turnwise.study.compare.context_and_trajectory import TwoByTwo, two_by_two
 from turnwise.study.compare.data import RunData, StudyData, load_study_data
 from turnwise.study.compare.judging import (
     HighestScores,
@@ -32,7 +33,6 @@ from turnwise.study.compare.judging import (
 )
 from turnwise.study.compare.settings import Fold, Settings, make_folds, without
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
-from turnwise.study.compare.two_by_two import TwoByTwo, two_by_two
 from turnwise.study.compare.warnings import find_warnings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples

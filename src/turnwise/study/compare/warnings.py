@@ -11,11 +11,11 @@ from turnwise.rates import Rate
 from turnwise.study.compare.arm_diagnostics import Checks
 from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.comparisons import LEVEL
+from turnwise.study.compare.context_and_trajectory import ALL
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.tuning import digest_of, read_origin
-from turnwise.study.compare.two_by_two import ALL
 from turnwise.study.stats.bootstrap import FEW_GROUPS
 from turnwise.study.stats.cautions import (
     FEW_ABOVE,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnwise.study.compare import Study
-from turnwise.study.compare.two_by_two import (
+from turnwise.study.compare.context_and_trajectory import (
     CONTEXT,
     LOSS,
     NOT_SHOWN,

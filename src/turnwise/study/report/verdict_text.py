@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
-from turnwise.study.compare.two_by_two import ALL, CONTEXT, SHOWN, TRAJECTORY, ApartGain, Kind, TwoByTwo
+from turnwise.study.compare.context_and_trajectory import (
+    ALL,
+    CONTEXT,
+    SHOWN,
+    TRAJECTORY,
+    ApartGain,
+    Kind,
+    TwoByTwo,
+)
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.gain_tables import seeds_cell, shown_words
 from turnwise.study.report.reader_tables import reader_words

@@ -1,6 +1,6 @@
 """Numbers and dates of a person that only words beside them tell: accounts, passports, dates of birth.
 
-What they are called, and how each kind is written, stands in ``number_names.yaml`` and ``birth_dates.yaml``,
+What they are called, and how each kind is written, stands in ``number_labels.yaml`` and ``birth_dates.yaml``,
 what stands around one in ``number_context.yaml``.
 """
 
@@ -178,7 +178,7 @@ class NamedKind(NamedTuple):
 @cache
 def named_kinds() -> Mapping[str, NamedKind]:
     """The kinds of numbers that words name."""
-    data = read_table("number_names.yaml")
+    data = read_table("number_labels.yaml")
     parts = marked(data["words"])
 
     def any_of(patterns: Sequence[str]) -> str:

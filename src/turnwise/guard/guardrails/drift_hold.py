@@ -8,7 +8,7 @@ from typing import Literal
 from turnwise.guard.finding import Action, Finding
 from turnwise.guard.guardrail import Check
 from turnwise.guard.turn_checks import DriftData, readable_checks
-from turnwise.sessions.outcome import GAVE_WAY_FROM
+from turnwise.sessions.reply_outcome import GAVE_WAY_FROM
 
 GaveWay = Literal["ignore", "warn", "block"]
 """What becomes of a conversation in which the model gave way: nothing, a warning, or that it is held."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from turnwise.errors import ObserverError, PrincipleError
 from turnwise.observers.local.scores import sigmoid
 from turnwise.principles import HeadFile
-from turnwise.principles.head import read_head
+from turnwise.principles.head_file import read_head
 from turnwise.scoring import Score
 
 UNSURE = ("offset", "undecided", "doubt")
