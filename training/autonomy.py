@@ -44,7 +44,10 @@ def main() -> None:
         principle = Path(turnwise.principles.__file__).parent / NAME
         observer = LocalObserver()
         taught = teach(principle, read_annotations(path, Side.RESPONSE), observer)
-    print(f"{taught.file.path}: head {taught.file.sha256[:12]}, AUROC by cross-validation {taught.worth.auroc}")
+    area = taught.worth.auroc
+    print(
+        f"head {taught.file.sha256[:12]}: AUROC {area.value:.3f} [{area.low:.3f}, {area.high:.3f}] by cross-validation"
+    )
 
 
 def pairs() -> Iterator[dict[str, Any]]:
