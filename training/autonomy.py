@@ -45,9 +45,8 @@ def main() -> None:
         observer = LocalObserver()
         taught = teach(principle, read_annotations(path, Side.RESPONSE), observer)
     area = taught.worth.auroc
-    print(
-        f"head {taught.file.sha256[:12]}: AUROC {area.value:.3f} [{area.low:.3f}, {area.high:.3f}] by cross-validation"
-    )
+    found = f"{area.value:.3f} [{area.low:.3f}, {area.high:.3f}]"
+    print(f"head {taught.file.sha256[:12]}: AUROC {found} by cross-validation")
 
 
 def pairs() -> Iterator[dict[str, Any]]:
