@@ -171,8 +171,8 @@ class GainMap:
             for one in self.gains
         ]
         base = alt.Chart(alt.InlineData(values=rows)).encode(
-            x=alt.X("turns:O").title("turns"),
-            y=alt.Y("share:O", sort="descending").title("bad turns").axis(format="%"),
+            x=alt.X("turns:O").title("turns").axis(labelAngle=0),
+            y=alt.Y("share:O", sort="descending").title("bad turns").axis(format=".0%"),
         )
         colour = (
             alt.Color("gain:Q").title("gain in recall").scale(scheme="blueorange", domain=[-0.5, 0.5], clamp=True)
