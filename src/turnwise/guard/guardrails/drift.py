@@ -244,7 +244,8 @@ class Drift(Guardrail):
     def park(self, conversation: Conversation) -> bytes | None:
         """Where a conversation stands; None for one that is not known.
 
-        At most 4 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
+        At most 4 kB with ``any_turn`` for each speaker who is judged, as much again after a block, and up to 3 kB
+        more while a second look is still to come.
         """
         return self._judge.speakers.park(conversation)
 
