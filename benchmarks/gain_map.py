@@ -27,7 +27,7 @@ from turnwise.conversation import Label
 from turnwise.observers import build_observer
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import gain_map, kind_of
-from turnwise.study.gain_simulation import HIGHEST, Gain, _interval, decided, recall_at, simulated
+from turnwise.study.gain_simulation import HIGHEST, Gain, decided, interval_of_gain, recall_at, simulated
 
 SETS = ("twins", "human", "operations/pairs")
 ATTACKS = ("mhj", "safemt_attack600")
@@ -97,7 +97,7 @@ def sets(data: Path, folder: Path) -> None:
         caught, flagged = (decided(decisions, map(trajectory, some)) for some in (attacks, own or pool))
         gained = np.diff([recall_at(caught[one], flagged[one]) for one in decisions])[0]
         both = [(caught[one], flagged[one]) for one in decisions]
-        low, high = _interval(both, np.random.default_rng(1))
+        low, high = interval_of_gain(both, np.random.default_rng(1))
         place = f"{kind.noise:.1f}, {kind.shape}, {kind.turns}, {kind.share:.0%}"
         said = f"{100 * gained:+.0f} [{100 * low:+.0f}, {100 * high:+.0f}]"
         print(f"| {name} | {len(attacks)} | {place} | {expected.best} | {100 * expected.gain:+.0f} | {said} |")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnwise.cli import main
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import SessionMemory, SessionState, Stance
 from turnwise.sessions.recorded_sessions import SessionRecord, read_records
@@ -19,19 +17,6 @@ from turnwise.sessions.recorded_sessions import SessionRecord, read_records
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 HERE = Path(__file__).parent
 RECORDED = HERE / "session_memory_20.json"
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture
@@ -70,24 +55,5 @@ def after(turn: Callable[..., TurnScores]) -> Callable[..., tuple[SessionState, 
             scores = item if isinstance(item, TurnScores) else turn(item)
             state, stance = memory.update(state, scores, state.last_at + timedelta(minutes=1), **more)
         return state, stance
-
-    return run
-
-
-@pytest.fixture
-def cli(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Done]:
-    """Run ``turnwise`` with arguments in an empty folder; checks that no traceback was printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TURNWISE_STORE", raising=False)
-
-    def run(*arguments: object) -> Done:
-        with pytest.raises(SystemExit) as leaving:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        code = leaving.value.code
-        return Done(code if isinstance(code, int) else 0 if code is None else 1, out, err)
 
     return run

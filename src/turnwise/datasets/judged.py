@@ -13,7 +13,7 @@ from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
 from turnwise.conversation import Conversation, Seen, SeenDigest, Sequence, Side
 from turnwise.errors import DatasetError, ScoreError
-from turnwise.scoring import Score
+from turnwise.scoring import Score, from_triples, to_triples
 
 MODES: Mapping[str, tuple[Side, Seen]] = {
     "history": (Side.PROMPT, Seen.PROMPTS),
@@ -58,7 +58,7 @@ class Judgement:
             "sequence_id": self.sequence_id,
             "turn": self.turn,
             "side": str(self.side),
-            "scores": {name: [score.T, score.I, score.F] for name, score in self.scores.items()},
+            "scores": to_triples(self.scores),
             "seen": str(self.seen),
             "digest": self.digest,
             "reading": self.reading,
@@ -109,7 +109,7 @@ def _judgement(record: Mapping[str, Any]) -> Judgement:
         side=Side(record["side"]),
         seen=Seen(record["seen"]),
         digest=record["digest"],
-        scores={name: Score(*triple) for name, triple in record["scores"].items()},
+        scores=from_triples(record["scores"]),
         reading=record["reading"],
         round=record["round"],
         span=_span(record.get("span")),

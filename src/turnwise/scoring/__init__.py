@@ -15,7 +15,7 @@ from turnwise.scoring.evaluation import (
     spread,
 )
 from turnwise.scoring.failure_reasons import FailureReason, FailureReasons, unread_in_words
-from turnwise.scoring.score import Score, balance, trust_strength
+from turnwise.scoring.score import Score, balance, from_triples, to_triples, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 
 __all__ = [
@@ -36,8 +36,10 @@ __all__ = [
     "TurnScores",
     "Unread",
     "balance",
+    "from_triples",
     "scores_by_turn",
     "spread",
+    "to_triples",
     "trust_strength",
     "unread_in_words",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from turnwise.errors import ScoreError
@@ -63,6 +63,25 @@ class Score:
         if missing:
             raise ScoreError(f"score without {', '.join(missing)}: it needs T, I and F")
         return cls(data["T"], data["I"], data["F"])
+
+
+def to_triples(scores: Mapping[str, Score]) -> dict[str, list[float]]:
+    """Return scores by name as lists of T, I and F: JSON values that take little room.
+
+    >>> to_triples({"reciprocity": Score(0.9, 0.1, 0.0)})
+    {'reciprocity': [0.9, 0.1, 0.0]}
+    """
+    return {name: [one.T, one.I, one.F] for name, one in scores.items()}
+
+
+def from_triples(triples: Mapping[str, Sequence[float]]) -> dict[str, Score]:
+    """Build scores from what `to_triples` gave.
+
+    Raises:
+        TypeError: a value is no triple.
+        ScoreError: a number is out of range.
+    """
+    return {name: Score(*triple) for name, triple in triples.items()}
 
 
 def balance(score: Score, length: int) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.visible import shown
 from turnwise.errors import SessionError
-from turnwise.scoring import Score, TurnScores
+from turnwise.scoring import TurnScores, from_triples, to_triples
 
 if TYPE_CHECKING:
     from turnwise.sessions.state import SessionState
@@ -40,8 +40,7 @@ class TakenTurn:
 
     def to_list(self) -> list[Any]:
         """The turn as JSON values."""
-        triples = {name: [one.T, one.I, one.F] for name, one in self.scores.scores.items()}
-        length = self.scores.length
+        length, triples = self.scores.length, to_triples(self.scores.scores)
         return [self.key, self.at.isoformat(), self.conversation_id, self.refused, length, triples, self.answer]
 
     @classmethod
@@ -49,9 +48,8 @@ class TakenTurn:
         """Read what `to_list` gave; `SessionError` where it can't be."""
         try:
             key, at, conversation_id, refused, length, triples, answer = value
-            scores = {str(name): Score(*triple) for name, triple in triples.items()}
             return cls(
-                TurnScores(1, scores, int(length)),
+                TurnScores(1, from_triples(triples), int(length)),
                 datetime.fromisoformat(at),
                 conversation_id,
                 bool(refused),

@@ -347,13 +347,13 @@ def _gains(task: tuple[float, int, list[Kind], int, int]) -> list[Gain]:
         best = max(ACCUMULATORS, key=lambda name: recall_at(tried[name], choosing[name]))
         pair = (HIGHEST, best)
         attacks = decided(pair, simulated(noise, turns, kind.bad, count, rng))
-        low, high = _interval([(attacks[name], testing[name]) for name in pair], rng)
+        low, high = interval_of_gain([(attacks[name], testing[name]) for name in pair], rng)
         highest, recall = (recall_at(attacks[name], testing[name]) for name in pair)
         found.append(Gain(kind, highest, best, recall, low, high))
     return found
 
 
-def _interval(pair: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> tuple[float, float]:
+def interval_of_gain(pair: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> tuple[float, float]:
     """The percentile bootstrap interval of the gain; on each draw of conversations thresholds are set anew."""
     (attacks, harmless), _ = pair
     drawn = rng.integers(0, len(attacks), (_REPLICATES, len(attacks)))

@@ -26,7 +26,7 @@ from turnwise.guard.scorer import SideScores
 from turnwise.guard.threads import TookTooLongError, Workers
 from turnwise.guard.turn_checks import drift_in, readable_checks
 from turnwise.guard.validation import INITIATOR
-from turnwise.scoring import Score, TurnScores
+from turnwise.scoring import Score, TurnScores, from_triples, to_triples
 
 LATER: Final = "later"
 """The path of a second look that was not waited for, and the key under which its speaker keeps it."""
@@ -62,12 +62,12 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as JSON values."""
-        return {name: [one.T, one.I, one.F] for name, one in self.scores.items()}
+        return to_triples(self.scores)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Answer:
         """Read what `to_dict` gave."""
-        return cls({str(name): Score(*triple) for name, triple in data.items()})
+        return cls(from_triples(data))
 
 
 Arrived = Callable[[Answer, float], None]
@@ -80,20 +80,20 @@ class Answers:
     def __init__(self) -> None:
         self._lock = Lock()
         self._known = WeakKeyDictionary[Conversation, dict[str, Answer | None]]()
-        self._open: dict[object, Arrived] = {}
+        self._open: dict[object, Callable[[Answer], None]] = {}
 
     def ask(self, conversation: Conversation, key: str, call: Callable[[], SideScores], arrived: Arrived) -> None:
         """Ask in a thread of its own; a question that is under way is not asked twice.
 
         `arrived` is called in that thread, or by `close`, but once.
         """
-        ticket, start = object(), perf_counter()
+        ticket, told = object(), partial(self._arrive, conversation, key, arrived, perf_counter())
         with self._lock:
             known = self._known.setdefault(conversation, {})
             if key in known:
                 return
             known[key] = None
-            self._open[ticket] = lambda answer, _: self._arrive(conversation, key, answer, arrived, start)
+            self._open[ticket] = told
         try:
             _WORKERS.begin(lambda: self._end(ticket, Answer.of(call)))
         except TookTooLongError as error:
@@ -128,10 +128,10 @@ class Answers:
         with self._lock:
             arrived = self._open.pop(ticket, None)
         if arrived is not None:
-            arrived(answer, 0.0)
+            arrived(answer)
 
     def _arrive(
-        self, conversation: Conversation, key: str, answer: Answer, arrived: Arrived, start: float
+        self, conversation: Conversation, key: str, arrived: Arrived, start: float, answer: Answer
     ) -> None:
         try:
             arrived(answer, perf_counter() - start)
@@ -153,8 +153,7 @@ def opened(asking: dict[str, Any], number: int, detected: State) -> None:
 def noted(asking: dict[str, Any], told: TurnScores, *, fired: bool) -> None:
     """Note what the detector was told of a turn, while any is open."""
     if (trail := asking.get(LATER)) is not None:
-        triples = {name: [one.T, one.I, one.F] for name, one in told.scores.items()}
-        trail["turns"].append([told.turn, told.length, triples, fired])
+        trail["turns"].append([told.turn, told.length, to_triples(told.scores), fired])
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +241,7 @@ def advanced(detector: Detector, state: State, told: TurnScores) -> tuple[State,
 
 def _told(turn: list[Any]) -> TurnScores:
     number, length, triples, _ = turn
-    return TurnScores(number, {name: Score(*triple) for name, triple in triples.items()}, length)
+    return TurnScores(number, from_triples(triples), length)
 
 
 def correct_turn(conversation: Conversation, name: str, trajectory: str, late: Late) -> None:

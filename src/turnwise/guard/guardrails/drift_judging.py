@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from array import array
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -305,11 +304,9 @@ class TurnJudge:
 
         def arrived(tell: Callable[[Correction], None], answer: Answer, seconds: float) -> None:
             after = TurnScores(number, {**told.scores, **answer.scores}, told.length)
-            _, signal = advanced(self.detector, copy.deepcopy(before), after)
-            stance, said = (
-                None,
-                replace(look, path=LATER if answer.trouble else AFTERWARDS, trouble=answer.trouble),
-            )
+            _, signal = advanced(self.detector, before, after)
+            said = replace(look, path=LATER if answer.trouble else AFTERWARDS, trouble=answer.trouble)
+            stance = None
             if self.memory is not None and not answer.trouble:
                 stance = self.memory.correct(states, session_id, key, after, answer)
             data = replace(self._data(trajectory, name, after, signal), second_look=said.to_dict())
@@ -343,9 +340,8 @@ class TurnJudge:
         trail, corrected = Trail(speaker.asking, self.detector), {}
         for number, asked in trail.open.items():
             key = self._key(speaker, chat, number)
-            answer = looks.answers.take(chat, key)
-            if answer is None and memory is not None:
-                answer = memory.answer(check.state, session_id, key)
+            known = None if memory is None else memory.answer(check.state, session_id, key)
+            answer = looks.answers.take(chat, key) or known
             if answer is None and number in trail.overdue:
                 answer = Answer(trouble=f"no answer for {KEPT} turns")
             if answer is None:
@@ -361,7 +357,8 @@ class TurnJudge:
             corrected[number] = answer
             trail.correct(number, answer)
             if memory is not None:
-                memory.correct(check.state, session_id, key, trail.told(number), answer)
+                if known is None and not answer.trouble:  # the session could not be corrected when it came
+                    memory.correct(check.state, session_id, key, trail.told(number), answer)
                 memory.settle(check.state, session_id, key)
         if not corrected:
             return []
