@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -254,16 +254,12 @@ li { font-size: .9rem; overflow-wrap: anywhere; }
 
 def html_page(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the page that sets records beside each other: one file, without scripts. All text is escaped."""
+    from turnwise.study.report.table import as_html, html_text
+
     table = table_of(records)
-
-    def row(cells: Iterable[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-    body = "".join(row(cells, "td") for cells in table.rows)
-    notes = "".join(f"<li>{html.escape(line)}</li>" for line in notes_of(records))
+    notes = "".join(f"<li>{html_text(line)}</li>" for line in notes_of(records))
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{table.title}</title>'
         f"<style>{_STYLE}</style></head>\n<body><h1>{table.title}</h1>\n"
-        f'<div class="wide"><table><thead>{row(table.columns, "th")}</thead><tbody>{body}</tbody></table></div>\n'
-        f"<p>{table.note}</p>\n<ul>{notes}</ul></body></html>\n"
+        f"{as_html(replace(table, title=''))}\n<ul>{notes}</ul></body></html>\n"
     )

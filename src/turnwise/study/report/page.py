@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -14,7 +13,7 @@ from turnwise.study.compare import Study
 from turnwise.study.report.all_tables import all_tables
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.result_files import record, verdicts_as_parquet
-from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
+from turnwise.study.report.table import Table, as_csv, as_html, as_latex, as_markdown, html_text, markdown_text
 from turnwise.study.report.verdict_text import methods, question, verdict
 
 STYLE = """
@@ -76,8 +75,8 @@ def page(
     by_name = {figure.name: figure for figure in figures}
     in_tables = {table.name: table for table in tables}
     parts = [f"<h1>{question(study)}</h1>", _warnings(study), "<h2>Result</h2>"]
-    parts += [f"<p>{_text(line)}</p>" for line in verdict(study)]
-    parts += ["<h2>Method</h2>", *(f"<p>{_text(line)}</p>" for line in methods(study))]
+    parts += [f"<p>{html_text(line)}</p>" for line in verdict(study)]
+    parts += ["<h2>Method</h2>", *(f"<p>{html_text(line)}</p>" for line in methods(study))]
     number = 0
     for title, figure_names, table_names in SECTIONS:
         inside = []
@@ -85,7 +84,7 @@ def page(
             if name in by_name:
                 number += 1
                 inside.append(_figure(by_name[name], drawings.svg[name], number))
-        inside += [_table(in_tables[name]) for name in table_names if name in in_tables]
+        inside += [as_html(in_tables[name]) for name in table_names if name in in_tables]
         if inside:
             parts += [f"<h2>{title}</h2>", *inside]
     parts.append(_provenance(study))
@@ -113,31 +112,16 @@ def _scripts(figures: Sequence[Figure], library: str) -> str:
 def _warnings(study: Study) -> str:
     if not study.warnings:
         return ""
-    items = "".join(f"<li>{_text(warning)}</li>" for warning in study.warnings)
+    items = "".join(f"<li>{html_text(warning)}</li>" for warning in study.warnings)
     return f'<div class="warnings"><p><strong>Before you read on</strong></p><ul>{items}</ul></div>'
 
 
 def _figure(figure: Figure, drawing: str | ChartError, number: int) -> str:
-    shown = drawing if isinstance(drawing, str) else f'<p class="note">{_text(str(drawing))}</p>'
+    shown = drawing if isinstance(drawing, str) else f'<p class="note">{html_text(str(drawing))}</p>'
     return (
         f'<figure><div id="figure-{figure.name}">{shown}</div>'
-        f"<figcaption><strong>Figure {number}. {_text(figure.title)}.</strong> {_text(figure.caption)}"
+        f"<figcaption><strong>Figure {number}. {html_text(figure.title)}.</strong> {html_text(figure.caption)}"
         "</figcaption></figure>"
-    )
-
-
-def _table(table: Table) -> str:
-    def row(cells: Sequence[str], tag: str) -> str:
-        return "".join(
-            f"<{tag}{' class=text' if place < table.left else ''}>{_text(cell)}</{tag}>"
-            for place, cell in enumerate(cells)
-        )
-
-    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in table.rows)
-    note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
-    return (
-        f'<div class="wide"><table><caption>{_text(table.title)}</caption>'
-        f"<thead><tr>{row(table.columns, 'th')}</tr></thead><tbody>{body}</tbody></table></div>{note}"
     )
 
 
@@ -153,12 +137,10 @@ def _provenance(study: Study) -> str:
             for run in found["data"]["runs"]
         },
     }
-    items = "".join(f"<dt>{_text(name)}</dt><dd><code>{_text(value)}</code></dd>" for name, value in rows.items())
+    items = "".join(
+        f"<dt>{html_text(name)}</dt><dd><code>{html_text(value)}</code></dd>" for name, value in rows.items()
+    )
     return f"<h2>Where this comes from</h2><dl>{items}</dl><p>results.json beside this page has every number.</p>"
-
-
-def _text(text: str) -> str:
-    return html.escape(" ".join(text.split()))
 
 
 PAGE = "report.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,6 +112,29 @@ def as_latex(table: Table) -> str:
     if table.note:
         lines.append(rf"\par\footnotesize {_latex(table.note)}")
     return "\n".join([*lines, r"\end{table}", ""])
+
+
+def as_html(table: Table) -> str:
+    """Return the table as HTML, its texts escaped; without a caption where it has no title."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        return "".join(
+            f"<{tag}{' class=text' if place < table.left else ''}>{html_text(cell)}</{tag}>"
+            for place, cell in enumerate(cells)
+        )
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in table.rows)
+    caption = f"<caption>{html_text(table.title)}</caption>" if table.title else ""
+    note = f'<p class="note">{html_text(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="wide"><table>{caption}'
+        f"<thead><tr>{row(table.columns, 'th')}</tr></thead><tbody>{body}</tbody></table></div>{note}"
+    )
+
+
+def html_text(text: str) -> str:
+    """Return a text in one line, escaped for HTML."""
+    return html.escape(" ".join(text.split()))
 
 
 def markdown_text(text: str) -> str:
