@@ -76,7 +76,7 @@ def _found(
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
         return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
     gravest = None
-    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id)
+    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id, alone=True)
     for step in () if is_ordinary(name) else setup.steps:
         looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
         if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):

@@ -1,0 +1,397 @@
+"""Values that come in parts: what several messages of a speaker have of one number, key or password, joined.
+
+Only the join is looked at, by the recognisers that look at each text. The words of a part, the names of values and
+what is none stand in ``assembly.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from turnwise._support.regex_sets import RegexSet
+from turnwise.conversation import Side
+from turnwise.guard.finding import EarlierPart, Redaction, TextKind
+from turnwise.guard.guardrail import Check
+from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_card, is_iban
+from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, told_turns, with_earlier
+from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.patterns import PatternTable, read_table
+from turnwise.guard.recognisers.text import Span, TextReading
+from turnwise.linear_regex import LinearRegex
+
+Find = Callable[[str], Sequence[Span]]
+"""The recognisers of a guardrail, on a text that was joined."""
+
+_FILE = "assembly.yaml"
+_TABLE = PatternTable(_FILE)
+_WORD = LinearRegex(r"[\pL\pN]+")
+_DIGITS = LinearRegex("[0-9]")
+
+_WORDS_OF_DIGITS: Final = {
+    word: str(digit)
+    for digit, words in enumerate(
+        (
+            "zero oh o null zéro cero",
+            "one eins ein un uno",
+            "two zwei zwo deux dos",
+            "three drei trois tres",
+            "four vier quatre cuatro",
+            "five fünf cinq cinco",
+            "six sechs seis",
+            "seven sieben sept siete",
+            "eight acht huit ocho",
+            "nine neun neuf nueve",
+        )
+    )
+    for word in words.split()
+}
+_COUNTS: Final = {
+    **dict.fromkeys(("double", "twice"), 2),
+    **dict.fromkeys(("triple", "treble"), 3),
+    **{word: count for count, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), 2)},  # noqa: SIM905
+}
+"""How often a digit comes: "double four", "eleven ones"."""
+
+_FEW_WORDS: Final = 4
+"""Words beside a part of a message that is little more than the part, at most."""
+
+_MOST_PARTS: Final = 8
+"""Texts that have parts of one value, at most."""
+
+_LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
+_SPAN_OF_PHONE = range(7, 16)
+_SSN_DIGITS = 9
+_NAMES_OF_KEYS: Final = ("password", "api key")
+
+
+class Part(NamedTuple):
+    """A stretch of a text that may be part of a value, in plain form."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Parts(NamedTuple):
+    """What a text may have of a value.
+
+    `numbers` are rows of digits, `signs` these with capitals and mixed words, `key` is the likeliest part of a
+    key. `told`: words say that it is a part, or there is little else. `place` is -1 for the beginning of
+    something, 1 for the end.
+    """
+
+    numbers: tuple[Part, ...]
+    signs: tuple[Part, ...]
+    key: Part | None
+    told: bool
+    place: int
+
+
+class Joined(NamedTuple):
+    """A value over several texts: its kind, how sure it is, what it says, and where its parts stand."""
+
+    kind: str
+    confidence: float
+    text: str
+    parts: tuple[tuple[Said, Part], ...]
+    current: Said
+
+    @property
+    def turns(self) -> OverTurns:
+        """The turns that it came from, for results."""
+        saids = [said for said, _ in self.parts]
+        turns = sorted({said.turn.number for said in saids})
+        sent = sorted({said.turn.number for said in saids if said is not self.current and said.sent})
+        return OverTurns(kind=self.kind, turns=turns, sent=sent)
+
+    @property
+    def told(self) -> str:
+        """Where it is, in words."""
+        turns = self.turns
+        return told_turns(turns["turns"], turns["sent"])
+
+    @property
+    def spans(self) -> Iterator[Span]:
+        """Where its parts stand in the text under check."""
+        return (Span(one.start, one.end, *self[:2]) for said, one in self.parts if said is self.current)
+
+    def earlier(self, placeholder: str) -> Iterator[EarlierPart]:
+        """Its parts in texts before the one under check, as what is to be replaced."""
+        for said, part in self.parts:
+            if said is not self.current:
+                redaction = Redaction(part.start, part.end, self.kind, placeholder)
+                yield EarlierPart(said.turn.number, said.kind, said.call_id, said.text, redaction)
+
+
+@cache
+def _names() -> RegexSet:
+    names = read_table(_FILE)["names"]
+    patterns = {name: [rf"\b(?:{words})\b"] for name, words in names.items()}
+    return RegexSet({**patterns, "": [rf"\b(?:{read_table(_FILE)['against']})\b"]}, ignore_case=True)
+
+
+def _named(text: str) -> frozenset[str]:
+    """The names of values that a text has; empty for what is none, such as an order."""
+    return _names().present(text)
+
+
+def parts_of(text: str) -> Parts | None:
+    """What a text may have of a value; None for most texts.
+
+    >>> parts_of("and the last four are 1111").numbers
+    (Part(start=22, end=26, text='1111'),)
+    >>> [part.text for part in parts_of("double four, then nine two").numbers]
+    ['44', '92']
+    """
+    folded = PLAIN.fold(text)
+    plain = folded.plain
+    lower = plain.lower()
+    if len(lower) != len(plain):
+        lower = plain
+    numbers, signs, others = _numbers(plain, lower)
+    few = others <= _FEW_WORDS
+    told = few or _TABLE["part"].search(lower) is not None
+    key = _key_part(plain, few=few) if told else None
+    if not numbers and not signs and key is None:
+        return None
+    first = {-1: _TABLE["opens"].search(lower), 1: _TABLE["closes"].search(lower)}
+    place = min((match.start, each) for each, match in {**first, 0: None}.items() if match) [1] if any(first.values()) else 0
+
+    def back(part: Part) -> Part:
+        return part._replace(**dict(zip(("start", "end"), folded.span(part.start, part.end), strict=True)))
+
+    return Parts(tuple(map(back, numbers)), tuple(map(back, signs)), key and back(key), told, place)
+
+
+def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
+    """Rows of digits; these with capitals and mixed words; and how many other words there are."""
+    words = [(match.start, match.end) for match in _WORD.finditer(lower)]
+    numbers: list[Part] = []
+    signs: list[Part] = []
+    others = at = 0
+    while at < len(words):
+        start, end = words[at]
+        digits, count, spelled = "", 0, False
+        while at + count < len(words):
+            one, used, is_word = _digits(lower, words, at + count)
+            if not one or (digits and lower[end : words[at + count][0]].strip(" -.,")):
+                break
+            digits, count, spelled = digits + one, count + used, spelled or is_word
+            end = words[at + count - 1][1]
+            if len(lower[end : words[at + count][0]] if at + count < len(words) else "") > 3:
+                break
+        if digits and not (spelled and len(digits) < 2):
+            part = Part(start, end, digits)
+            if not _TABLE["corrected"].match(lower[end : end + 24]):
+                numbers.append(part)
+                signs.append(part)
+            at += count
+            continue
+        end = words[at][1]
+        word = plain[start:end]
+        if word.isascii() and len(word) > 1 and (word.isupper() or not (word.isalpha() or word.isdigit())):
+            if not _TABLE["corrected"].match(lower[end : end + 24]):
+                signs.append(Part(start, end, word.upper()))
+        else:
+            others += not word.isdigit()
+        at += 1
+    return numbers, signs, others
+
+
+def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str, int, bool]:
+    """The digits that a word stands for, how many words they take, and whether they are spelled; "" for none."""
+    start, end = words[at]
+    word = lower[start:end]
+    if word.isdigit() and word.isascii():
+        return ("" if _counts_something(lower, start, end) else word), 1, False
+    if word in _COUNTS and at + 1 < len(words):
+        following = lower[slice(*words[at + 1])]
+        single = following.removesuffix("s").removesuffix("xe") if following != "six" else following
+        digit = _WORDS_OF_DIGITS.get(following.removesuffix("s")) or _WORDS_OF_DIGITS.get(single)
+        digit = digit or (single if len(single) == 1 and single.isdigit() else None)
+        plural = following.endswith("s") or word in ("double", "triple", "treble")
+        if digit and plural:
+            return digit * _COUNTS[word], 2, True
+    return _WORDS_OF_DIGITS.get(word, ""), 1, True
+
+
+def _counts_something(lower: str, start: int, end: int) -> bool:
+    """Whether digits are an amount, a time, a date, a score, or say which part, page or room it is."""
+    behind = lower[end : end + 12]
+    if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(lower[max(0, start - 14) : start]):
+        return True
+    row = lower[max(0, start - 3) : start]
+    if len(row) > 1 and row[-1] in ".,:/-" and row[-2].isdigit():
+        return end - start < 3 and (row[-1] != "-" or end - start == 1)
+    follows = len(behind) > 1 and behind[0] in ".,:/-" and behind[1].isdigit()
+    width = len(behind[1:]) - len(behind[1:].lstrip("0123456789")) if follows else 0
+    return follows and width < 3 and (behind[0] != "-" or (width == 1 and end - start == 1))
+
+
+def _key_part(plain: str, *, few: bool) -> Part | None:
+    """The stretch of a text that looks most like a part of a key or password."""
+    best: tuple[int, int] | None = None
+    found: Part | None = None
+    slots = [(groups[1], 10) for groups in _TABLE["slot"].spans(plain, overlapping=True)]
+    tokens = [(spans[0], 0) for spans in _TABLE["token"].spans(plain)]
+    for (start, end), weight in (*slots, *tokens):
+        word = plain[start:end].rstrip(".:?")
+        letters, digits = any(map(str.isalpha, word)), any(map(str.isdigit, word))
+        looks = digits or word.lower() != word or not word.isalnum()
+        if len(word) < 2 or not looks or not (letters or digits):
+            continue
+        if not weight and not (few or (len(word) > 3 and digits and letters) or (digits and len(word) > 2)):
+            continue
+        score = weight + sum(map(_changes, word, word[1:])), len(word)
+        if best is None or score > best:
+            best, found = score, Part(start, start + len(word), word)
+    return found
+
+
+def _changes(one: str, other: str) -> bool:
+    return (one.isupper(), one.isdigit(), one.isalnum()) != (other.isupper(), other.isdigit(), other.isalnum())
+
+
+# Joining
+
+_Chain = Sequence[tuple[Said, Parts]]
+
+
+def _chains(texts: Sequence[Said]) -> Iterator[_Chain]:
+    """Texts whose parts may be one value, the one under check among them, in the order of the value."""
+    parts = [(said, said.once(parts_of, parts_of)) for said in texts]
+    known = [(said, one) for said, one in parts if one is not None]
+    if not known or known[-1][0] is not texts[-1]:
+        return
+    seen: set[tuple[int, ...]] = set()
+    told = [one for one in known[:-1] if one[1].told]
+    for before in (known[:-1], told):
+        for first in range(len(before) - 1, max(-1, len(before) - _MOST_PARTS), -1):
+            members = [*before[first:], known[-1]]
+            orders = [members]
+            if any(one.place for _, one in members):
+                orders.append(sorted(members, key=lambda member: member[1].place))
+                if members[0][1].place > 0:
+                    orders.append(members[::-1])
+            for order in orders:
+                key = tuple(id(said) for said, _ in order)
+                if key not in seen:
+                    seen.add(key)
+                    yield order
+
+
+def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
+    """The numbers that the text under check completes, where neither it nor what came before has them whole."""
+    if not _may_complete(check) or not (texts := with_earlier(check, most)):
+        return []
+    asked: frozenset[str] | None = None
+    for chain in _chains(texts):
+        if asked is None:
+            asked = _asked(check, most)
+        names = [said.once(_named, _named) for said, _ in chain]
+        own = frozenset[str]().union(*names)
+        against = "" in own and "card" not in own
+        for found in _number_of(chain, texts[-1], own | asked, against=against, find=find):
+            return [found]
+    return []
+
+
+def _may_complete(check: Check) -> bool:
+    text = check.text
+    return any(map(str.isdigit, text)) or len(text) < 400
+
+
+def _asked(check: Check, most: int) -> frozenset[str]:
+    """The names of values in the last texts of the other side."""
+    number = check.turn.number
+    names = frozenset[str]()
+    for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
+        other = turn.prompt if check.side is Side.RESPONSE else turn.response
+        if other and len(other) < 400:
+            names |= _named(other)
+    return names - {""}
+
+
+def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, against: bool, find: Find) -> Iterator[Joined]:
+    told = all(parts.told for _, parts in chain)
+    digits = [(said, part) for said, parts in chain for part in parts.numbers]
+    joined = "".join(part.text for _, part in digits)
+    several = len({id(said) for said, _ in digits}) == len(chain)
+    if several and len(joined) <= _LONGEST_NUMBER:
+        if is_card(joined) and not against and ("card" in names or told):
+            yield from _checked("card number: ", digits, ("card",), current, find)
+        for name in names - {"card", "iban", "", *_NAMES_OF_KEYS} if not against and told else ():
+            if name == "ssn" and len(joined) == _SSN_DIGITS:
+                yield from _checked("ssn: ", digits, ("ssn",), current, find)
+            elif name == "phone" and len(joined) in _SPAN_OF_PHONE:
+                yield from _checked("call ", digits, ("phone",), current, find)
+                yield from _checked("call +", digits, ("phone",), current, find)
+            elif name not in ("ssn", "phone") and len(joined) >= _SHORTEST_NUMBER:
+                yield from _checked(f"{name}: ", digits, (), current, find)
+    signs = [(said, part) for said, parts in chain for part in parts.signs]
+    whole = "".join(part.text for _, part in signs)
+    for start in range(len(whole) - 14):
+        length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
+        if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
+            yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
+
+
+def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
+    """The keys and passwords that the text under check completes, as `numbers_over_turns`."""
+    if not _may_complete(check) or not (texts := with_earlier(check, most)):
+        return []
+    asked: frozenset[str] | None = None
+    for chain in _chains(texts):
+        if any(parts.key is None for _, parts in chain):
+            continue
+        if asked is None:
+            asked = _asked(check, most)
+        parts = [(said, one.key) for said, one in chain if one.key is not None]
+        names = asked.union(*(said.once(_named, _named) for said, _ in chain))
+        for label in ("", *(f"{name}: " for name in _NAMES_OF_KEYS if name in names)):
+            for found in _checked(label, parts, (), texts[-1], find):
+                return [found]
+    return []
+
+
+_Placed = Sequence[tuple[Said, Part]]
+
+
+def _within(parts: _Placed, start: int, end: int) -> _Placed:
+    """The parts that have something of a stretch of their join."""
+    kept, at = [], 0
+    for said, part in parts:
+        if at < end and at + len(part.text) > start:
+            kept.append((said, part))
+        at += len(part.text)
+    return kept
+
+
+def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: Said, find: Find) -> Iterator[Joined]:
+    """What recognisers find in parts joined behind a label, over several texts with the last text among them."""
+    joined = "".join(part.text for _, part in parts)
+    for span in find(label + joined):
+        if kinds and span.kind not in kinds:
+            continue
+        mine = _within(parts, span.start - len(label), span.end - len(label))
+        if len({id(said) for said, _ in mine}) < 2 or all(said is not last for said, _ in mine):
+            continue
+        rest = ["".join(part.text for said, part in mine if (said is last) is new) for new in (True, False)]
+        if not any(one.kind == span.kind for text in rest for one in find(label + text)):
+            yield Joined(span.kind, span.confidence, joined, tuple(_merged(mine)), last)
+
+
+def _merged(parts: _Placed) -> Iterator[tuple[Said, Part]]:
+    """The parts by text and place, those with nothing but separators between them as one."""
+    last: tuple[Said, Part] | None = None
+    for said, part in sorted(parts, key=lambda one: (one[0].turn.number, one[0].kind is not TextKind.INPUT, one[1].start)):
+        if last is not None and last[0] is said and not said.text[last[1].end : part.start].strip(" -./,"):
+            last = said, last[1]._replace(end=max(part.end, last[1].end), text=last[1].text + part.text)
+            continue
+        if last is not None:
+            yield last
+        last = said, part
+    if last is not None:
+        yield last
