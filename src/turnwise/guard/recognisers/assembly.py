@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import product
 from typing import Final, NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
@@ -33,26 +34,41 @@ _WORDS_OF_DIGITS: Final = {
     word: str(digit)
     for digit, words in enumerate(
         (
-            "zero oh o null zéro cero",
-            "one eins ein un uno",
-            "two zwei zwo deux dos",
-            "three drei trois tres",
-            "four vier quatre cuatro",
-            "five fünf cinq cinco",
-            "six sechs seis",
-            "seven sieben sept siete",
-            "eight acht huit ocho",
-            "nine neun neuf nueve",
+            "zero zeroes oh o null nullen zéro cero ceros zeri",
+            "one eins ein un uno um",
+            "two zwei zwo deux dos due",
+            "three drei trois tres tre três",
+            "four vier quatre cuatro quattro quatro",
+            "five fünf cinq cinco cinque",
+            "six sechs seis sei",
+            "seven sieben sept siete sette sete",
+            "eight acht huit ocho otto oito",
+            "nine neun neuf nueve nove",
         )
     )
     for word in words.split()
 }
-_COUNTS: Final = {
-    **dict.fromkeys(("double", "twice"), 2),
-    **dict.fromkeys(("triple", "treble"), 3),
-    **{word: count for count, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), 2)},  # noqa: SIM905
+_TENS: Final = {
+    word: str(tens)
+    for words in (
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    )
+    for tens, word in enumerate(words.split(), 2)
 }
-"""How often a digit comes: "double four", "eleven ones"."""
+_TEENS: Final = {
+    word: str(teen)
+    for words in (
+        "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+        "zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn",
+        "dix onze douze treize quatorze quinze seize",
+    )
+    for teen, word in enumerate(words.split(), 10)
+}
+_COUNTS: Final = {"double": "2", "twice": "2", "triple": "3", "treble": "3"}
+_NO_PLURAL: Final = frozenset("eins sechs trois dos tres três seis".split())  # noqa: SIM905
+_POSITIONS: Final = frozenset("first last next middle final other those these".split())  # noqa: SIM905
+"""Words behind which a word of a number counts digits, and is none of them."""
 
 _FEW_WORDS: Final = 4
 """Words beside a part of a message that is little more than the part, at most."""
@@ -64,6 +80,16 @@ _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _SPAN_OF_PHONE = range(7, 16)
 _SSN_DIGITS = 9
 _NAMES_OF_KEYS: Final = ("password", "api key")
+_LABELS_OF_KEYS: Final = (
+    ("password", "password: "),
+    ("api key", "api_key: "),
+    ("api key", "aws secret key: "),
+)
+"""What a key or password is joined behind where a text names one."""
+
+_CHOSEN_FROM: Final = 5
+"""Latest texts with parts of which any may be left out."""
+
 
 
 class Part(NamedTuple):
@@ -153,7 +179,7 @@ def parts_of(text: str) -> Parts | None:
     numbers, signs, others = _numbers(plain, lower)
     few = others <= _FEW_WORDS
     told = few or _TABLE["part"].search(lower) is not None
-    key = _key_part(plain, few=few) if told else None
+    key = _key_part(plain, told=told, few=few)
     if not numbers and not signs and key is None:
         return None
     first = {-1: _TABLE["opens"].search(lower), 1: _TABLE["closes"].search(lower)}
@@ -191,7 +217,7 @@ def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
             continue
         end = words[at][1]
         word = plain[start:end]
-        if word.isascii() and len(word) > 1 and (word.isupper() or not (word.isalpha() or word.isdigit())):
+        if word.isascii() and (len(word) > 1 or word not in "IA") and (word.isupper() or not (word.isalpha() or word.isdigit())):
             if not _TABLE["corrected"].match(lower[end : end + 24]):
                 signs.append(Part(start, end, word.upper()))
         else:
@@ -206,15 +232,24 @@ def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str,
     word = lower[start:end]
     if word.isdigit() and word.isascii():
         return ("" if _counts_something(lower, start, end) else word), 1, False
-    if word in _COUNTS and at + 1 < len(words):
-        following = lower[slice(*words[at + 1])]
-        single = following.removesuffix("s").removesuffix("xe") if following != "six" else following
-        digit = _WORDS_OF_DIGITS.get(following.removesuffix("s")) or _WORDS_OF_DIGITS.get(single)
-        digit = digit or (single if len(single) == 1 and single.isdigit() else None)
-        plural = following.endswith("s") or word in ("double", "triple", "treble")
-        if digit and plural:
-            return digit * _COUNTS[word], 2, True
-    return _WORDS_OF_DIGITS.get(word, ""), 1, True
+    following = lower[slice(*words[at + 1])] if at + 1 < len(words) else ""
+    count = int(_COUNTS.get(word) or _TEENS.get(word) or _WORDS_OF_DIGITS.get(word) or 0)
+    if count > 1 and following:
+        digit = _WORDS_OF_DIGITS.get(following) or _WORDS_OF_DIGITS.get(following.removesuffix("s"))
+        digit = digit or _WORDS_OF_DIGITS.get(following.removesuffix("es"))
+        digit = digit or (following if len(following) == 1 and following.isdigit() else None)
+        if digit and (word in _COUNTS or following.endswith(("s", "en", "zeri")) and following not in _NO_PLURAL):
+            return digit * count, 2, True
+    if at and lower[slice(*words[at - 1])] in _POSITIONS:
+        return "", 1, True
+    if word in _TENS:
+        unit = _WORDS_OF_DIGITS.get(following, "0")
+        glued = unit != "0" and lower[end : words[at + 1][0]] in (" ", "-")
+        return _TENS[word] + (unit if glued else "0"), 1 + glued, True
+    ones, _, tens = word.partition("und")
+    if tens in _TENS and ones in _WORDS_OF_DIGITS:
+        return _TENS[tens] + _WORDS_OF_DIGITS[ones], 1, True
+    return _WORDS_OF_DIGITS.get(word) or _TEENS.get(word, ""), 1, True
 
 
 def _counts_something(lower: str, start: int, end: int) -> bool:
@@ -223,6 +258,8 @@ def _counts_something(lower: str, start: int, end: int) -> bool:
     if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(lower[max(0, start - 14) : start]):
         return True
     row = lower[max(0, start - 3) : start]
+    if (len(row) > 1 and row[-1] in "-_./" and row[-2].isalpha()) or (behind[:1] in tuple("-_./") and behind[1:2].isalpha()):
+        return True
     if len(row) > 1 and row[-1] in ".,:/-" and row[-2].isdigit():
         return end - start < 3 and (row[-1] != "-" or end - start == 1)
     follows = len(behind) > 1 and behind[0] in ".,:/-" and behind[1].isdigit()
@@ -230,23 +267,27 @@ def _counts_something(lower: str, start: int, end: int) -> bool:
     return follows and width < 3 and (behind[0] != "-" or (width == 1 and end - start == 1))
 
 
-def _key_part(plain: str, *, few: bool) -> Part | None:
+def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
     """The stretch of a text that looks most like a part of a key or password."""
     best: tuple[int, int] | None = None
     found: Part | None = None
     slots = [(groups[1], 10) for groups in _TABLE["slot"].spans(plain, overlapping=True)]
-    tokens = [(spans[0], 0) for spans in _TABLE["token"].spans(plain)]
+    tokens = [(spans[0], 0) for spans in (*_TABLE["spelled"].spans(plain), *_TABLE["token"].spans(plain))]
     for (start, end), weight in (*slots, *tokens):
-        word = plain[start:end].rstrip(".:?")
+        written = plain[start:end].rstrip(".:?")
+        word = written.replace(" ", "")
         letters, digits = any(map(str.isalpha, word)), any(map(str.isdigit, word))
+        changes = sum(map(_changes, word, word[1:]))
+        random = letters and ((len(word) > 7 and changes > 2) or (len(word) > 5 and digits and word.isupper()))
+        random = random or " " in written
         looks = digits or word.lower() != word or not word.isalnum()
-        if len(word) < 2 or not looks or not (letters or digits):
+        if len(word) < 2 or not looks or not (letters or digits) or not (told or random):
             continue
-        if not weight and not (few or (len(word) > 3 and digits and letters) or (digits and len(word) > 2)):
+        if not weight and not (few or random or (len(word) > 3 and digits and letters) or (digits and len(word) > 2)):
             continue
-        score = weight + sum(map(_changes, word, word[1:])), len(word)
+        score = weight + changes + 5 * (" " in written), len(word)
         if best is None or score > best:
-            best, found = score, Part(start, start + len(word), word)
+            best, found = score, Part(start, start + len(written), word)
     return found
 
 
@@ -259,41 +300,41 @@ def _changes(one: str, other: str) -> bool:
 _Chain = Sequence[tuple[Said, Parts]]
 
 
-def _chains(texts: Sequence[Said]) -> Iterator[_Chain]:
+def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_Chain]:
     """Texts whose parts may be one value, the one under check among them, in the order of the value."""
     parts = [(said, said.once(parts_of, parts_of)) for said in texts]
-    known = [(said, one) for said, one in parts if one is not None]
-    if not known or known[-1][0] is not texts[-1]:
+    known = [(said, one) for said, one in parts if one is not None and has(one)]
+    if len(known) < 2 or known[-1][0] is not texts[-1]:
         return
+    before = known[-1 - _MOST_PARTS : -1]
+    told = [one for one in before if one[1].told]
+    rows = [some[first:] for some in (before, told) for first in range(len(some) - 1, -1, -1)]
+    near = before[-_CHOSEN_FROM:]
+    rows += [[one for one, bit in zip(near, bits, strict=True) if bit] for bits in product((1, 0), repeat=len(near))]
     seen: set[tuple[int, ...]] = set()
-    told = [one for one in known[:-1] if one[1].told]
-    for before in (known[:-1], told):
-        for first in range(len(before) - 1, max(-1, len(before) - _MOST_PARTS), -1):
-            members = [*before[first:], known[-1]]
-            orders = [members]
-            if any(one.place for _, one in members):
-                orders.append(sorted(members, key=lambda member: member[1].place))
-                if members[0][1].place > 0:
-                    orders.append(members[::-1])
-            for order in orders:
-                key = tuple(id(said) for said, _ in order)
-                if key not in seen:
-                    seen.add(key)
-                    yield order
+    for row in rows:
+        members = [*row, known[-1]]
+        orders = [members] if row else []
+        if row and any(one.place for _, one in members):
+            orders.append(sorted(members, key=lambda member: member[1].place))
+            if members[0][1].place > 0:
+                orders.append(members[::-1])
+        for order in orders:
+            key = tuple(id(said) for said, _ in order)
+            if key not in seen:
+                seen.add(key)
+                yield order
 
 
 def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The numbers that the text under check completes, where neither it nor what came before has them whole."""
     if not _may_complete(check) or not (texts := with_earlier(check, most)):
         return []
-    asked: frozenset[str] | None = None
-    for chain in _chains(texts):
-        if asked is None:
-            asked = _asked(check, most)
-        names = [said.once(_named, _named) for said, _ in chain]
-        own = frozenset[str]().union(*names)
-        against = "" in own and "card" not in own
-        for found in _number_of(chain, texts[-1], own | asked, against=against, find=find):
+    names: frozenset[str] | None = None
+    for chain in _chains(texts, lambda parts: parts.numbers or parts.signs):
+        if names is None:
+            names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
+        for found in _number_of(chain, texts[-1], names, find=find):
             return [found]
     return []
 
@@ -314,15 +355,18 @@ def _asked(check: Check, most: int) -> frozenset[str]:
     return names - {""}
 
 
-def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, against: bool, find: Find) -> Iterator[Joined]:
-    told = all(parts.told for _, parts in chain)
+def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
+    own = [(parts.told, said.once(_named, _named)) for said, parts in chain]
+    against = "" in frozenset[str]().union(*(some for _, some in own))
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
-    several = len({id(said) for said, _ in digits}) == len(chain)
-    if several and len(joined) <= _LONGEST_NUMBER:
-        if is_card(joined) and not against and ("card" in names or told):
+    if len({id(said) for said, _ in digits}) == len(chain) and len(joined) <= _LONGEST_NUMBER:
+        called = any("card" in some for _, some in own)
+        if is_card(joined) and (called or not against) and ("card" in names or all(told for told, _ in own)):
             yield from _checked("card number: ", digits, ("card",), current, find)
-        for name in names - {"card", "iban", "", *_NAMES_OF_KEYS} if not against and told else ():
+        for name in names - {"card", "", *_NAMES_OF_KEYS} if not against else ():
+            if not all(told or name in some for told, some in own):
+                continue
             if name == "ssn" and len(joined) == _SSN_DIGITS:
                 yield from _checked("ssn: ", digits, ("ssn",), current, find)
             elif name == "phone" and len(joined) in _SPAN_OF_PHONE:
@@ -342,15 +386,12 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The keys and passwords that the text under check completes, as `numbers_over_turns`."""
     if not _may_complete(check) or not (texts := with_earlier(check, most)):
         return []
-    asked: frozenset[str] | None = None
-    for chain in _chains(texts):
-        if any(parts.key is None for _, parts in chain):
-            continue
-        if asked is None:
-            asked = _asked(check, most)
+    names: frozenset[str] | None = None
+    for chain in _chains(texts, lambda parts: parts.key):
+        if names is None:
+            names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
         parts = [(said, one.key) for said, one in chain if one.key is not None]
-        names = asked.union(*(said.once(_named, _named) for said, _ in chain))
-        for label in ("", *(f"{name}: " for name in _NAMES_OF_KEYS if name in names)):
+        for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names)):
             for found in _checked(label, parts, (), texts[-1], find):
                 return [found]
     return []
@@ -378,8 +419,15 @@ def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: Said, find:
         mine = _within(parts, span.start - len(label), span.end - len(label))
         if len({id(said) for said, _ in mine}) < 2 or all(said is not last for said, _ in mine):
             continue
-        rest = ["".join(part.text for said, part in mine if (said is last) is new) for new in (True, False)]
-        if not any(one.kind == span.kind for text in rest for one in find(label + text)):
+        new = "".join(part.text for said, part in mine if said is last)
+        before = [(said, part) for said, part in mine if said is not last]
+        rest = "".join(part.text for _, part in before)
+        if span.kind == "card":
+            known = is_card(new) or is_card(rest)
+        else:
+            again = label if len({id(said) for said, _ in before}) > 1 else ""
+            known = any(one.kind == span.kind for text in (new, again + rest) for one in find(text))
+        if not known:
             yield Joined(span.kind, span.confidence, joined, tuple(_merged(mine)), last)
 
 
