@@ -22,7 +22,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import PipelineResult
 from turnwise.rates import Rate
 
-JOINING = ("secrets", "pii")
+JOINING = ("secrets", "pii", "prompt_injection")
 """Guardrails that look over turns."""
 
 LENGTHS = (10, 100, 1_000, 2_000)

@@ -182,13 +182,19 @@ def parts_of(text: str) -> Parts | None:
     key = _key_part(plain, told=told, few=few)
     if not numbers and not signs and key is None:
         return None
-    first = {-1: _TABLE["opens"].search(lower), 1: _TABLE["closes"].search(lower)}
-    place = min((match.start, each) for each, match in {**first, 0: None}.items() if match) [1] if any(first.values()) else 0
+    place = place_of(lower)
 
     def back(part: Part) -> Part:
         return part._replace(**dict(zip(("start", "end"), folded.span(part.start, part.end), strict=True)))
 
     return Parts(tuple(map(back, numbers)), tuple(map(back, signs)), key and back(key), told, place)
+
+
+def place_of(text: str) -> int:
+    """Where a part belongs by the words beside it: -1 at the beginning, 1 at the end, 0 where they don't say."""
+    lower = text.lower()
+    found = [(match.start, place) for name, place in (("opens", -1), ("closes", 1)) if (match := _TABLE[name].search(lower))]
+    return min(found)[1] if found else 0
 
 
 def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
