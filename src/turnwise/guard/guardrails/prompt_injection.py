@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -160,8 +160,15 @@ class PromptInjection(Guardrail):
         texts = plain_texts(check, shipped_words())
         order, found = _by_words(words, texts)
         if self.over_turns and not found.in_full:
-            found = _graver(found, orders_over_turns(check, self.over_turns, _find_words, found))
+            fully = partial(self._find_fully, check)
+            found = _graver(found, orders_over_turns(check, self.over_turns, _find_words, fully, found))
         return found if found.in_full or is_name(check.text) else self._by_scores(check, order, found)
+
+    def _find_fully(self, check: Check, text: str) -> Finding:
+        """What words and scores say of a text that was joined from several."""
+        whole = Check(text, check.side, check.turn, check.conversation, check.session_id, alone=True)
+        whole.deadline = check.deadline
+        return self.check(whole)
 
     def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
         """What the scores say, or the words where that is graver."""

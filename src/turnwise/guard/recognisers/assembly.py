@@ -73,6 +73,10 @@ _POSITIONS: Final = frozenset("first last next middle final other those these".s
 _FEW_WORDS: Final = 4
 """Words beside a part of a message that is little more than the part, at most."""
 
+_BRIEF: Final = 400
+"""Characters of a text that may be a part as such; of a longer one, and of its sentences, see `_introduced`."""
+
+_SENTENCE = LinearRegex(r"(?:[^.!?\n]|[.!?]\S)+[.!?\n]*\s*|[.!?\n]+\s*")
 _MOST_PARTS: Final = 8
 """Texts that have parts of one value, at most."""
 
@@ -172,7 +176,7 @@ def parts_of(text: str) -> Parts | None:
     ['44', '92']
     """
     folded = PLAIN.fold(text)
-    plain = folded.plain
+    plain = folded.plain if len(folded.plain) <= _BRIEF else _introduced(folded.plain)
     lower = plain.lower()
     if len(lower) != len(plain):
         lower = plain
@@ -188,6 +192,15 @@ def parts_of(text: str) -> Parts | None:
         return part._replace(**dict(zip(("start", "end"), folded.span(part.start, part.end), strict=True)))
 
     return Parts(tuple(map(back, numbers)), tuple(map(back, signs)), key and back(key), told, place)
+
+
+def _introduced(plain: str) -> str:
+    """A long text with blanks but for the sentences that name a value and tell of a part of it."""
+    kept = []
+    for match in _SENTENCE.finditer(plain):
+        wanted = len(match[0]) <= _BRIEF and _named(match[0]) - {""} and _TABLE["part"].search(match[0].lower())
+        kept.append(match[0] if wanted else " " * len(match[0]))
+    return "".join(kept)
 
 
 def place_of(text: str) -> int:
@@ -287,7 +300,7 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
         random = letters and ((len(word) > 7 and changes > 2) or (len(word) > 5 and digits and word.isupper()))
         random = random or " " in written
         looks = digits or word.lower() != word or not word.isalnum()
-        if len(word) < 2 or not looks or not (letters or digits) or not (told or random):
+        if len(word) < 2 or word[0] == "/" or "://" in word or not looks or not (letters or digits) or not (told or random):
             continue
         if not weight and not (few or random or (len(word) > 3 and digits and letters) or (digits and len(word) > 2)):
             continue
@@ -392,12 +405,13 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The keys and passwords that the text under check completes, as `numbers_over_turns`."""
     if not _may_complete(check) or not (texts := with_earlier(check, most)):
         return []
-    names: frozenset[str] | None = None
     for chain in _chains(texts, lambda parts: parts.key):
-        if names is None:
-            names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
         parts = [(said, one.key) for said, one in chain if one.key is not None]
-        for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names)):
+        against = any("" in said.once(_named, _named) for said, _ in chain)
+        since = min(said.turn.number for said, _ in chain) - 1
+        near = (said.once(_named, _named) for said in texts if said.turn.number >= since)
+        names = _asked(check, check.turn.number - since).union(*near)
+        for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and not against)):
             for found in _checked(label, parts, (), texts[-1], find):
                 return [found]
     return []

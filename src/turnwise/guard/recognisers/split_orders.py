@@ -20,6 +20,9 @@ _MOST: Final = 2_000
 _LONGEST_PIECE: Final = 400
 """Characters of a text that is joined as it is, and of a piece."""
 
+_BRIEF: Final = 80
+"""Characters of texts of which a join deserves a warning, each at most."""
+
 _NAME = LinearRegex(r"\w{1,16}")
 
 FindOrders = Callable[[str], Finding]
@@ -34,10 +37,13 @@ class _Join(NamedTuple):
     pieced: bool
 
 
-def orders_over_turns(check: Check, most: int, find: FindOrders, alone: Finding) -> Finding:
+def orders_over_turns(
+    check: Check, most: int, find: FindOrders, find_fully: FindOrders, alone: Finding
+) -> Finding:
     """The order that the text under check completes or has carried out, where no text by itself is one in full.
 
-    `alone` is what the words of the text itself say.
+    `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone` is
+    what the words of the text itself say.
     """
     texts = with_earlier(check, most)
     if not texts:
@@ -48,15 +54,18 @@ def orders_over_turns(check: Check, most: int, find: FindOrders, alone: Finding)
         return CLEAN
     carried = _carries_out(current)
     for join in _joins(texts, carried=carried):
-        found = find(join.text)
-        if not found.found or (found.action is not None and not (join.pieced and carried)):
+        ordered = join.pieced and carried
+        found = (find_fully if ordered else find)(join.text)
+        brief = all(len(said.text) <= _BRIEF for said in join.parts)
+        if not found.found or (found.action is not None and not ordered and not brief):
             continue
         if any(said.once(find, find).in_full for said in join.parts):
             continue
         before = [said for said in join.parts if said is not current]
-        known = find(_text_of(before)).in_full if len(before) > 1 else False
-        if known and not (join.pieced and carried):
+        if len(before) > 1 and not ordered and find(_text_of(before)).in_full:
             continue
+        if join.pieced and not ordered and not (found.data or {}).get("phrases"):
+            found = replace(found, action=Action.WARN)
         turns = sorted({said.turn.number for said in (*before, current)})
         sent = sorted({said.turn.number for said in before if said.sent})
         over = OverTurns(kind="order", turns=turns, sent=sent)
@@ -140,6 +149,10 @@ def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
     hinted = [said for said in short if _hints(said) or said is texts[-1]]
     for some in (short[-2:], short[-3:], hinted, short):
         yield _Join(_text_of(some), some, False)
+    if len(hinted) > 1:
+        first, *rest, last = map(_piece, hinted)
+        ends = _TABLE["sentences"].search(first), _TABLE["sentence"].match(last)
+        yield _Join(" ".join((ends[0][1] if ends[0] else first, *rest, ends[1][1] if ends[1] else last)), hinted, False)
 
 
 def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
