@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
@@ -175,6 +176,8 @@ def parts_of(text: str) -> Parts | None:
     >>> [part.text for part in parts_of("double four, then nine two").numbers]
     ['44', '92']
     """
+    if text.count(" ") > _FEW_WORDS and not _TABLE["gate"].search(text):
+        return None
     folded = PLAIN.fold(text)
     plain = folded.plain if len(folded.plain) <= _BRIEF else _introduced(folded.plain)
     lower = plain.lower()
@@ -316,6 +319,8 @@ def _changes(one: str, other: str) -> bool:
 
 # Joining
 
+_signs, _key = attrgetter("signs"), attrgetter("key")
+
 _Chain = Sequence[tuple[Said, Parts]]
 
 
@@ -347,10 +352,9 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
 
 def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The numbers that the text under check completes, where neither it nor what came before has them whole."""
-    if not _may_complete(check) or not (texts := with_earlier(check, most)):
-        return []
+    texts = _completing(check, most, _signs)
     names: frozenset[str] | None = None
-    for chain in _chains(texts, lambda parts: parts.numbers or parts.signs):
+    for chain in _chains(texts, _signs):
         if names is None:
             names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
         for found in _number_of(chain, texts[-1], names, find=find):
@@ -358,9 +362,12 @@ def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     return []
 
 
-def _may_complete(check: Check) -> bool:
-    text = check.text
-    return any(map(str.isdigit, text)) or len(text) < 400
+def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> tuple[Said, ...]:
+    """The texts of a speaker up to the one under check, where that has a part of a value; else none."""
+    if not most:
+        return ()
+    parts = check.once(("parts", check.text), lambda: parts_of(check.text))
+    return with_earlier(check, most) if parts is not None and has(parts) else ()
 
 
 def _asked(check: Check, most: int) -> frozenset[str]:
@@ -403,9 +410,8 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
 
 def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The keys and passwords that the text under check completes, as `numbers_over_turns`."""
-    if not _may_complete(check) or not (texts := with_earlier(check, most)):
-        return []
-    for chain in _chains(texts, lambda parts: parts.key):
+    texts = _completing(check, most, _key)
+    for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
         against = any("" in said.once(_named, _named) for said, _ in chain)
         since = min(said.turn.number for said, _ in chain) - 1

@@ -45,14 +45,13 @@ def orders_over_turns(
     `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone` is
     what the words of the text itself say.
     """
-    texts = with_earlier(check, most)
-    if not texts:
+    ends = Said(check.turn, check.kind, None, check.text).ends
+    carried = _TABLE["carry_out"].search(ends) is not None
+    texts = with_earlier(check, most) if carried or _TABLE["hint"].search(ends) is not None else ()
+    if not any(map(_hints, texts[:-1])):
         return CLEAN
     current = texts[-1]
     current.made[find] = alone
-    if not (_hints(current) or _carries_out(current)) or not any(map(_hints, texts[:-1])):
-        return CLEAN
-    carried = _carries_out(current)
     for join in _joins(texts, carried=carried):
         ordered = join.pieced and carried
         found = (find_fully if ordered else find)(join.text)
@@ -77,11 +76,6 @@ def orders_over_turns(
 def _hints(said: Said) -> bool:
     """Whether a text has any word of an order to a model."""
     return said.once("hints", lambda text: _TABLE["hint"].search(text) is not None)
-
-
-def _carries_out(said: Said) -> bool:
-    """Whether a text wants something done that was said in pieces."""
-    return said.once("carries out", lambda text: _TABLE["carry_out"].search(text) is not None)
 
 
 def _text_of(texts: Sequence[Said]) -> str:
