@@ -1,10 +1,10 @@
 """Values and orders in parts over several messages. Run with ``python benchmarks/split.py CASES.jsonl ...``.
 
-Each line of a file is a conversation: ``kind``, ``found``, ``completes`` (the message, from 1, that completes what is
-to be found) and ``messages`` with ``role`` (user, assistant or tool) and ``content``. All go through the preset
-`basic`, without the embedded observer unless ``--observer`` is given. A case counts as found where a message up to the
-one that completes it is blocked, redacted or warned of; the rest of the table is conversations in which nothing is to
-be found. ``--cost`` measures a check at several lengths of a conversation instead, with and without the joining.
+Each line of a file is a conversation: ``kind``, ``found``, ``completes`` (the message, from 1, that completes what
+is to be found) and ``messages`` with ``role`` (user, assistant or tool) and ``content``. All go through the preset
+`basic`, without the embedded observer unless ``--observer`` is given. A case counts as found where a message up to
+the one that completes it is blocked, redacted or warned of; in the others nothing is to be found. ``--cost`` measures
+a check at several lengths of a conversation instead, with and without the joining.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,19 @@ def pipeline(*, observer: bool, joining: bool) -> GuardrailPipeline:
     if not observer:
         settings.setdefault("prompt_injection", {})["observer"] = None
         settings["drift"] = {"enabled": False}
-    return GuardrailPipeline.from_preset("basic", overrides={name: each for name, each in settings.items() if each})
+    return GuardrailPipeline.from_preset(
+        "basic", overrides={name: each for name, each in settings.items() if each}
+    )
 
 
 def results(guard: GuardrailPipeline, messages: Iterable[Mapping[str, str]]) -> list[PipelineResult]:
     """The result of each message of a conversation."""
     chat = Conversation.human_ai("user", "model")
-    checks = {"user": guard.check_input, "assistant": guard.check_output, "tool": guard.check_tool_result}
+    checks: dict[str, Callable[..., PipelineResult]] = {
+        "user": guard.check_input,
+        "assistant": guard.check_output,
+        "tool": guard.check_tool_result,
+    }
     said = [checks[one["role"]](one["content"], conversation=chat) for one in messages]
     failures = [failure for one in said for failure in one.failures]
     if failures:
@@ -100,7 +106,9 @@ def report(guard: GuardrailPipeline, cases: list[dict[str, Any]], missed: bool) 
     if every:
         print(f"  {'all':20} found {Rate(sum(every), len(every))}")
     if blocked:
-        print(f"  {'benign':20} blocked {Rate(sum(blocked), len(blocked))}; warned {Rate(sum(warned), len(warned))}")
+        print(
+            f"  {'benign':20} blocked {Rate(sum(blocked), len(blocked))}; warned {Rate(sum(warned), len(warned))}"
+        )
 
 
 def cost() -> None:

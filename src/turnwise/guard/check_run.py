@@ -21,6 +21,7 @@ from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.finding import Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.key_limits import Refusal
+from turnwise.guard.recognisers.earlier_texts import drop_texts
 from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
 from turnwise.guard.request import Arguments, as_text, is_ordinary
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
@@ -188,8 +189,11 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
+    if check.text != content:
+        drop_texts(conversation)
     if check.redact_before:
-        _redact_before(check)
+        with conversation.history.lock:
+            _redact_before(check)
     names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
@@ -452,7 +456,9 @@ def _kind_of(step: ToolStep) -> TextKind:
 
 def _put_back(turn: Turn, prompt: str, response: str | None, metadata: dict[str, Any]) -> None:
     """Undo what a check made of an earlier turn, where it is done again."""
-    turn.prompt, turn.response, turn.own_metadata = prompt, response, metadata
+    turn.prompt, turn.response = prompt, response
+    turn.own_metadata.clear()
+    turn.own_metadata.update(metadata)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

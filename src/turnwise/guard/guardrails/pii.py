@@ -11,8 +11,8 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.recognisers.assembly import numbers_over_turns
 from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
+from turnwise.guard.recognisers.assembly import numbers_over_turns
 from turnwise.guard.recognisers.checked_numbers import (
     CARD_SHAPES,
     IBAN_SHAPES,

@@ -126,7 +126,11 @@ class Secrets(Guardrail):
 
     def _find_in(self, joined: str) -> list[Span]:
         """What a text is found to have that parts of several were joined to."""
-        return [span for span in apart(self._find(TextReading(joined))) if joined[span[0] : span[1]] not in self._allowed]
+        return [
+            span
+            for span in apart(self._find(TextReading(joined)))
+            if joined[span[0] : span[1]] not in self._allowed
+        ]
 
     def _placeholders(self, values: Sequence[Value]) -> list[str]:
         return [self._placeholder(value.span.kind) for value in values]

@@ -6,7 +6,7 @@ what is none stand in ``assembly.yaml``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from operator import attrgetter
@@ -20,7 +20,7 @@ from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_card, 
 from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, told_turns, with_earlier
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.patterns import PatternTable, read_table
-from turnwise.guard.recognisers.text import Span, TextReading
+from turnwise.guard.recognisers.text import Span
 from turnwise.linear_regex import LinearRegex
 
 Find = Callable[[str], Sequence[Span]]
@@ -96,7 +96,6 @@ _CHOSEN_FROM: Final = 5
 """Latest texts with parts of which any may be left out."""
 
 
-
 class Part(NamedTuple):
     """A stretch of a text that may be part of a value, in plain form."""
 
@@ -109,14 +108,15 @@ class Parts(NamedTuple):
     """What a text may have of a value.
 
     `numbers` are rows of digits, `signs` these with capitals and mixed words, `key` is the likeliest part of a
-    key. `told`: words say that it is a part, or there is little else. `place` is -1 for the beginning of
-    something, 1 for the end.
+    key. `told`: words say that it is a part, or there is little else; `sure`: or nothing else. `place` is -1 for
+    the beginning of something, 1 for the end.
     """
 
     numbers: tuple[Part, ...]
     signs: tuple[Part, ...]
     key: Part | None
     told: bool
+    sure: bool
     place: int
 
 
@@ -184,17 +184,24 @@ def parts_of(text: str) -> Parts | None:
     if len(lower) != len(plain):
         lower = plain
     numbers, signs, others = _numbers(plain, lower)
-    few = others <= _FEW_WORDS
-    told = few or _TABLE["part"].search(lower) is not None
+    few, introduced = others <= _FEW_WORDS, _TABLE["part"].search(lower) is not None
+    told = few or introduced
     key = _key_part(plain, told=told, few=few)
     if not numbers and not signs and key is None:
         return None
     place = place_of(lower)
 
     def back(part: Part) -> Part:
-        return part._replace(**dict(zip(("start", "end"), folded.span(part.start, part.end), strict=True)))
+        return Part(*folded.span(part.start, part.end), part.text)
 
-    return Parts(tuple(map(back, numbers)), tuple(map(back, signs)), key and back(key), told, place)
+    return Parts(
+        tuple(map(back, numbers)),
+        tuple(map(back, signs)),
+        key and back(key),
+        told,
+        introduced or (others < 2 and "?" not in plain),
+        place,
+    )
 
 
 def _introduced(plain: str) -> str:
@@ -209,7 +216,11 @@ def _introduced(plain: str) -> str:
 def place_of(text: str) -> int:
     """Where a part belongs by the words beside it: -1 at the beginning, 1 at the end, 0 where they don't say."""
     lower = text.lower()
-    found = [(match.start, place) for name, place in (("opens", -1), ("closes", 1)) if (match := _TABLE[name].search(lower))]
+    found = [
+        (match.start, place)
+        for name, place in (("opens", -1), ("closes", 1))
+        if (match := _TABLE[name].search(lower))
+    ]
     return min(found)[1] if found else 0
 
 
@@ -239,7 +250,11 @@ def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
             continue
         end = words[at][1]
         word = plain[start:end]
-        if word.isascii() and (len(word) > 1 or word not in "IA") and (word.isupper() or not (word.isalpha() or word.isdigit())):
+        if (
+            word.isascii()
+            and (len(word) > 1 or word not in "IA")
+            and (word.isupper() or not (word.isalpha() or word.isdigit()))
+        ):
             if not _TABLE["corrected"].match(lower[end : end + 24]):
                 signs.append(Part(start, end, word.upper()))
         else:
@@ -260,7 +275,8 @@ def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str,
         digit = _WORDS_OF_DIGITS.get(following) or _WORDS_OF_DIGITS.get(following.removesuffix("s"))
         digit = digit or _WORDS_OF_DIGITS.get(following.removesuffix("es"))
         digit = digit or (following if len(following) == 1 and following.isdigit() else None)
-        if digit and (word in _COUNTS or following.endswith(("s", "en", "zeri")) and following not in _NO_PLURAL):
+        plural = following.endswith(("s", "en", "zeri")) and following not in _NO_PLURAL
+        if digit and (word in _COUNTS or plural):
             return digit * count, 2, True
     if at and lower[slice(*words[at - 1])] in _POSITIONS:
         return "", 1, True
@@ -280,7 +296,9 @@ def _counts_something(lower: str, start: int, end: int) -> bool:
     if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(lower[max(0, start - 14) : start]):
         return True
     row = lower[max(0, start - 3) : start]
-    if (len(row) > 1 and row[-1] in "-_./" and row[-2].isalpha()) or (behind[:1] in tuple("-_./") and behind[1:2].isalpha()):
+    if (len(row) > 1 and row[-1] in "-_./" and row[-2].isalpha()) or (
+        behind[:1] in tuple("-_./") and behind[1:2].isalpha()
+    ):
         return True
     if len(row) > 1 and row[-1] in ".,:/-" and row[-2].isdigit():
         return end - start < 3 and (row[-1] != "-" or end - start == 1)
@@ -302,10 +320,20 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
         changes = sum(map(_changes, word, word[1:]))
         random = letters and ((len(word) > 7 and changes > 2) or (len(word) > 5 and digits and word.isupper()))
         random = random or " " in written
-        looks = digits or word.lower() != word or not word.isalnum()
-        if len(word) < 2 or word[0] == "/" or "://" in word or not looks or not (letters or digits) or not (told or random):
+        named = weight and plain[end:].strip(" .\"'") == "" and plain[:start].rstrip(" \"'")[-1:] in (":", "=")
+        looks = named or digits or word.lower() != word or not word.isalnum()
+        if (
+            len(word) < 2
+            or word[0] == "/"
+            or "://" in word
+            or not looks
+            or not (letters or digits)
+            or not (told or random)
+        ):
             continue
-        if not weight and not (few or random or (len(word) > 3 and digits and letters) or (digits and len(word) > 2)):
+        if not weight and not (
+            few or random or (len(word) > 3 and digits and letters) or (digits and len(word) > 2)
+        ):
             continue
         score = weight + changes + 5 * (" " in written), len(word)
         if best is None or score > best:
@@ -334,7 +362,9 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
     told = [one for one in before if one[1].told]
     rows = [some[first:] for some in (before, told) for first in range(len(some) - 1, -1, -1)]
     near = before[-_CHOSEN_FROM:]
-    rows += [[one for one, bit in zip(near, bits, strict=True) if bit] for bits in product((1, 0), repeat=len(near))]
+    rows += [
+        [one for one, bit in zip(near, bits, strict=True) if bit] for bits in product((1, 0), repeat=len(near))
+    ]
     seen: set[tuple[int, ...]] = set()
     for row in rows:
         members = [*row, known[-1]]
@@ -413,11 +443,12 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     texts = _completing(check, most, _key)
     for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
-        against = any("" in said.once(_named, _named) for said, _ in chain)
-        since = min(said.turn.number for said, _ in chain) - 1
-        near = (said.once(_named, _named) for said in texts if said.turn.number >= since)
-        names = _asked(check, check.turn.number - since).union(*near)
-        for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and not against)):
+        names = own = frozenset[str]().union(*(said.once(_named, _named) for said, _ in chain))
+        if all(one.sure for _, one in chain):
+            since = min(said.turn.number for said, _ in chain) - 1
+            near = (said.once(_named, _named) for said in texts if said.turn.number >= since)
+            names = _asked(check, check.turn.number - since).union(own, *near)
+        for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and "" not in own)):
             for found in _checked(label, parts, (), texts[-1], find):
                 return [found]
     return []
@@ -460,7 +491,9 @@ def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: Said, find:
 def _merged(parts: _Placed) -> Iterator[tuple[Said, Part]]:
     """The parts by text and place, those with nothing but separators between them as one."""
     last: tuple[Said, Part] | None = None
-    for said, part in sorted(parts, key=lambda one: (one[0].turn.number, one[0].kind is not TextKind.INPUT, one[1].start)):
+    for said, part in sorted(
+        parts, key=lambda one: (one[0].turn.number, one[0].kind is not TextKind.INPUT, one[1].start)
+    ):
         if last is not None and last[0] is said and not said.text[last[1].end : part.start].strip(" -./,"):
             last = said, last[1]._replace(end=max(part.end, last[1].end), text=last[1].text + part.text)
             continue

@@ -87,9 +87,21 @@ def with_earlier(check: Check, most: int) -> tuple[Said, ...]:
     What tools gave back belongs to the prompts, calls to the responses. Empty where the text has none before it,
     or is not looked at with them: a name, or a stretch of a response that is still to be checked as a whole.
     """
-    if not most or check.alone or check.more or check.before or check.turn.number > len(check.conversation.history):
+    if (
+        not most
+        or check.alone
+        or check.more
+        or check.before
+        or check.turn.number > len(check.conversation.history)
+    ):
         return ()
     return check.once(("said", most, check.text), lambda: _with_earlier(check, most))
+
+
+def drop_texts(conversation: Conversation) -> None:
+    """Keep no text of a conversation any more, since one was replaced."""
+    with _LOCK:
+        _KEPT.pop(conversation, None)
 
 
 def _with_earlier(check: Check, most: int) -> tuple[Said, ...]:

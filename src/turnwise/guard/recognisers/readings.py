@@ -236,7 +236,7 @@ def values_found(
     """
     parts = [Value(span, joined.text) for joined in over for span in joined.spans]
     whole = {span for span, _ in values}
-    spans = [span for span in apart((*whole, *(part.span for part in parts)))]
+    spans = apart((*whole, *(part.span for part in parts)))
     texts = {value.span: value.text for value in (*parts, *values)}
     shown = [Value(span, texts[span]) for span in spans]
     redactions = tuple(
@@ -246,7 +246,9 @@ def values_found(
     check.shared[_FOUND] = (check.text, redactions)
     told = [counted((span.kind for span, _ in values), names)] if values else []
     told += [f"{counted((joined.kind,), names)} {joined.told}" for joined in over]
-    data: dict[str, Any] = {"kinds": dict(Counter([*(span.kind for span, _ in values), *(one.kind for one in over)]))}
+    data: dict[str, Any] = {
+        "kinds": dict(Counter([*(span.kind for span, _ in values), *(one.kind for one in over)]))
+    }
     if over:
         data["over_turns"] = [joined.turns for joined in over]
     return Finding(

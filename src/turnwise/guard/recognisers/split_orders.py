@@ -1,4 +1,4 @@
-"""Orders that come in parts: the texts of a speaker joined, their quoted and named pieces, and what fills blanks."""
+"""Orders that come in parts: texts of a speaker joined, their quoted and named pieces, and what fills blanks."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def orders_over_turns(
 ) -> Finding:
     """The order that the text under check completes or has carried out, where no text by itself is one in full.
 
-    `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone` is
-    what the words of the text itself say.
+    `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone`
+    is what the words of the text itself say.
     """
     ends = Said(check.turn, check.kind, None, check.text).ends
     carried = _TABLE["carry_out"].search(ends) is not None
@@ -85,7 +85,12 @@ def _text_of(texts: Sequence[Said]) -> str:
 def _joins(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
     """Texts joined in the ways in which people part an order, each once."""
     seen: set[str] = set()
-    for join in (*_by_name(texts), *_in_blanks(texts), *_pieces_in_order(texts, carried=carried), *_as_they_are(texts)):
+    for join in (
+        *_by_name(texts),
+        *_in_blanks(texts),
+        *_pieces_in_order(texts, carried=carried),
+        *_as_they_are(texts),
+    ):
         text = join.text[-_MOST:]
         if text not in seen and len(join.parts) > 1:
             seen.add(text)
@@ -146,7 +151,9 @@ def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
     if len(hinted) > 1:
         first, *rest, last = map(_piece, hinted)
         ends = _TABLE["sentences"].search(first), _TABLE["sentence"].match(last)
-        yield _Join(" ".join((ends[0][1] if ends[0] else first, *rest, ends[1][1] if ends[1] else last)), hinted, False)
+        yield _Join(
+            " ".join((ends[0][1] if ends[0] else first, *rest, ends[1][1] if ends[1] else last)), hinted, False
+        )
 
 
 def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
