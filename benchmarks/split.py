@@ -3,8 +3,8 @@
 Each line of a file is a conversation: ``kind``, ``found``, ``completes`` (the message, from 1, that completes what
 is to be found) and ``messages`` with ``role`` (user, assistant or tool) and ``content``. All go through the preset
 `basic`, without the embedded observer unless ``--observer`` is given. A case counts as found where a message up to
-the one that completes it is blocked, redacted or warned of; in the others nothing is to be found. ``--cost`` measures
-a check at several lengths of a conversation instead, with and without the joining.
+the one that completes it is blocked, redacted or warned of; in the others nothing is to be found. ``--cost`` times
+a check at several lengths of a conversation instead, with and without joining.
 """
 
 from __future__ import annotations
