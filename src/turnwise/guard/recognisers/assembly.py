@@ -74,6 +74,9 @@ _POSITIONS: Final = frozenset("first last next middle final other those these".s
 _FEW_WORDS: Final = 4
 """Words beside a part of a message that is little more than the part, at most."""
 
+_HARDLY_ANY: Final = 2
+"""The same where nothing else tells that it is a part."""
+
 _BRIEF: Final = 400
 """Characters of a text that may be a part as such; of a longer one, and of its sentences, see `_introduced`."""
 
@@ -83,7 +86,10 @@ _MOST_PARTS: Final = 8
 
 _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _SPAN_OF_PHONE = range(7, 16)
-_SSN_DIGITS = 9
+_SSN_DIGITS, _LAST_DIGITS = 9, 4
+_BLOCK: Final = 3
+"""Digits of a part of a card that nothing names, at least."""
+
 _NAMES_OF_KEYS: Final = ("password", "api key")
 _LABELS_OF_KEYS: Final = (
     ("password", "password: "),
@@ -91,6 +97,8 @@ _LABELS_OF_KEYS: Final = (
     ("api key", "aws secret key: "),
 )
 """What a key or password is joined behind where a text names one."""
+
+_SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
 
 _CHOSEN_FROM: Final = 5
 """Latest texts with parts of which any may be left out."""
@@ -108,13 +116,14 @@ class Parts(NamedTuple):
     """What a text may have of a value.
 
     `numbers` are rows of digits, `signs` these with capitals and mixed words, `key` is the likeliest part of a
-    key. `told`: words say that it is a part, or there is little else; `sure`: or nothing else. `place` is -1 for
-    the beginning of something, 1 for the end.
+    key. `cued`: words say that it is a part; `told`: or there is little else; `sure`: or nothing else. `place` is -1
+    for the beginning of something, 1 for the end.
     """
 
     numbers: tuple[Part, ...]
     signs: tuple[Part, ...]
     key: Part | None
+    cued: bool
     told: bool
     sure: bool
     place: int
@@ -184,8 +193,8 @@ def parts_of(text: str) -> Parts | None:
     if len(lower) != len(plain):
         lower = plain
     numbers, signs, others = _numbers(plain, lower)
-    few, introduced = others <= _FEW_WORDS, _TABLE["part"].search(lower) is not None
-    told = few or introduced
+    few, cued = others <= _FEW_WORDS, _TABLE["part"].search(lower) is not None
+    told = few or cued
     key = _key_part(plain, told=told, few=few)
     if not numbers and not signs and key is None:
         return None
@@ -195,11 +204,12 @@ def parts_of(text: str) -> Parts | None:
         return Part(*folded.span(part.start, part.end), part.text)
 
     return Parts(
-        tuple(map(back, numbers)),
+        tuple(map(back, _longest_row(plain, numbers))),
         tuple(map(back, signs)),
         key and back(key),
+        cued,
         told,
-        introduced or (others < 2 and "?" not in plain),
+        cued or (others <= _HARDLY_ANY and "?" not in plain),
         place,
     )
 
@@ -211,6 +221,17 @@ def _introduced(plain: str) -> str:
         wanted = len(match[0]) <= _BRIEF and _named(match[0]) - {""} and _TABLE["part"].search(match[0].lower())
         kept.append(match[0] if wanted else " " * len(match[0]))
     return "".join(kept)
+
+
+def _longest_row(plain: str, numbers: Sequence[Part]) -> Sequence[Part]:
+    """Of rows of digits those that belong together, with nothing but signs and words such as "then" between."""
+    rows: list[list[Part]] = []
+    for part in numbers:
+        if rows and _TABLE["between"].match(plain[rows[-1][-1].end : part.start]):
+            rows[-1].append(part)
+        else:
+            rows.append([part])
+    return max(rows, key=lambda row: sum(len(part.text) for part in row), default=[])
 
 
 def place_of(text: str) -> int:
@@ -326,6 +347,7 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
             len(word) < 2
             or word[0] == "/"
             or "://" in word
+            or (word.isdigit() and _counts_something(plain.lower(), start, start + len(written)))
             or not looks
             or not (letters or digits)
             or not (told or random)
@@ -350,6 +372,7 @@ def _changes(one: str, other: str) -> bool:
 _signs, _key = attrgetter("signs"), attrgetter("key")
 
 _Chain = Sequence[tuple[Said, Parts]]
+_Placed = Sequence[tuple[Said, Part]]
 
 
 def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_Chain]:
@@ -403,32 +426,43 @@ def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> tupl
 def _asked(check: Check, most: int) -> frozenset[str]:
     """The names of values in the last texts of the other side."""
     number = check.turn.number
-    names = frozenset[str]()
-    for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
-        other = turn.prompt if check.side is Side.RESPONSE else turn.response
-        if other and len(other) < 400:
-            names |= _named(other)
-    return names - {""}
+    turns = check.conversation.history.turns[max(0, number - 1 - most) : number]
+    texts = [turn.prompt if check.side is Side.RESPONSE else turn.response for turn in turns]
+    return frozenset[str]().union(*(_named(text) for text in texts if text and len(text) <= _BRIEF)) - {""}
+
+
+def _asked_for_else(said: Said) -> bool:
+    """Whether what the other side said right before a text asks for something that is no value, such as a date."""
+    before = said.before
+    return bool(before) and len(before) <= _BRIEF and _named(before) == {""}
 
 
 def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
-    own = [(parts.told, said.once(_named, _named)) for said, parts in chain]
-    against = "" in frozenset[str]().union(*(some for _, some in own))
+    own = [(parts, said.once(_named, _named)) for said, parts in chain]
+    against = any("" in some or _asked_for_else(said) for (said, _), (_, some) in zip(chain, own, strict=True))
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
     if len({id(said) for said, _ in digits}) == len(chain) and len(joined) <= _LONGEST_NUMBER:
         called = any("card" in some for _, some in own)
-        if is_card(joined) and (called or not against) and ("card" in names or all(told for told, _ in own)):
+        if (
+            is_card(joined)
+            and (called or not against)
+            and ("card" in names or all(parts.told for parts, _ in own))
+        ):
             yield from _checked("card number: ", digits, ("card",), current, find)
         for name in names - {"card", "", *_NAMES_OF_KEYS} if not against else ():
-            if not all(told or name in some for told, some in own):
-                continue
-            if name == "ssn" and len(joined) == _SSN_DIGITS:
+            strict = name not in ("ssn", "phone")
+            if not all((parts.cued if strict else parts.sure) or name in some for parts, some in own):
+                if name != "ssn" or not all(parts.told for parts, _ in own):
+                    continue
+            if name == "ssn" and len(joined) == _SSN_DIGITS and _is_ssn_in_parts(digits, own):
                 yield from _checked("ssn: ", digits, ("ssn",), current, find)
-            elif name == "phone" and len(joined) in _SPAN_OF_PHONE:
+            elif (
+                name == "phone" and len(joined) in _SPAN_OF_PHONE and all(len(part.text) > 1 for _, part in digits)
+            ):
                 yield from _checked("call ", digits, ("phone",), current, find)
                 yield from _checked("call +", digits, ("phone",), current, find)
-            elif name not in ("ssn", "phone") and len(joined) >= _SHORTEST_NUMBER:
+            elif strict and len(joined) >= _SHORTEST_NUMBER:
                 yield from _checked(f"{name}: ", digits, (), current, find)
     signs = [(said, part) for said, parts in chain for part in parts.signs]
     whole = "".join(part.text for _, part in signs)
@@ -436,6 +470,22 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
         length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
         if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
             yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
+
+
+def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
+    """Whether parts that nothing names are blocks of one number, rather than numbers that count something."""
+    return all(parts.sure for parts, _ in own) and all(len(part.text) >= _BLOCK for _, part in digits)
+
+
+def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
+    """Whether nine digits over texts are one number, rather than its last four and another one, such as a ZIP."""
+    if sorted(len(part.text) for _, part in digits) == [2, 3, 4]:
+        return True
+    lengths = [sum(len(part.text) for part in parts.numbers) for parts, _ in own]
+    return all(parts.sure or "ssn" in some for parts, some in own) and all(
+        parts.cued or "ssn" in some or (length == _LAST_DIGITS and any("ssn" in other for _, other in own))
+        for (parts, some), length in zip(own, lengths, strict=True)
+    )
 
 
 def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
@@ -448,13 +498,12 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
             since = min(said.turn.number for said, _ in chain) - 1
             near = (said.once(_named, _named) for said in texts if said.turn.number >= since)
             names = _asked(check, check.turn.number - since).union(own, *near)
+        if "".join(part.text for _, part in parts).isdigit() and not all(one.cued for _, one in chain):
+            continue
         for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and "" not in own)):
             for found in _checked(label, parts, (), texts[-1], find):
                 return [found]
     return []
-
-
-_Placed = Sequence[tuple[Said, Part]]
 
 
 def _within(parts: _Placed, start: int, end: int) -> _Placed:
@@ -482,8 +531,9 @@ def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: Said, find:
         if span.kind == "card":
             known = is_card(new) or is_card(rest)
         else:
-            again = label if len({id(said) for said, _ in before}) > 1 else ""
-            known = any(one.kind == span.kind for text in (new, again + rest) for one in find(text))
+            several = len({id(said) for said, _ in before}) > 1
+            texts = (new, label * several + rest) if label in _SECRET else (label + new, label + rest)
+            known = any(one.kind == span.kind for text in texts for one in find(text))
         if not known:
             yield Joined(span.kind, span.confidence, joined, tuple(_merged(mine)), last)
 

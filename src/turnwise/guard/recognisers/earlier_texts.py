@@ -38,12 +38,16 @@ class OverTurns(TypedDict):
 
 @dataclass(slots=True, eq=False)
 class Said:
-    """One text: its turn, its kind, the id of its tool call where it has one; `made` is what was made of it."""
+    """One text: its turn, its kind, the id of its tool call where it has one.
+
+    `before` is what the other side said right before it, and `made` what was made of it.
+    """
 
     turn: Turn
     kind: TextKind
     call_id: str | None
     text: str
+    before: str = ""
     made: dict[object, Any] = field(default_factory=dict)
 
     @property
@@ -110,23 +114,26 @@ def _with_earlier(check: Check, most: int) -> tuple[Said, ...]:
         kept = _KEPT.setdefault(check.conversation, {})
     current = (number, check.kind, None if check.tool is None else check.tool.call_id)
     said: list[Said] = []
+    before = last = ""
+    prompting = check.side is Side.PROMPT
     for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
+        before, last = (last, turn.response or "") if prompting else (turn.prompt, "")
         for kind, call_id, text in _texts(turn, check.side):
             place = (turn.number, kind, call_id)
             if place == current:
                 break
             if text and (kind is not TextKind.INPUT or turn.speaker == check.turn.speaker):
-                said.append(_known(kept, place, turn, text))
+                said.append(_known(kept, place, turn, text, before))
     if len(kept) > 8 * MOST_TURNS:
         for place in [one for one in [*kept] if one[0] < number - most]:
             kept.pop(place, None)
-    return (*said, _known(kept, current, check.turn, check.text)) if said else ()
+    return (*said, _known(kept, current, check.turn, check.text, before)) if said else ()
 
 
-def _known(kept: dict[_Place, Said], place: _Place, turn: Turn, text: str) -> Said:
+def _known(kept: dict[_Place, Said], place: _Place, turn: Turn, text: str, before: str) -> Said:
     known = kept.get(place)
     if known is None or known.text != text or known.turn is not turn:
-        known = kept[place] = Said(turn, place[1], place[2], text)
+        known = kept[place] = Said(turn, place[1], place[2], text, before)
     return known
 
 

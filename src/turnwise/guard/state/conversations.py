@@ -19,7 +19,6 @@ from turnwise.conversation.turn import OPENAI_KEY
 from turnwise.errors import ConversationError, ForgottenError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.identity.names import UNNAMED, canonical_name
-from turnwise.guard.recognisers.earlier_texts import OVER_TURNS
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.state.payloads import (
     CONVERSATION_WORDS,
@@ -88,10 +87,7 @@ def forgotten(conversation: Conversation) -> ForgottenError:
 
 
 _RECENT: Final = 4
-"""Latest turns that are compared when a conversation is written: replies come, texts change."""
-
-_READ: Final = OVER_TURNS + 1
-"""Latest turns that are read with a conversation, in one look: guardrails may join what was said in them."""
+"""Latest turns that are read with a conversation, and compared when it is written: replies come, texts change."""
 
 _NOTED: Final = 32
 """Latest changes that an outline names, so that others read no more than these."""
@@ -261,7 +257,7 @@ class Conversations:
         turns = stored.outline.turns
         if bound.revision == 0:
             own = conversation.get_turn_count()
-            first = turns + 1 - _READ if own == 0 else min(own, turns)
+            first = turns + 1 - _RECENT if own == 0 else min(own, turns)
             return range(max(1, first), turns + 1)
         since = [(revision, number) for revision, number in stored.noted if revision > bound.revision]
         if stored.noted and stored.noted[0][0] <= bound.revision + 1 and stored.revision > bound.revision:
