@@ -443,12 +443,8 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
     if len({id(said) for said, _ in digits}) == len(chain) and len(joined) <= _LONGEST_NUMBER:
-        called = any("card" in some for _, some in own)
-        if (
-            is_card(joined)
-            and (called or not against)
-            and ("card" in names or all(parts.told for parts, _ in own))
-        ):
+        called = not against or any("card" in some for _, some in own)
+        if called and is_card(joined) and ("card" in names or _are_blocks(digits, own)):
             yield from _checked("card number: ", digits, ("card",), current, find)
         for name in names - {"card", "", *_NAMES_OF_KEYS} if not against else ():
             strict = name not in ("ssn", "phone")
