@@ -29,7 +29,7 @@ Find = Callable[[str], Sequence[Span]]
 _FILE = "assembly.yaml"
 _TABLE = PatternTable(_FILE)
 _WORD = LinearRegex(r"[\pL\pN]+")
-_DIGITS = LinearRegex("[0-9]")
+_MIXED = LinearRegex("[a-z][A-Z]")
 
 _WORDS_OF_DIGITS: Final = {
     word: str(digit)
@@ -86,7 +86,10 @@ _MOST_PARTS: Final = 8
 
 _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _SPAN_OF_PHONE = range(7, 16)
-_SSN_DIGITS, _LAST_DIGITS = 9, 4
+_SSN_DIGITS = 9
+_BEHIND_NAMED: Final = (4, 6)
+"""Digits of a social security number that come behind those that are named."""
+
 _BLOCK: Final = 3
 """Digits of a part of a card that nothing names, at least."""
 
@@ -116,8 +119,8 @@ class Parts(NamedTuple):
     """What a text may have of a value.
 
     `numbers` are rows of digits, `signs` these with capitals and mixed words, `key` is the likeliest part of a
-    key. `cued`: words say that it is a part; `told`: or there is little else; `sure`: or nothing else. `place` is -1
-    for the beginning of something, 1 for the end.
+    key. `cued`: words say that it is a part; `told`: or there is little else; `sure`: or next to nothing else.
+    `place` is -1 for the beginning of something, 1 for the end.
     """
 
     numbers: tuple[Part, ...]
@@ -339,7 +342,10 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
         word = written.replace(" ", "")
         letters, digits = any(map(str.isalpha, word)), any(map(str.isdigit, word))
         changes = sum(map(_changes, word, word[1:]))
-        random = letters and ((len(word) > 7 and changes > 2) or (len(word) > 5 and digits and word.isupper()))
+        random = letters and (
+            (len(word) > 7 and changes > 2)
+            or (len(word) > 5 and ((digits and word.isupper()) or _MIXED.search(word)))
+        )
         random = random or " " in written
         named = weight and plain[end:].strip(" .\"'") == "" and plain[:start].rstrip(" \"'")[-1:] in (":", "=")
         looks = named or digits or word.lower() != word or not word.isalnum()
@@ -448,9 +454,9 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
             yield from _checked("card number: ", digits, ("card",), current, find)
         for name in names - {"card", "", *_NAMES_OF_KEYS} if not against else ():
             strict = name not in ("ssn", "phone")
-            if not all((parts.cued if strict else parts.sure) or name in some for parts, some in own):
-                if name != "ssn" or not all(parts.told for parts, _ in own):
-                    continue
+            sure = all((parts.cued if strict else parts.sure) or name in some for parts, some in own)
+            if not sure and not (name == "ssn" and all(parts.told for parts, _ in own)):
+                continue
             if name == "ssn" and len(joined) == _SSN_DIGITS and _is_ssn_in_parts(digits, own):
                 yield from _checked("ssn: ", digits, ("ssn",), current, find)
             elif (
@@ -479,7 +485,9 @@ def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]
         return True
     lengths = [sum(len(part.text) for part in parts.numbers) for parts, _ in own]
     return all(parts.sure or "ssn" in some for parts, some in own) and all(
-        parts.cued or "ssn" in some or (length == _LAST_DIGITS and any("ssn" in other for _, other in own))
+        parts.cued
+        or "ssn" in some
+        or (length in _BEHIND_NAMED and any("ssn" in other or each.cued for each, other in own))
         for (parts, some), length in zip(own, lengths, strict=True)
     )
 

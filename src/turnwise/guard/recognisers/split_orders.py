@@ -52,11 +52,12 @@ def orders_over_turns(
         return CLEAN
     current = texts[-1]
     current.made[find] = alone
+    warning = CLEAN
     for join in _joins(texts, carried=carried):
         ordered = join.pieced and carried
         found = (find_fully if ordered else find)(join.text)
         brief = all(len(said.text) <= _BRIEF for said in join.parts)
-        if not found.found or (found.action is not None and not ordered and not brief):
+        if not found.found or (not found.in_full and (warning.found or not (ordered or brief))):
             continue
         if any(said.once(find, find).in_full for said in join.parts):
             continue
@@ -69,8 +70,10 @@ def orders_over_turns(
         sent = sorted({said.turn.number for said in before if said.sent})
         over = OverTurns(kind="order", turns=turns, sent=sent)
         data = {**(found.data or {}), "over_turns": [over]}
-        return replace(found, reason=f"{found.reason} {told_turns(turns, sent)}", data=data)
-    return CLEAN
+        warning = replace(found, reason=f"{found.reason} {told_turns(turns, sent)}", data=data)
+        if warning.in_full:
+            return warning
+    return warning
 
 
 def _hints(said: Said) -> bool:
