@@ -17,7 +17,7 @@ from turnwise.conversation import Side
 from turnwise.guard.finding import EarlierPart, Redaction, TextKind
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_card, is_iban
-from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, told_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.patterns import PatternTable, read_table
 from turnwise.guard.recognisers.text import Span
@@ -102,6 +102,9 @@ _LABELS_OF_KEYS: Final = (
 """What a key or password is joined behind where a text names one."""
 
 _SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
+
+_MOST_CHAINS: Final = 64
+"""Choices and orders of texts that are tried, at most."""
 
 _CHOSEN_FROM: Final = 5
 """Latest texts with parts of which any may be left out."""
@@ -404,7 +407,7 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
                 orders.append(members[::-1])
         for order in orders:
             key = tuple(id(said) for said, _ in order)
-            if key not in seen:
+            if key not in seen and len(seen) < _MOST_CHAINS:
                 seen.add(key)
                 yield order
 
@@ -425,7 +428,7 @@ def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> tupl
     """The texts of a speaker up to the one under check, where that has a part of a value; else none."""
     if not most:
         return ()
-    parts = check.once(("parts", check.text), lambda: parts_of(check.text))
+    parts = check.once(("parts", check.text), lambda: parts_of(ends_of(check.text)))
     return with_earlier(check, most) if parts is not None and has(parts) else ()
 
 

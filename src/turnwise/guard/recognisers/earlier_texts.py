@@ -36,6 +36,13 @@ class OverTurns(TypedDict):
     sent: list[int]
 
 
+def ends_of(text: str) -> str:
+    """A text; of a long one its two ends, with as many blanks between that offsets are the same."""
+    if len(text) <= 2 * _END:
+        return text
+    return f"{text[:_END]}{' ' * (len(text) - 2 * _END)}{text[-_END:]}"
+
+
 @dataclass(slots=True, eq=False)
 class Said:
     """One text: its turn, its kind, the id of its tool call where it has one.
@@ -50,17 +57,10 @@ class Said:
     before: str = ""
     made: dict[object, Any] = field(default_factory=dict)
 
-    @property
-    def ends(self) -> str:
-        """The text; of a long one its two ends, with as many blanks between that offsets are the same."""
-        if len(self.text) <= 2 * _END:
-            return self.text
-        return f"{self.text[:_END]}{' ' * (len(self.text) - 2 * _END)}{self.text[-_END:]}"
-
     def once(self, key: object, compute: Callable[[str], Made]) -> Made:
         """What `compute` makes of the text, the first time that it is asked for."""
         if key not in self.made:
-            self.made[key] = compute(self.ends)
+            self.made[key] = compute(ends_of(self.text))
         return cast(Made, self.made[key])
 
     @property

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.assembly import place_of
-from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, told_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
 from turnwise.guard.recognisers.patterns import PatternTable
 from turnwise.linear_regex import LinearRegex
 
@@ -45,7 +45,7 @@ def orders_over_turns(
     `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone`
     is what the words of the text itself say.
     """
-    ends = Said(check.turn, check.kind, None, check.text).ends
+    ends = ends_of(check.text)
     carried = _TABLE["carry_out"].search(ends) is not None
     texts = with_earlier(check, most) if carried or _TABLE["hint"].search(ends) is not None else ()
     if not any(map(_hints, texts[:-1])):
@@ -165,16 +165,16 @@ def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
     current = texts[-1]
     defined: list[tuple[int, int]] = []
     for said in texts:
-        for (start, end), name, *groups in _TABLE["named"].spans(said.ends):
+        for (start, end), name, *groups in _TABLE["named"].spans(ends_of(said.text)):
             first, last = max(groups)
-            names[_key(said.ends[slice(*name)])] = said.ends[first:last].strip(), said
+            names[_key(ends_of(said.text)[slice(*name)])] = ends_of(said.text)[first:last].strip(), said
             if said is current:
                 defined.append((start, end))
     if len(names) < 2:
         return
     words: list[str] = []
     used: list[Said] = []
-    text = current.ends
+    text = ends_of(current.text)
     literal = {start: (end, word) for start, end, word in _quoted(current)}
     at = 0
     for match in (*_NAME.finditer(text),):
@@ -198,7 +198,9 @@ def _key(name: str) -> str:
 
 def _in_blanks(texts: Sequence[Said]) -> Iterator[_Join]:
     """A text with blanks, filled with the quoted pieces before it."""
-    parts = _TABLE["blank"].search(texts[-1].ends) and texts[-1].ends.replace("____", "___").split("___")
+    parts = _TABLE["blank"].search(ends_of(texts[-1].text)) and ends_of(texts[-1].text).replace(
+        "____", "___"
+    ).split("___")
     pieces = [(word, said) for said in texts[:-1] for _, _, word in _quoted(said)]
     if parts and len(pieces) >= len(parts) - 1 > 1:
         filled = [parts[0]]
