@@ -103,7 +103,7 @@ _LABELS_OF_KEYS: Final = (
 
 _SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
 
-_MOST_CHAINS: Final = 64
+_MOST_CHAINS: Final = 32
 """Choices and orders of texts that are tried, at most."""
 
 _CHOSEN_FROM: Final = 5
