@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def guard() -> GuardrailPipeline:
 def said(guard: GuardrailPipeline, messages: Iterable[str]) -> list[PipelineResult]:
     """Results of messages: of a user, of the model after ``A:``, of a tool after ``T:``."""
     chat = Conversation.human_ai("ann", "model")
-    checks = {"A:": guard.check_output, "T:": guard.check_tool_result}
+    checks: dict[str, Callable[..., PipelineResult]] = {"A:": guard.check_output, "T:": guard.check_tool_result}
     results = []
     for message in messages:
         check, text = checks.get(message[:2], guard.check_input), message.removeprefix("A:").removeprefix("T:")
@@ -203,7 +203,7 @@ def test_a_check_that_is_done_again_finds_the_parts_again() -> None:
     guards = [pipeline(state_store=store) for _ in range(6)]
     chat = Conversation.human_ai("ann", "model", conversation_id="c")
     guards[0].check_input("my card starts 4111 1111", conversation=chat)
-    chats = [guard.find_conversation("c") for guard in guards]
+    chats = [found for guard in guards if (found := guard.find_conversation("c")) is not None]
 
     async def everybody() -> list[PipelineResult]:
         texts = ["and ends with 1111 1111", *["hello"] * 5]

@@ -85,6 +85,7 @@ _MOST_PARTS: Final = 8
 """Texts that have parts of one value, at most."""
 
 _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
+_LONGEST_SIGNS = 200
 _SPAN_OF_PHONE = range(7, 16)
 _SSN_DIGITS = 9
 _BEHIND_NAMED: Final = (4, 6)
@@ -470,8 +471,10 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
             elif strict and len(joined) >= _SHORTEST_NUMBER:
                 yield from _checked(f"{name}: ", digits, (), current, find)
     signs = [(said, part) for said, parts in chain for part in parts.signs]
-    whole = "".join(part.text for _, part in signs)
+    whole = "".join(part.text for _, part in signs)[:_LONGEST_SIGNS]
     for start in range(len(whole) - 14):
+        if not whole[start + 2 : start + 4].isdigit():
+            continue
         length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
         if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
             yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
