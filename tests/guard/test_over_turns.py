@@ -34,8 +34,8 @@ def said(guard: GuardrailPipeline, messages: Iterable[str]) -> list[PipelineResu
     checks: dict[str, Callable[..., PipelineResult]] = {"A:": guard.check_output, "T:": guard.check_tool_result}
     results = []
     for message in messages:
-        check, text = checks.get(message[:2], guard.check_input), message.removeprefix("A:").removeprefix("T:")
-        results.append(check(text, conversation=chat))
+        check: Callable[..., PipelineResult] = checks.get(message[:2], guard.check_input)
+        results.append(check(message.removeprefix("A:").removeprefix("T:"), conversation=chat))
     return results
 
 
