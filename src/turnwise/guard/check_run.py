@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,15 +13,17 @@ from time import perf_counter
 from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.tool_log import CALLS, RESULTS
+from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
+from turnwise.conversation.tool_log import Step as ToolStep
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
-from turnwise.guard.finding import Action, OnError, TextKind
+from turnwise.guard.finding import Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.key_limits import Refusal
+from turnwise.guard.recognisers.earlier_texts import drop_texts
 from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
-from turnwise.guard.request import as_text, is_ordinary
+from turnwise.guard.request import Arguments, as_text, is_ordinary
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.state.conversations import forgotten_at
@@ -76,7 +79,7 @@ def _found(
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
         return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
     gravest = None
-    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id)
+    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id, alone=True)
     for step in () if is_ordinary(name) else setup.steps:
         looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
         if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
@@ -186,6 +189,11 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
+    if check.text != content:
+        drop_texts(conversation)
+    if check.redact_before:
+        with conversation.history.lock:
+            _redact_before(check)
     names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
@@ -406,6 +414,51 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
         check.text = tool.arguments.redacted(redactions) if redactions else check.text
     number, section = check.turn.number, _SECTIONS[tool.kind]
     check.conversation.tools.replace_text(number, section, tool.call_id, check.text)
+
+
+def _redact_before(check: Check) -> None:
+    """Replace what a check found in texts before its own; a text that changed since is left alone."""
+    conversation = check.conversation
+    places: dict[tuple[int, TextKind, str | None, str], set[Redaction]] = {}
+    for part in check.redact_before:
+        places.setdefault((part.turn, part.text_kind, part.call_id, part.text), set()).add(part.redaction)
+    for (number, kind, call_id, text), found in places.items():
+        apart: list[Redaction] = []
+        for one in sorted(found, key=lambda one: (one.start, -one.end)):
+            if not apart or one.start >= apart[-1].end:
+                apart.append(one)
+        instead = redacted(text, Detail(Status.EVALUATED, redactions=tuple(apart)))
+        turn = conversation.turn(number)
+        before = turn.prompt, turn.response, deepcopy(turn.own_metadata)
+        if kind in (TextKind.INPUT, TextKind.OUTPUT):
+            side = Side.PROMPT if kind is TextKind.INPUT else Side.RESPONSE
+            if turn.text(side) != text:
+                continue
+            conversation.history.replace_text(number, side, instead)
+        else:
+            step = next((one for one in turn.tool_steps if one.call_id == call_id and _kind_of(one) is kind), None)
+            if isinstance(step, ToolCall):
+                arguments = Arguments(step.arguments)
+                if arguments.text != text:
+                    continue
+                instead = arguments.redacted([apart])
+            elif step is None or step.content != text:
+                continue
+            conversation.tools.replace_text(number, _SECTIONS[kind], step.call_id, instead)
+        if check.state is not None and number != check.turn.number:
+            check.state.turns.add(number)
+            check.state.undo.append(partial(_put_back, turn, *before))
+
+
+def _kind_of(step: ToolStep) -> TextKind:
+    return TextKind.TOOL_CALL if isinstance(step, ToolCall) else TextKind.TOOL_RESULT
+
+
+def _put_back(turn: Turn, prompt: str, response: str | None, metadata: dict[str, Any]) -> None:
+    """Undo what a check made of an earlier turn, where it is done again."""
+    turn.prompt, turn.response = prompt, response
+    turn.own_metadata.clear()
+    turn.own_metadata.update(metadata)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.deadline import Deadline, current_deadline
-from turnwise.guard.finding import Action, Cost, Finding, On, TextKind
+from turnwise.guard.finding import Action, Cost, EarlierPart, Finding, On, TextKind
 from turnwise.guard.threads import in_time
 from turnwise.plugins import Registry, hints_of, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
@@ -65,6 +65,8 @@ class Check:
         before: characters of the text that come before this stretch of it, where it is a stretch; see
             `Guardrail.reach`.
         more: whether more of the text is still to come.
+        alone: whether it is looked at without what was said before it, as a name is.
+        redact_before: what is to be replaced in earlier texts of the conversation once the check ends.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
@@ -80,6 +82,8 @@ class Check:
     tool: ToolText | None = None
     before: int = 0
     more: bool = False
+    alone: bool = False
+    redact_before: list[EarlierPart] = field(default_factory=list)
     state: Work | None = None
     deadline: Deadline | None = None
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)

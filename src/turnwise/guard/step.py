@@ -244,6 +244,8 @@ class Step:
             action = milder(action, finding.action)
         if action is Action.REDACT and not finding.redactions:
             action = Action.WARN
+        if action is Action.REDACT and not self.logs:
+            check.redact_before += finding.earlier
         detail = Detail(
             status=status,
             blocked=action is Action.BLOCK,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
@@ -20,6 +20,9 @@ from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.look_alikes import UNDISGUISED
 from turnwise.guard.recognisers.patterns import compile_pattern
 from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading, apart, counted
+
+if TYPE_CHECKING:
+    from turnwise.guard.recognisers.assembly import Joined
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
@@ -220,24 +223,46 @@ def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
 
 
 def values_found(
-    check: Check, values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
+    check: Check,
+    values: Sequence[Value],
+    over: Sequence[Joined],
+    names: Mapping[str, tuple[str, str]],
+    placeholders: Callable[[Sequence[Value]], Iterable[str]],
 ) -> Finding:
     """The finding of recognised values: kinds and counts, never the values themselves.
 
-    There is at least one; they are in order and apart. `names` has singular and plural by kind.
+    There is at least one, in the text or `over` turns; those in the text are in order and apart. `names` has
+    singular and plural by kind.
     """
-    spans = [value.span for value in values]
+    parts = [Value(span, joined.text) for joined in over for span in joined.spans]
+    whole = {span for span, _ in values}
+    spans = apart((*whole, *(part.span for part in parts)))
+    texts = {value.span: value.text for value in (*parts, *values)}
+    shown = [Value(span, texts[span]) for span in spans]
     redactions = tuple(
         Redaction(span.start, span.end, span.kind, placeholder)
-        for span, placeholder in zip(spans, placeholders, strict=True)
+        for (span, _), placeholder in zip(shown, placeholders(shown), strict=True)
     )
     check.shared[_FOUND] = (check.text, redactions)
+    told = [counted((span.kind for span, _ in values), names)] if values else []
+    told += [f"{counted((joined.kind,), names)} {joined.told}" for joined in over]
+    data: dict[str, Any] = {
+        "kinds": dict(Counter([*(span.kind for span, _ in values), *(one.kind for one in over)]))
+    }
+    if over:
+        data["over_turns"] = [joined.turns for joined in over]
     return Finding(
         found=True,
-        reason=counted((span.kind for span in spans), names),
-        confidence=max(span.confidence for span in spans),
+        reason=", ".join(told),
+        confidence=max([*(span.confidence for span, _ in values), *(joined.confidence for joined in over)]),
         redactions=redactions,
-        data={"kinds": dict(Counter(span.kind for span in spans))},
+        data=data,
+        earlier=tuple(
+            part
+            for joined in over
+            for placeholder in placeholders([Value(Span(0, 1, *joined[:2]), joined.text)])
+            for part in joined.earlier(placeholder)
+        ),
     )
 
 
