@@ -6,7 +6,7 @@ A line of a file is ``{"kind": "card" | "key" | "order", "trick", "found", "text
 "text"}``; ``found`` is false for texts in good faith, which need neither kind nor trick. Without a file it reads
 what was tuned on, ``benchmarks/guard_cases/disguises/tuned.jsonl``. A card counts as found where ``pii`` finds a
 card, a key where ``secrets`` finds anything, an order where ``prompt_injection`` blocks or warns. Of texts in good
-faith it prints how many any guardrail blocks, and of how many ``prompt_injection`` tells. Intervals are exact, 95 %.
+faith it prints how many are blocked, and of how many ``prompt_injection`` tells. Intervals are exact, 95 %.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ A file holds lists of words, and phrases made with them::
         patterns:                           # RE2 syntax; case does not matter; {drop} is any of those words
           - '\\b{drop}\\s+(all\\s+)?previous\\s+instructions'
     scripts: []                             # the same, for texts that have characters outside ASCII
+    languages: {it: {drop: 'ignora|scorda'}} # words by language, and phrases and mentions made of each one's words
+    templates: {phrases: [], mentions: []}
     signs: {demand: ['\\bunless\\b']}         # what says nothing by itself
     together:                               # what signs say that are near each other; see `Mix`
       - {name: a threat, type: threats, weight: 0.9, signs: [demand menace -friendly]}
@@ -293,10 +295,10 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
         negations: list[str] = []
         for language in data.get("languages", {}).values():
             parts = {**choices, **_words_of(language)}
-            made = [*_of_language(data["templates"]["phrases"], parts)]
+            found = [*_of_language(data["templates"]["phrases"], parts)]
             # Words in Latin letters stand without accents there, and are met in texts that are read without them.
-            phrases += [phrase for phrase in made if "".join(phrase.patterns).isascii()]
-            scripts += [phrase for phrase in made if not "".join(phrase.patterns).isascii()]
+            phrases += [phrase for phrase in found if "".join(phrase.patterns).isascii()]
+            scripts += [phrase for phrase in found if not "".join(phrase.patterns).isascii()]
             negations += _complete(data["templates"]["mentions"], parts)
         for name, patterns in data.get("signs", {}).items():
             signs[name] = tuple(filled(pattern, choices) for pattern in patterns)

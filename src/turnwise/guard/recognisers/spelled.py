@@ -49,7 +49,7 @@ _SAID: Mapping[str, str] = {
 }
 _IDEOGRAPHS = "".join(name for name in _SAID if not name.isascii())
 _NAME = "|".join(sorted((name for name in _SAID if name.isascii()), key=len, reverse=True))
-_ITEM = rf"(?:(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_NAME})|[0-9]{{1,4}}|[{_IDEOGRAPHS}]+)"
+_ITEM = rf"(?:(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_NAME}|[0-9]{{1,4}})|[{_IDEOGRAPHS}]+)"
 _BETWEEN = rf"(?:[ \t\r\n,.;:/|_*-]{{1,4}}(?:(?:{'|'.join((*SPOKEN, 'point', 'then'))})[ ,;:-]{{1,2}})?)"
 _SAID_ROW = LinearRegex(rf"(?i)\b{_ITEM}(?:{_BETWEEN}{_ITEM}){{3,}}\b|[{_IDEOGRAPHS}]{{8,}}")
 _SAID_HINTS = (
