@@ -1,4 +1,4 @@
-"""Disguised values and orders, and orders in many languages: found, cut out, and told from what is in good faith."""
+"""Disguised values and orders, and orders in many languages: what is found, cut out, and left alone."""
 
 from __future__ import annotations
 

@@ -176,14 +176,10 @@ def joined_strings(text: str) -> Iterator[Stretch]:
         yield Stretch(row.start, row.end, _in_groups(shown))
 
 
-# Signs between words, and signs of Braille
+# Signs between words
 
 _SIGN = r"[\p{So}\x{fe0f}\x{200d}\x{1f3fb}-\x{1f3ff}]+"
 _SIGNS = LinearRegex(rf"\pL{{2}}( ?{_SIGN} ?)\pL{{2}}")
-_BRAILLE = LinearRegex(r"[\x{2801}-\x{283f}][\x{2800}-\x{283f} ]{6,}")
-_NUMBER_MARK = "⠼"
-_BRAILLE_LETTERS = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠭⠽⠵⠺⠤⠲⠂", "abcdefghijklmnopqrstuvxyzw-.,", strict=True))
-_BRAILLE_DIGITS = {**_BRAILLE_LETTERS, **dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚", "1234567890", strict=True))}
 
 
 def signs_between_words(text: str) -> Iterator[Stretch]:
@@ -193,29 +189,13 @@ def signs_between_words(text: str) -> Iterator[Stretch]:
         yield from (Stretch(start, end, " ") for start, end in (spans if len(spans) > 1 else ()))
 
 
-def braille(text: str) -> Iterator[Stretch]:
-    """Rows of Braille without contractions.
-
-    >>> [stretch.text for stretch in braille("so ⠓⠑⠇⠇⠕ ⠼⠁⠃⠃")]
-    ['hello 122']
-    """
-    for row in () if text.isascii() else _BRAILLE.finditer(text):
-        words = row[0].replace("\u2800", " ").split(" ")
-        said = [
-            "".join((_BRAILLE_DIGITS if _NUMBER_MARK in word else _BRAILLE_LETTERS).get(each, "") for each in word)
-            for word in words
-        ]
-        yield Stretch(row.start, row.end, " ".join(map(_in_groups, said)))
-
-
-SPELLINGS: tuple[Undo, ...] = (said_characters, morse, emphasis, joined_strings, signs_between_words, braille)
+SPELLINGS: tuple[Undo, ...] = (said_characters, morse, emphasis, joined_strings, signs_between_words)
 SPELLED_HINTS = (
     *_SAID_HINTS,
     _MORSE_HINT,
     *_EMPHASIS,
     r"""["']\s*[+&|.]{1,2}\s*["']|["'], ?["'][^"'\n]["'], ?["']""",
     rf"\pL{_SIGN} ?\pL|\pL {_SIGN} \pL",
-    r"[\x{2801}-\x{283f}]{2}",
 )
 """What a text has, at least, in which something is spelled or put together; RE2."""
 
@@ -252,11 +232,6 @@ def _shifted(text: str, by: int) -> str:
     return text.translate(str.maketrans(letters + letters.upper(), shifted + shifted.upper()))
 
 
-def _mirrored(text: str) -> str:
-    letters = string.ascii_lowercase
-    return text.translate(str.maketrans(letters + letters.upper(), letters[::-1] + letters[::-1].upper()))
-
-
 def _together(text: str) -> Iterator[Stretch]:
     """Spaces in base64 that is written in groups."""
     for row in _GROUPS.finditer(text):
@@ -273,11 +248,10 @@ _REVERSED = LinearRegex(
     r"(?i)\b(?:revers(?:e|ed|es|ing|al)|backwards?|back ?to ?front|r[üu]ckw[äa]rts|al rev[ée]s|mirror(?:ed)?)\b"
 )
 _SHIFTED = LinearRegex(r"(?i)\brot(?:ate)?[ _-]?([0-9]{1,2})\b|\bcaesar\b(?:[^.\n0-9]{0,40}\b([0-9]{1,2})\b)?")
-_MIRRORED = LinearRegex(r"(?i)\batbash\b")
 _IN_GROUPS = LinearRegex(r"(?i)\bbase[ -]?(?:64|32)\b|\bhex(?:adecimal)?\b")
 _GROUPS = LinearRegex(r"(?:[A-Za-z0-9+/_-]{4,76} ){2,}[A-Za-z0-9+/_-]{2,76}={0,2}")
 _CAESAR = 3
-CIPHER_HINTS = tuple(each.pattern for each in (_REVERSED, _SHIFTED, _MIRRORED, _IN_GROUPS, _FLIPPED_LETTERS))
+CIPHER_HINTS = tuple(each.pattern for each in (_REVERSED, _SHIFTED, _IN_GROUPS, _FLIPPED_LETTERS))
 
 
 def ciphers_named(text: str) -> Iterator[Undo]:
@@ -292,8 +266,6 @@ def ciphers_named(text: str) -> Iterator[Undo]:
     if shift is not None:
         by = int(shift[1] or shift[2] or _CAESAR) % 26
         yield from (partial(_turned, form=partial(_shifted, by=each)) for each in sorted({by, 26 - by}))
-    if _MIRRORED.search(text) is not None:
-        yield partial(_turned, form=_mirrored)
     if _IN_GROUPS.search(text) is not None:
         yield _together
     if not text.isascii() and len({*_FLIPPED_LETTERS.spans(text)}) >= _FEWEST_FLIPPED:
