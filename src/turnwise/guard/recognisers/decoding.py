@@ -6,6 +6,8 @@ import base64
 import binascii
 import html
 import string
+import sys
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -402,7 +404,8 @@ def _of_codes(codes: Sequence[str]) -> str | None:
     if all(len(code) == 3 and _OCTAL.issuperset(code) and "040" <= code < "177" for code in codes):
         return "".join(chr(int(code, 8)) for code in codes)
     if not all(len(code.removeprefix("0x")) == 2 for code in codes):
-        return None
+        points = [int(code, 16) for code in codes if len(code) > 2 and code.startswith("0x")]
+        return "".join(map(chr, points)) if len(points) == len(codes) and max(points) <= sys.maxunicode else None
     return _readable(bytes.fromhex("".join(code.removeprefix("0x") for code in codes)))
 
 
@@ -412,7 +415,9 @@ def _readable(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     shown = text.translate(_WHITE)
-    return text if len(text) >= _FEWEST_CODES and shown.isprintable() and not shown.isspace() else None
+    if len(text) < _FEWEST_CODES or shown.isspace():
+        return None
+    return text if all(each.isprintable() or unicodedata.category(each) == "Cf" for each in set(shown)) else None
 
 
 def _line_end(text: str, at: int) -> int:
