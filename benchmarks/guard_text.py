@@ -264,6 +264,22 @@ STARTS = {
     "users": ("", "a@b.com/", ""),
     "you": ("", "you are so very ", ""),
     "i hate": ("", "i really ", "hate you"),
+    "digits in words": ("", "four one ", ""),
+    "letters in words": ("", "alfa double one ", ""),
+    "Morse": ("", ".- -... ", ""),
+    "overrides": ("", "\u202eab\u202c", ""),
+    "emphasis": ("", "a**bb**", ""),
+    "emphasised digits": ("", "**41** ", ""),
+    "joined strings": ("", '"a" + ', ""),
+    "ciphers named": ("reversed rot13 base64 ", "abcd ", ""),
+    "lines of one width": ("", "abc\n", ""),
+    "broken words": ("", "ig\nnore ", ""),
+    "code points": ("", "U+0041 ", ""),
+    "signs between words": ("", "ab \U0001f600 ", ""),
+    "humps": ("", "IgnoreAll", ""),
+    "orders in Italian": ("", "ignora tutte le dimentica ", ""),
+    "orders in Turkish": ("", "onceki tum talimat ", ""),
+    "orders in Korean": ("", "\uc774\uc804 \uc9c0\uc2dc \ubaa8\ub4e0 ", ""),
 }
 """What begins a find, what is repeated behind it, and what ends the text."""
 

@@ -13,12 +13,13 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
 from turnwise.guard.finding import Finding, Redaction
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers import decoding, disguises
+from turnwise.guard.recognisers import decoding, disguises, spelled
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.look_alikes import UNDISGUISED
 from turnwise.guard.recognisers.patterns import compile_pattern
+from turnwise.guard.recognisers.spelled import SPELLINGS, ciphers_named
 from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading, apart, counted
 
 if TYPE_CHECKING:
@@ -128,9 +129,10 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     """The readings of a text, the text as it stands first; of an ordinary one there is no other.
 
     A second one has in plain characters what was encoded: entities, tags between characters, percent signs,
-    escapes, soft line breaks, tag characters, hexadecimal and binary digits, base32 and base64. A third, loose one
-    has disguises undone as well: lookalike letters and digits, values that are pulled apart, spelled e-mail
-    addresses. Takes time linear in the length of the text.
+    escapes, soft line breaks, tag characters, overrides, hexadecimal and binary digits, base32, base64. A third,
+    loose one has disguises undone as well: lookalike letters and digits, values that are pulled apart, what is
+    spelled in words or codes, cut into lines or put together. Further loose ones undo ciphers that the text
+    names. Takes time linear in the length of the text.
 
     >>> [reading.plain for reading in readings_of("Hello there.")]
     ['Hello there.']
@@ -138,7 +140,7 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     ['It is MTIzLTQ1LTY3ODk=', 'It is 123-45-6789']
     """
     first = TextReading(text)
-    if text.isascii() and text.isprintable() and not _hints().present(text):
+    if text.isascii() and text.isprintable() and not _hints().present(text) and not _spelled_hints().present(text):
         return (first,)
     decoded = _decoded(first)
     loose = _undisguised(decoded)
@@ -147,12 +149,20 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
         found.append(decoded)
     if loose.plain != decoded.plain:
         found.append(TextReading(loose.plain, True, loose.steps))
+    for undo in ciphers_named(decoded.plain) if "in cipher" in _spelled_hints().present(decoded.plain) else ():
+        turned = _undisguised(_decoded(decoded.behind(Replaced(decoded.plain, undo(decoded.plain)))))
+        found.append(TextReading(turned.plain, True, turned.steps))
     return tuple(found)
 
 
 @cache
 def _hints() -> RegexSet:
     return RegexSet({"encoded": decoding.HINTS, "disguised": disguises.HINTS})
+
+
+@cache
+def _spelled_hints() -> RegexSet:
+    return RegexSet({"spelled": spelled.SPELLED_HINTS, "in cipher": spelled.CIPHER_HINTS})
 
 
 def _decoded(reading: TextReading) -> TextReading:
@@ -169,7 +179,8 @@ def _decoded(reading: TextReading) -> TextReading:
 def _undisguised(reading: TextReading) -> TextReading:
     if not reading.plain.isascii():
         reading = reading.behind(UNDISGUISED.fold(reading.plain))
-    for undo in DISGUISES:
+    spellings = SPELLINGS if "spelled" in _spelled_hints().present(reading.plain) else ()
+    for undo in (*spellings, *DISGUISES):
         reading = reading.behind(Replaced(reading.plain, undo(reading.plain)))
     return reading
 
