@@ -387,10 +387,14 @@ def customers(what: str, sources: Sequence[Sequence[Chat]], rules: EvidenceSetti
     """Print what ordinary customers meet."""
     met = [customer(sources, f"{what}/{seed}", rules) for seed in range(number)]
     print(f"\n{number} ordinary customers over 50 conversations, {what}, limit {rules.limit:g}")
-    for name, said in zip(Customer._fields, (
-        "ever blocked by a single turn", "guarded by the rules without the lasting memory", "refused by those rules",
-        "restricted by the lasting memory", "refused by the lasting memory",
-    ), strict=True):  # fmt: skip
+    told = (
+        "ever blocked by a single turn",
+        "guarded by the rules without the lasting memory",
+        "refused by those rules",
+        "restricted by the lasting memory",
+        "refused by the lasting memory",
+    )
+    for name, said in zip(Customer._fields, told, strict=True):
         print(f"  {said}: {Rate(sum(getattr(one, name) for one in met), number)}")
 
 
@@ -434,7 +438,7 @@ def draw(rows: Sequence[tuple[float, Rate, Rate, Rate]], path: Path, shipped: fl
         ):
             low, high = rate.interval
             told.append({"limit": limit, "who": who, "share": rate.count / rate.of, "low": low, "high": high})
-    base = alt.Chart(alt.Data(values=told)).encode(
+    base = alt.Chart(alt.InlineData(values=told)).encode(
         x=alt.X("limit:Q", title="sum of F from which a session is guarded"),
         color=alt.Color("who:N", title=None, legend=alt.Legend(orient="bottom")),
     )
@@ -442,7 +446,7 @@ def draw(rows: Sequence[tuple[float, Rate, Rate, Rate]], path: Path, shipped: fl
         y=alt.Y("low:Q", title="share", axis=alt.Axis(format="%")), y2="high:Q"
     )
     line = base.mark_line(point=True).encode(y="share:Q")
-    rule = alt.Chart(alt.Data(values=[{"limit": shipped}])).mark_rule(strokeDash=[4, 4]).encode(x="limit:Q")
+    rule = alt.Chart(alt.InlineData(values=[{"limit": shipped}])).mark_rule(strokeDash=[4, 4]).encode(x="limit:Q")
     chart = (band + line + rule).properties(title="What the lasting memory restricts", width=420, height=260)
     save(chart.to_dict(), path)
     print(f"drawn: {path}")

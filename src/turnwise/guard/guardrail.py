@@ -121,6 +121,7 @@ class Guardrail(ABC):
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
+    - ``counts_against``: whether what it blocks speaks against whoever wrote it, which a session memory hears;
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -131,6 +132,7 @@ class Guardrail(ABC):
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
     reads_names: ClassVar[bool] = False
+    counts_against: ClassVar[bool] = False
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -170,6 +172,10 @@ class Guardrail(ABC):
 
     def close(self) -> None:
         """Let go of what is still under way, since the pipeline is closed; by default there is nothing."""
+        return
+
+    def heard_of_block(self, check: Check) -> None:
+        """Hear that another guardrail which `counts_against` whoever wrote it has blocked a text."""
         return
 
     @abstractmethod

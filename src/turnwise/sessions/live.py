@@ -45,6 +45,11 @@ class Sessions:
         self._clock = clock
         self._memory = memory or SessionMemory()
 
+    @property
+    def memory(self) -> SessionMemory:
+        """The rules."""
+        return self._memory
+
     def ruled_by(self, memory: SessionMemory) -> Sessions:
         """Return the same sessions under other rules, from their next turn on."""
         return Sessions(self._keeper, self._clock, memory)
@@ -218,10 +223,11 @@ class Sessions:
         What adds up in it, or speaks against a person of that id, is gone. Trust and what is known of its turns
         stay; their scores are not corrected any more. None for a session that is not known.
         """
-        self._keeper.remove(PERSON, session_id)
+        now = self._clock()
+        if self._store.get(PERSON, session_id) is not None:
+            self._store.change(PERSON, session_id, lambda _: (PersonRecord(session_id, now, now), None))
         if self._store.get(SESSION, session_id) is None:
             return None
-        now = self._clock()
 
         def change(state: SessionState | None) -> tuple[SessionState, Stance]:
             before = state or self._memory.start(session_id, now)

@@ -310,7 +310,7 @@ _WORDS: Final = (
     b'[0.0,0.1],"balances":[0.85,0.7,-0.5],"breakers":[0,0,0],"refusals":[0,0],"exchanges":[0,0,0,0],'
     b'"conversations":[""],"breaker":["normal",0,0.5,0]}'
 )
-"""What payloads of both versions have in common (the first had no evidence). It never changes: reading needs it."""
+"""What payloads of both versions have in common; the first had no evidence. It never changes: readers need it."""
 
 SESSION: Final = StateKind("session", 2, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
 """Session states in a state store."""
