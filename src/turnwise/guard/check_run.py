@@ -129,7 +129,7 @@ def run_check(
     names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of a text in order: `here`, or by yielding each step to whoever awaits it."""
-    content, steps = check.text, setup.by_kind[check.kind]
+    content, steps, check.person = check.text, setup.by_kind[check.kind], setup.person
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
     extra = yield from _beside(setup, check, unread, forged, names, here=here)

@@ -67,6 +67,7 @@ class Check:
         more: whether more of the text is still to come.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
+        person: stands for an initiator without a name; empty for nobody.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
     """
 
@@ -82,6 +83,7 @@ class Check:
     more: bool = False
     state: Work | None = None
     deadline: Deadline | None = None
+    person: str = ""
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
 
     @property

@@ -192,7 +192,7 @@ class Sessions:
             return after, self._memory.assess(after)
 
         stance = self._store.change(SESSION, session_id, change)
-        if person and stance is not None and any(more):
+        if person and stance is not None and (more[0] > 0.0 or self._store.get(PERSON, person) is not None):
             self._change_person(person, at, lambda: more)
         return stance
 

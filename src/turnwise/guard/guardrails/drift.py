@@ -288,7 +288,7 @@ class Drift(Guardrail):
     def heard_of_block(self, check: Check) -> None:
         """Let a prompt that another guardrail blocked speak against whoever wrote it."""
         if self._judge.memory is not None and check.kind is TextKind.INPUT:
-            person = person_of(check.turn, Trajectory.INITIATOR)
+            person = person_of(check.turn, Trajectory.INITIATOR, check.person)
             check.stance = self._judge.memory.note(check, check.session_id, BLOCKED, person)
 
     def check(self, check: Check) -> Finding:

@@ -167,13 +167,16 @@ def sessions_of(session_id: str) -> tuple[str, str]:
     return session_id, short_id(f"{session_id}{_RESPONDER_MARK}")
 
 
-def person_of(turn: Turn, trajectory: Trajectory) -> str:
+def person_of(turn: Turn, trajectory: Trajectory, unnamed: str) -> str:
     """Who says the judged texts of a turn, as the application names them, in canonical form.
 
-    Empty for nobody known: responders, and those whose names show nothing, have no record over conversations.
+    Responders have no record over conversations. `unnamed` stands for those whose names show nothing; empty for
+    nobody.
     """
-    person = canonical_name(turn.speaker) if trajectory is Trajectory.INITIATOR else ""
-    return "" if person in UNNAMED else person
+    if trajectory is not Trajectory.INITIATOR:
+        return ""
+    person = canonical_name(turn.speaker)
+    return canonical_name(unnamed) if person in UNNAMED else person
 
 
 def responder_session(session_id: str, conversation: Conversation) -> str:
@@ -296,7 +299,7 @@ class TurnJudge:
         signal = self._detected(speaker, told)
         stance = None
         if self.memory is not None:
-            person, chat = person_of(turn, speaker.trajectory), speaker.conversation_id
+            person, chat = person_of(turn, speaker.trajectory, check.person), speaker.conversation_id
             stance = self.memory.take(check, session_id, told, chat, turn.timestamp, key, person)
         finding = self._finding(speaker, told, signal, stance)
         if first is not given and not finding.in_full:
@@ -335,7 +338,7 @@ class TurnJudge:
         earlier, judged = self._as_judged(speaker, chat, turn, text)
         states = None if check.state is None else check.state.store
         trajectory, name = speaker.trajectory, speaker.name
-        person = person_of(turn, trajectory)
+        person = person_of(turn, trajectory, check.person)
 
         def arrived(tell: Callable[[Correction], None], answer: Answer, seconds: float) -> None:
             after = TurnScores(number, {**told.scores, **answer.scores}, told.length)
@@ -393,7 +396,7 @@ class TurnJudge:
             trail.correct(number, answer)
             if memory is not None:
                 if known is None and not answer.trouble:  # the session could not be corrected when it came
-                    person = person_of(chat.turn(number), speaker.trajectory)
+                    person = person_of(chat.turn(number), speaker.trajectory, check.person)
                     memory.correct(check.state, session_id, key, trail.told(number), answer, person)
                 memory.settle(check.state, session_id, key)
         if not corrected:
@@ -449,7 +452,7 @@ class TurnJudge:
                 self.second_look.listen(speaker.asking, told)
             self._detected(speaker, told)
             if memory is not None:
-                person, chat = person_of(turn, speaker.trajectory), speaker.conversation_id
+                person, chat = person_of(turn, speaker.trajectory, check.person), speaker.conversation_id
                 memory.take(check, session_id, told, chat, turn.timestamp, person=person)
 
     def _tried(self, speaker: Speaker, turn: Turn, check: Check) -> Finding | Exception:
