@@ -41,6 +41,7 @@ from turnwise.guard.identity.names import canonical_name
 from turnwise.observers import build_observer
 from turnwise.rates import Rate
 from turnwise.scoring import Score, TurnScores
+from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, EvidenceSettings, MemoryStateStore, SessionMemory, Sessions, preset
 
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -49,7 +50,7 @@ TURNS, WANTED = 200, 20
 POINT = 0.5
 """Operating point of `local`."""
 
-LIMITS = (0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 3.0, 3.5, 4.0, 5.0)
+LIMITS = (0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0)
 ALLOWED = 0.0025
 """Share of the first half's customers that the memory may restrict at the threshold that is chosen."""
 
@@ -57,18 +58,12 @@ _STRICT = (EngagementMode.GUARDED, EngagementMode.TERMINATED)
 
 
 class Said(NamedTuple):
-    """A turn of an attacker or customer: when, in which conversation, under which name, its scores."""
+    """A turn of an attacker or customer: when, in which conversation, under which name, its scores as scaled."""
 
     at: datetime
     chat: str
     name: str
     scores: TurnScores
-    bad: bool = False
-
-    @property
-    def peak(self) -> float:
-        """The highest F."""
-        return max((score.F for score in self.scores.scores.values()), default=0.0)
 
 
 class Seen(NamedTuple):
@@ -90,12 +85,16 @@ class Guard:
     def take(self, said: Said) -> Seen:
         """Take a turn in and return what becomes of it."""
         self.now = said.at
-        told = TurnScores(said.scores.turn, scaled_scores(said.scores.scores, POINT), said.scores.length)
         person = canonical_name(said.name)
-        stance = self._sessions.take(
-            f"{person}/{said.chat}", told, conversation_id=said.chat, now=said.at, person=person
+        session = f"{person}/{said.chat}"
+        stance = self._sessions.take(session, said.scores, conversation_id=said.chat, now=said.at, person=person)
+        return Seen(
+            _peak(said.scores) > HOSTILE_F, stance.mode is EngagementMode.TERMINATED, stance.mode in _STRICT
         )
-        return Seen(said.peak >= POINT, stance.mode is EngagementMode.TERMINATED, stance.mode in _STRICT)
+
+    def counts(self, name: str) -> bool:
+        """Whether anything speaks against somebody."""
+        return self._sessions.person(canonical_name(name)) is not None
 
 
 # Who takes part
@@ -145,7 +144,7 @@ def ramp(turns: Turns, draw: Draw) -> Plan:
     for at in range(TURNS):
         start = len(turns.ramp) * (at % 40) // 40
         told = draw(turns.ramp[start : start + max(1, len(turns.ramp) // 40)])
-        yield told, _peak(told) >= 0.25
+        yield told, _peak(told) >= 0.25 * HOSTILE_F / POINT
 
 
 def burst(turns: Turns, draw: Draw) -> Plan:
@@ -222,7 +221,7 @@ def fate(strategy: str, turns: Turns, seed: int, evidence: EvidenceSettings) -> 
     first = restricted = remembered = ended = ended_before = None
     passed = bad_turns = 0
     for at, (scores, bad) in enumerate(plan(turns, rng.choice)):
-        said = Said(*place(at), scores, bad)
+        said = Said(*place(at), scores)
         seen, without = guard.take(said), before.take(said)
         first = at if first is None and bad else first
         if first is None:
@@ -250,34 +249,61 @@ class Customer(NamedTuple):
 
 def customer(sources: Sequence[Sequence[Chat]], seed: str, evidence: EvidenceSettings) -> Customer:
     """Let a customer have 50 conversations, one a day."""
-    rng, guard, before = random.Random(seed), Guard(evidence), Guard(None)
-    met = [False] * 5
-    for day in range(50):
-        chat = rng.choice(rng.choice(sources))
-        for at, scores in enumerate(scores_of(chat)):
-            said = Said(BEGIN + day * DAY + at * MINUTE, f"c{day}", "customer", scores)
-            seen, without = guard.take(said), before.take(said)
-            now = (
-                seen.own,
-                without.guarded,
-                without.refused,
-                (seen.guarded and not without.guarded) or (seen.refused and not without.refused),
-                seen.refused and not without.refused,
-            )
-            met = [was or one for was, one in zip(met, now, strict=True)]
+    rng, guard = random.Random(seed), Guard(evidence)
+    chats = [rng.choice(rng.choice(sources)) for _ in range(50)]
+    met, begun = [False] * 5, False
+    for day, chat in enumerate(chats):
+        # While nothing speaks against a customer, a conversation goes as it does for anybody.
+        begun = begun or alone(chat, evidence).counts
+        scores, without = scores_of(chat), alone(chat, None).seen
+        taken = (
+            Said(BEGIN + day * DAY + at * MINUTE, f"c{day}", "customer", one) for at, one in enumerate(scores)
+        )
+        seen = [guard.take(said) for said in taken] if begun else alone(chat, evidence).seen
+        for one, other in zip(seen, without, strict=True):
+            refused = one.refused and not other.refused
+            now = (one.own, other.guarded, other.refused, refused or (one.guarded and not other.guarded), refused)
+            met = [was or yes for was, yes in zip(met, now, strict=True)]
     return Customer(*met)
+
+
+class Alone(NamedTuple):
+    """What somebody new meets in a conversation, and whether anything of it counts later."""
+
+    seen: list[Seen]
+    counts: bool
+
+
+_ALONE: dict[tuple[int, EvidenceSettings | None], Alone] = {}
+
+
+def alone(chat: Chat, evidence: EvidenceSettings | None) -> Alone:
+    """Let somebody new have a conversation."""
+    key = id(chat), evidence
+    if key not in _ALONE:
+        guard = Guard(evidence)
+        said = (Said(BEGIN + at * MINUTE, "c", "new", one) for at, one in enumerate(scores_of(chat)))
+        seen = [guard.take(one) for one in said]
+        _ALONE[key] = Alone(seen, guard.counts("new"))
+    return _ALONE[key]
 
 
 # The scores
 
 
-def scores_of(chat: Chat) -> Iterator[TurnScores]:
-    """The scores of the prompts of a conversation, in order."""
-    for turn in chat.turns:
-        told = chat.scores["history"].get(f"prompt {turn.number}")
-        if told is not None:
-            given = {name: Score(*triple) for name, triple in told.items()}
-            yield TurnScores(turn.number, given, len(turn.prompt))
+_SCALED: dict[int, list[TurnScores]] = {}
+
+
+def scores_of(chat: Chat) -> Sequence[TurnScores]:
+    """The scores of the prompts of a conversation, in order, on the scale of the session memory."""
+    if id(chat) not in _SCALED:
+        found = _SCALED.setdefault(id(chat), [])
+        for turn in chat.turns:
+            told = chat.scores["history"].get(f"prompt {turn.number}")
+            if told is not None:
+                given = {name: Score(*triple) for name, triple in told.items()}
+                found.append(TurnScores(turn.number, scaled_scores(given, POINT), len(turn.prompt)))
+    return _SCALED[id(chat)]
 
 
 def _peak(scores: TurnScores) -> float:
@@ -304,16 +330,17 @@ def _side(chat: Chat) -> int:
 def turns_of(attacks: Sequence[Chat], ordinary: Sequence[Sequence[Chat]]) -> Turns:
     """Turns to draw from: attacks by their level, ordinary ones of the second half."""
     ranked = sorted((scores for chat in attacks for scores in scores_of(chat)), key=_peak)
-    calm = [
-        scores for source in ordinary for chat in source for scores in scores_of(chat) if _peak(scores) < POINT
-    ]
+    calm = [scores for source in ordinary for chat in source for scores in scores_of(chat)]
+    calm = [scores for scores in calm if _peak(scores) <= HOSTILE_F]
     calm.sort(key=_peak)
 
     def between(low: float, high: float) -> list[TurnScores]:
-        return [scores for scores in ranked if low <= _peak(scores) < high]
+        """Turns with F from one value to below another, as `local` has it."""
+        scale = HOSTILE_F / POINT
+        return [scores for scores in ranked if low * scale <= _peak(scores) < high * scale]
 
     found = Turns(
-        between(0.5, 1.1),
+        [scores for scores in ranked if _peak(scores) > HOSTILE_F],
         between(0.45, 0.5),
         between(0.38, 0.46),
         between(0.02, 0.5),
@@ -453,7 +480,46 @@ def draw(rows: Sequence[tuple[float, Rate, Rate, Rate]], path: Path, shipped: fl
 
 
 def recovery() -> None:
-    """Print what a person who behaved badly once, twice or five times sees later."""
+    """Print what a person sees later who behaved badly so many times: one bad turn a day, a conversation each."""
+    rules = preset().evidence
+    assert rules is not None
+    print("| bad turns | in that conversation | a day later | a week later | a month later | three months later |")
+    print("|---|---|---|---|---|---|")
+    for bad in (1, 2, 3, 5, 8):
+        cells = [_then(rules, bad, timedelta(0)), *(_then(rules, bad, days * DAY) for days in (1, 7, 30, 90))]
+        print(f"| {bad} | {' | '.join(cells)} |")
+
+
+def _then(rules: EvidenceSettings, bad: int, later: timedelta) -> str:
+    """What an ordinary turn meets so much later, and what a further bad turn does then."""
+
+    def begun() -> tuple[Guard, datetime, str]:
+        guard, at = Guard(rules), BEGIN
+        for day in range(bad):
+            at = BEGIN + day * DAY
+            guard.take(Said(at, f"c{day}", "ann", _made(0.8)))
+        return guard, at + (later or MINUTE), f"c{bad}" if later else f"c{bad - 1}"
+
+    said = _waited(*begun())
+    guard, at, chat = begun()
+    guard.take(Said(at, chat, "ann", _made(0.8)))
+    again = _waited(guard, at + MINUTE, chat)
+    return f"{said}; after a further one {again}" if said != again else f"{said}, also after a further one"
+
+
+def _waited(guard: Guard, at: datetime, chat: str) -> str:
+    """What ordinary turns from then on meet until they are served as usual."""
+    for turn in range(100):
+        seen = guard.take(Said(at + turn * MINUTE, chat, "ann", _made(0.05)))
+        if seen.refused:
+            return "refused"
+        if not seen.guarded:
+            return f"guarded for {turn} {'turn' if turn == 1 else 'turns'}" if turn else "served"
+    return "guarded until it fades"
+
+
+def _made(F: float) -> TurnScores:
+    return TurnScores(1, scaled_scores({"reciprocity": Score(1.0 - F, 0.2, F)}, POINT), 80)
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ class TenantSettings:
 
     `name` is by default made of a digest of the key. The key is given as `key` or as `key_sha256`, in hexadecimal
     digits. `preset` or `config`, a YAML file, is its configuration; with neither it has that of the service. An
-    `operator` may see metrics, reload, and change the modes of all. With `one_person` the key is one
-    person's: what `drift` has against initiators without a name counts in all their conversations (from the next start on).
-    Messages of errors never show a key.
+    `operator` may see metrics, reload, and change the modes of all. With `one_person` all initiators without a
+    name are one person, of whom `drift` remembers over conversations, from the next start on. Errors never show a
+    key.
     """
 
     name: str = ""

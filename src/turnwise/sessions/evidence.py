@@ -22,6 +22,9 @@ QUIET: Final = 3
 INCIDENT, BLOCKED, NEAR_MISS = 1.0, 0.5, 0.25
 """What an event weighs: a breach, or F that added up; a block by another guardrail; F just below a breach."""
 
+MOST_WEIGHT: Final = 10.0
+"""Weight at most, so that whoever keeps trying is served again within two half-lives of giving up."""
+
 _MOST: Final = 1e6
 _DIGITS: Final = 4
 
@@ -93,7 +96,7 @@ class Evidence(NamedTuple):
             return self._replace(quiet=min(QUIET, self.quiet + 1))
         level = max(self.level, event)
         began = self.level < INCIDENT <= level
-        weight = round(self.weight + level - self.level, _DIGITS)
+        weight = round(min(MOST_WEIGHT, self.weight + level - self.level), _DIGITS)
         return self._replace(weight=weight, level=level, quiet=0, incidents=self.incidents + began)
 
     def to_list(self) -> list[Any]:
@@ -207,7 +210,7 @@ class PersonRecord:
         at = max(now, self.at)
         kept = faded(self.weight, at - self.at, half_life)
         anew = kept < _LEAST
-        total = max(0.0, kept + faded(weight, at - now, half_life))
+        total = min(MOST_WEIGHT, max(0.0, kept + faded(weight, at - now, half_life)))
         before = 0 if anew else self.incidents
         first = at if anew else min(self.first_at, now)
         return PersonRecord(self.person, first, at, round(total, _DIGITS), max(0, before + incidents))

@@ -195,7 +195,7 @@ class EvidenceSettings:
             a violation for the circuit breaker, and for a person with a strike from the sum itself.
         near: F from which a turn counts as a near miss, in [0, 1].
         half_life: time after which incidents weigh half, above 0; None for never.
-        held: strikes from which all turns of a person are refused until enough have faded, at least 1.
+        held: strikes from which all turns of a person are refused until enough have faded, 1 to 10.
 
     Raises:
         SessionError: a value out of its range.
@@ -212,7 +212,7 @@ class EvidenceSettings:
         in_range("evidence limit", self.limit, 0.0, 100.0, above=True)
         in_range("evidence near", self.near, 0.0, 1.0)
         duration("evidence half_life", self.half_life)
-        whole("evidence held", self.held, 1)
+        whole("evidence held", self.held, 1, 10)
 
 
 @dataclass(frozen=True, slots=True)
