@@ -12,7 +12,8 @@ restriction; beside them what the rules without the lasting memory do with the s
 Each of 1,000 ordinary customers has 50 conversations, one a day, drawn with replacement from five sources of equal
 weight. A customer counts as restricted by the memory where a turn is refused or guarded that would not have been
 without it. Conversations are parted in two halves by a hash of their ids: the threshold (`evidence.limit`) is
-chosen on the first, the smallest at which at most .25 % of customers are restricted; figures are of the second.
+chosen on the first, a step above the smallest at which at most .25 % of customers are restricted, since a single
+conversation decides there; figures are of the second.
 Conversations that a reader of flagged chats found to be real attempts are left out; a row has them in.
 
 ``--sweep`` prints both ends over the threshold, and ``--figure`` draws them. ``--recovery`` prints the table of
@@ -439,7 +440,7 @@ def swept(
     for limit in LIMITS:
         at = replace(rules, limit=limit)
         ends = []
-        for name, half in (("first", first), ("second", second)):
+        for name, half in (("first half", first), ("second half", second)):
             met = [customer(half, f"{name}/{seed}", at).by_memory for seed in range(number)]
             ends.append(Rate(sum(met), number))
         fates = [fate(name, turns, seed, at) for name in STRATEGIES for seed in range(max(1, runs // 10))]
@@ -448,7 +449,7 @@ def swept(
         if chosen is None and ends[0].count <= ALLOWED * number:
             chosen = limit
         yield limit, ends[0], ends[1], soon
-    print(f"chosen on the first half: {chosen}; shipped: {rules.limit:g}")
+    print(f"least that holds on the first half: {chosen}; shipped, a step above: {rules.limit:g}")
 
 
 def draw(rows: Sequence[tuple[float, Rate, Rate, Rate]], path: Path, shipped: float) -> None:

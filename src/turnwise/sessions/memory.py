@@ -229,7 +229,7 @@ class SessionMemory:
         if broken:
             breakers = BreakerCounts(breakers.role_confusion + confused, breakers.context_saturation + saturated)
         strikes = 0
-        if rules is not None:
+        if rules is not None and (evidence is not NO_EVIDENCE or broken or rules.drift < F):
             strikes = evidence.strikes_before
             evidence = evidence.taken(F, rules)
             weight = event_of(F, evidence, rules, broken=broken)
@@ -265,7 +265,7 @@ class SessionMemory:
         """The evidence before a turn at a time."""
         rules, ids, idle = self.settings.evidence, state.conversation_ids, now - state.last_at
         evidence = state.evidence
-        if rules is None or (evidence == NO_EVIDENCE and prior == NO_PRIOR):
+        if rules is None or (evidence is NO_EVIDENCE and prior is NO_PRIOR):
             return NO_EVIDENCE
         if idle > self._pause and evidence.cusum:
             evidence = evidence._replace(cusum=round(faded(evidence.cusum, idle, self.settings.half_life), DIGITS))

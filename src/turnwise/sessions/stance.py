@@ -174,7 +174,8 @@ def assess(
     rules, evidence, strikes, words = settings.evidence, state.evidence, 0, ""
     if rules is not None and evidence is not NO_EVIDENCE:
         strikes = evidence.strikes
-        words = as_words(evidence, rules, (state.last_at - state.started_at) / _DAY, point)
+        if strikes or evidence.cusum >= rules.limit:
+            words = as_words(evidence, rules, (state.last_at - state.started_at) / _DAY, point)
         if strikes >= rules.held:
             mode, level = _TERMINATED, _ZERO
         elif mode in (_NORMAL, _CAUTIOUS) and (strikes >= _GUARDED_FROM or evidence.cusum >= rules.limit):
