@@ -440,7 +440,7 @@ def swept(
     for limit in LIMITS:
         at = replace(rules, limit=limit)
         ends = []
-        for name, half in (("first half", first), ("second half", second)):
+        for name, half in (("first", first), ("second", second)):
             met = [customer(half, f"{name}/{seed}", at).by_memory for seed in range(number)]
             ends.append(Rate(sum(met), number))
         fates = [fate(name, turns, seed, at) for name in STRATEGIES for seed in range(max(1, runs // 10))]
