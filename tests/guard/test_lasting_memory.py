@@ -112,6 +112,7 @@ def test_blocks_of_other_guardrails_count_where_they_speak_against_a_person(stor
         assert result.blocked
     (record,) = pipeline.session("ann").persons.values()
     assert record.weight == pytest.approx(2.0, abs=0.01)
+    assert say(pipeline, "ann", "c8").stance.evidence == "near misses or blocked prompts in 1 day"
     assert say(pipeline, "ben", "c9", "a banana").blocked
     assert not pipeline.session("ben").persons
 

@@ -170,9 +170,10 @@ def as_words(evidence: Evidence, settings: EvidenceSettings, days: float, point:
         F = mean * point / HOSTILE_F if mean <= HOSTILE_F else point + above * (1.0 - point)
         parts.append(f"F {F:.2f} for {_counted(evidence.turns, 'turn')}")
     if evidence.strikes:
-        number = max(1, evidence.incidents + evidence.prior.incidents)
+        number = evidence.incidents + evidence.prior.incidents
         over = max(1, math.ceil(max(days, evidence.prior.days)))
-        parts.append(f"{_counted(number, 'incident')} in {_counted(over, 'day')}")
+        what = _counted(number, "incident") if number else "near misses or blocked prompts"
+        parts.append(f"{what} in {_counted(over, 'day')}")
     if evidence.strikes >= settings.held:
         parts.append("held until they fade")
     return "; ".join(parts)
