@@ -116,7 +116,7 @@ def test_the_server_itself_lets_go_of_what_is_old_and_keeps_what_must_last(
     assert left.pop(ended) == -1, "a session that was terminated is kept"
     assert left.pop(f"owner:session:{digest_of('ann')}") == -1
     assert left.pop("meta") == left.pop("live") == left.pop("ended") == -1
-    assert {key.split(":")[1] for key in left} == {"conversation", "session"}
+    assert {key.split(":")[1] for key in left} == {"conversation", "session", "person"}
     assert all(month - 600 < seconds <= month for seconds in left.values())
 
 
