@@ -153,30 +153,46 @@ def event_of(F: float, evidence: Evidence, settings: EvidenceSettings, *, broken
     return NEAR_MISS if settings.near <= F else 0.0
 
 
-def as_words(evidence: Evidence, settings: EvidenceSettings, days: float, point: float = HOSTILE_F) -> str:
-    """What speaks against a session and its person, in plain words; empty for nothing.
+class Counted(NamedTuple):
+    """What speaks against a session and its person, for the words of a stance.
 
     Args:
-        evidence: the evidence.
-        settings: its rules.
-        days: age of the session in days.
-        point: F that breaks trust, as the observer gives it.
+        F: mean F of the turns over which it adds up, as the observer gives it.
+        turns: how many they are; 0 while the sum is below its limit.
+        incidents: incidents that still count.
+        days: days since the first of them, 0 where no incident counts.
+        held: whether the person is refused until they fade.
     """
-    parts = []
+
+    F: float = 0.0
+    turns: int = 0
+    incidents: int = 0
+    days: int = 0
+    held: bool = False
+
+    @property
+    def words(self) -> str:
+        """The same in plain words; empty for nothing."""
+        parts = [f"F {self.F:.2f} for {_counted(self.turns, 'turn')}"] if self.turns else []
+        if self.days:
+            what = _counted(self.incidents, "incident") if self.incidents else "near misses or blocked prompts"
+            parts.append(f"{what} in {_counted(self.days, 'day')}")
+        return "; ".join([*parts, "held until they fade"] if self.held else parts)
+
+
+def counted(evidence: Evidence, settings: EvidenceSettings, days: float, point: float = HOSTILE_F) -> Counted:
+    """What is told of some evidence; `days` is the age of the session, `point` the observer's F of a breach."""
+    F, turns, incidents, over, strikes = 0.0, 0, 0, 0, evidence.strikes
     if evidence.cusum >= settings.limit:
-        mean = min(1.0, evidence.cusum / evidence.turns + settings.drift)
+        turns = evidence.turns
+        mean = min(1.0, evidence.cusum / turns + settings.drift)
         # The inverse of the scale of the session memory: a breach is 0.65 there, and `point` at the observer.
         above = (mean - HOSTILE_F) / (1.0 - HOSTILE_F)
-        F = mean * point / HOSTILE_F if mean <= HOSTILE_F else point + above * (1.0 - point)
-        parts.append(f"F {F:.2f} for {_counted(evidence.turns, 'turn')}")
-    if evidence.strikes:
-        number = evidence.incidents + evidence.prior.incidents
+        F = round(mean * point / HOSTILE_F if mean <= HOSTILE_F else point + above * (1.0 - point), _DIGITS)
+    if strikes:
+        incidents = evidence.incidents + evidence.prior.incidents
         over = max(1, math.ceil(max(days, evidence.prior.days)))
-        what = _counted(number, "incident") if number else "near misses or blocked prompts"
-        parts.append(f"{what} in {_counted(over, 'day')}")
-    if evidence.strikes >= settings.held:
-        parts.append("held until they fade")
-    return "; ".join(parts)
+    return Counted(F, turns, incidents, over, strikes >= settings.held)
 
 
 def _counted(number: int, what: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.breaker import Phase
-from turnwise.sessions.evidence import NO_EVIDENCE, as_words
+from turnwise.sessions.evidence import NO_EVIDENCE, Counted, counted
 from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import SessionSettings
 from turnwise.sessions.state import SessionState
@@ -34,7 +34,7 @@ class EngagementMode(StrEnum):
     TERMINATED = "terminated"
 
 
-_DAY = timedelta(days=1)
+_DAY, _NOTHING = timedelta(days=1), Counted()
 
 _CAUTIOUS_FROM, _GUARDED_FROM = 2, 3
 """Strikes from which the mode is at least that, in every conversation of a person."""
@@ -65,7 +65,7 @@ class Stance:
         restarted: whether the session had expired and began anew with this turn.
         alarms: turns of the last 10 that broke trust.
         strikes: incidents of the session and its person that still count, to the nearest whole number.
-        evidence: what adds up, in words; empty for nothing.
+        counted: what adds up; `evidence` has it in words.
     """
 
     trust_level: TrustLevel
@@ -81,7 +81,12 @@ class Stance:
     restarted: bool = False
     alarms: int = 0
     strikes: int = 0
-    evidence: str = ""
+    counted: Counted = _NOTHING
+
+    @property
+    def evidence(self) -> str:
+        """What adds up over turns and conversations, in words; empty for nothing."""
+        return self.counted.words
 
     @property
     def rationale(self) -> str:
@@ -118,6 +123,7 @@ class Stance:
             "restarted": self.restarted,
             "alarms": self.alarms,
             "strikes": self.strikes,
+            "counted": list(self.counted),
             "evidence": self.evidence,
             "rationale": self.rationale,
         }
@@ -127,7 +133,7 @@ class Stance:
         """Return the stance that `to_dict` gave.
 
         Raises:
-            KeyError, ValueError: it can't be read.
+            KeyError, TypeError, ValueError: it can't be read.
         """
         return cls(
             TrustLevel(data["trust_level"]),
@@ -143,7 +149,7 @@ class Stance:
             bool(data["restarted"]),
             int(data["alarms"]),
             int(data["strikes"]),
-            str(data["evidence"]),
+            Counted(*data["counted"]),
         )
 
 
@@ -171,11 +177,11 @@ def assess(
         mode, level = original_stance(state.trust, heading, low=settings.low, high=settings.high)
     else:
         mode, level = _corrected(state, settings, heading, became, processing=processing)
-    rules, evidence, strikes, words = settings.evidence, state.evidence, 0, ""
+    rules, evidence, strikes, told = settings.evidence, state.evidence, 0, _NOTHING
     if rules is not None and evidence is not NO_EVIDENCE:
         strikes = evidence.strikes
         if strikes or evidence.cusum >= rules.limit:
-            words = as_words(evidence, rules, (state.last_at - state.started_at) / _DAY, point)
+            told = counted(evidence, rules, (state.last_at - state.started_at) / _DAY, point)
         if strikes >= rules.held:
             mode, level = _TERMINATED, _ZERO
         elif mode in (_NORMAL, _CAUTIOUS) and (strikes >= _GUARDED_FROM or evidence.cusum >= rules.limit):
@@ -196,7 +202,7 @@ def assess(
         restarted,
         state.breaker_bits.bit_count(),
         strikes,
-        words,
+        told,
     )
 
 
