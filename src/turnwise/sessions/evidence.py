@@ -83,6 +83,8 @@ class Evidence(NamedTuple):
             return self
         weight = self.weight and faded(self.weight, idle, half_life)
         level = 0.0 if elsewhere or self.quiet >= QUIET else self.level
+        if weight == self.weight and level == self.level and prior is self.prior:
+            return self
         return Evidence(self.cusum, self.turns, weight, level, self.quiet, self.incidents, prior)
 
     def taken(self, F: float, settings: EvidenceSettings) -> Evidence:
@@ -97,7 +99,9 @@ class Evidence(NamedTuple):
         """The evidence after an event of a weight, 0 for none; an incident counts by its gravest event."""
         if not event:
             return self._replace(quiet=min(QUIET, self.quiet + 1)) if self.level else self
-        level = max(self.level, event)
+        if event <= self.level:  # of the incident that is under way
+            return self._replace(quiet=0) if self.quiet else self
+        level = event
         began = self.level < INCIDENT <= level
         weight = round(min(MOST_WEIGHT, self.weight + level - self.level), _DIGITS)
         return self._replace(weight=weight, level=level, quiet=0, incidents=self.incidents + began)
