@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
 from turnwise.conversation.tool_log import Step as ToolStep
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
+from turnwise.errors import TurnwiseError
 from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.finding import Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
@@ -27,6 +28,7 @@ from turnwise.guard.request import Arguments, as_text, is_ordinary
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.state.conversations import forgotten_at
+from turnwise.guard.state.keeper import done
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -130,7 +132,7 @@ def run_check(
     names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of a text in order: `here`, or by yielding each step to whoever awaits it."""
-    content, steps = check.text, setup.by_kind[check.kind]
+    content, steps, check.person = check.text, setup.by_kind[check.kind], setup.person
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
     extra = yield from _beside(setup, check, unread, forged, names, here=here)
@@ -173,8 +175,27 @@ def run_check(
         if check.state is not None:
             tell(setup, result, check.session_id, check.conversation)
         raise
+    yield from _tell_of_block(steps, details, check, here=here)
     blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
     return conclude(setup, check, content, details, extra, start, blocked=blocked)
+
+
+def _tell_of_block(
+    steps: Sequence[Step], details: Sequence[Detail], check: Check, *, here: bool
+) -> Generator[Any, Any, None]:
+    """Let guardrails with a session memory hear of a block; a memory that fails does not undo the block."""
+    against = (step.guardrail.counts_against for step in steps)
+    if any(one.blocked and one.found and counts for one, counts in zip(details, against, strict=True)):
+        yield from done(partial(_hear, steps, check), here=here)
+
+
+def _hear(steps: Iterable[Step], check: Check) -> None:
+    for step in steps:
+        if step.enabled:
+            try:
+                step.guardrail.heard_of_block(check)
+            except TurnwiseError as error:
+                _LOG.warning("%s did not hear of a block: %s", step.name, type(error).__name__)
 
 
 def conclude(

@@ -23,7 +23,17 @@ from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import conversation_key, note_forgotten, person_key
 from turnwise.guard.state.payloads import STORED, StoredConversation
 from turnwise.guard.state.views import key_of
-from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
+from turnwise.sessions import (
+    PERSON,
+    SESSION,
+    EngagementMode,
+    PersonRecord,
+    Phase,
+    Sessions,
+    SessionState,
+    Stance,
+    StateStore,
+)
 
 _MODES = tuple(EngagementMode)
 
@@ -97,8 +107,16 @@ class GuardSession:
         found = {name: memory.sessions.state(memory.session_id) for name, memory in reversed(self._memories)}
         return {name: state for name, state in found.items() if state is not None}
 
+    @property
+    def persons(self) -> dict[str, PersonRecord]:
+        """What each guardrail has against the person of this name over conversations, by the guardrail's name."""
+        found = {name: memory.sessions.person(memory.session_id) for name, memory in reversed(self._memories)}
+        return {name: record for name, record in found.items() if record is not None and record.weight}
+
     def release(self) -> Stance | None:
         """Close the circuit breaker, of a terminated session as well; trust and turns stay. Return the stance.
+
+        What adds up in the session is gone, and what speaks against the person of this name.
 
         Raises:
             StateError: the state store can't be written.
@@ -110,6 +128,8 @@ class GuardSession:
     def reset(self) -> bool:
         """Let the session begin anew, a terminated one as well, and return whether it was known.
 
+        What speaks against the person of this name is forgotten, too.
+
         Conversations and rate limits stay; see `GuardrailPipeline.forget`.
 
         Raises:
@@ -120,6 +140,7 @@ class GuardSession:
             if self._store is None or memory.key is None:
                 known |= memory.sessions.forget(memory.session_id)
             else:
+                known |= self._store.remove(PERSON, memory.key)
                 known |= self._store.remove(SESSION, memory.key)
         return known
 
@@ -167,6 +188,7 @@ class Forgotten:
         time: when, ISO 8601 in UTC.
         sessions: session memories.
         conversations: conversations with their turns, verdicts and guardrail states.
+        records: what spoke against a person over conversations, by guardrail.
         limits: names under which prompts were counted.
         audit: events of the audit whose personal parts were erased, by file or table.
         unreached: where texts may still be: what could not be read or written, and what is beyond reach.
@@ -176,12 +198,13 @@ class Forgotten:
     time: str
     sessions: int = 0
     conversations: int = 0
+    records: int = 0
     limits: int = 0
     audit: Mapping[str, int] = field(default_factory=dict)
     unreached: tuple[str, ...] = BEYOND_REACH
 
     def __bool__(self) -> bool:
-        return bool(self.sessions or self.conversations or self.limits or self.audit)
+        return bool(self.sessions or self.conversations or self.records or self.limits or self.audit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -193,6 +216,7 @@ class _Removed:
     """What was removed from a state store so far; `old` says whether something past its time was."""
 
     sessions: int = 0
+    records: int = 0
     limits: int = 0
     names: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
@@ -200,6 +224,7 @@ class _Removed:
 
     def add(self, other: _Removed) -> None:
         self.sessions += other.sessions
+        self.records += other.records
         self.limits += other.limits
         self.names += other.names
         self.unreached += other.unreached
@@ -211,7 +236,10 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
     checked_name(name, "the name")
     limits = setup.limits.forget(name)
     if setup.keeper is None:
-        removed = _Removed(_reset(setup, [beside for one in ids_of(name) for beside in sessions_of(one)]))
+        ids = [beside for one in ids_of(name) for beside in sessions_of(one)]
+        records = len(session_in(setup, name).persons)
+        removed = _Removed(sum(bool(session_in(setup, one, [one]).states) for one in ids), records)
+        _reset(setup, ids)
         note_forgotten(setup.forgotten, [person_key(name)], now)
     else:
         removed = _person_in(setup.keeper.store, name, now)
@@ -314,6 +342,8 @@ def _person_in(store: StateStore, name: str, now: datetime) -> _Removed:
             removed.old |= store.remove(STORED, key)
     for one in {beside for each in ids_of(name) for beside in map(digest_of, sessions_of(each))} | {name}:
         removed.sessions += _sessions(store, one)
+    for one in digests:
+        removed.records += sum(store.remove(PERSON, key) for key in store.keys(PERSON, owner=one))
     removed.limits = sum(store.remove(LIMIT, digest) for digest in {digest_of(person), name})
     return _scrubbed(store, removed)
 
@@ -356,7 +386,7 @@ def _sessions(store: StateStore, owner: str) -> int:
 
 
 def _scrubbed(store: StateStore, removed: _Removed) -> _Removed:
-    if removed.names or removed.sessions or removed.limits or removed.old:
+    if removed.names or removed.sessions or removed.records or removed.limits or removed.old:
         removed.unreached += store.scrub()
     return removed
 
@@ -383,6 +413,7 @@ def _receipt(
         time_text(now),
         removed.sessions,
         len(removed.names),
+        removed.records,
         removed.limits,
         erased.events,
         (*dict.fromkeys([*removed.unreached, *erased.unreached]), *BEYOND_REACH),

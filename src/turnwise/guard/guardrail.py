@@ -69,6 +69,7 @@ class Check:
         redact_before: what is to be replaced in earlier texts of the conversation once the check ends.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
+        person: stands for an initiator without a name; empty for nobody.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
     """
 
@@ -86,6 +87,7 @@ class Check:
     redact_before: list[EarlierPart] = field(default_factory=list)
     state: Work | None = None
     deadline: Deadline | None = None
+    person: str = ""
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
 
     @property
@@ -125,6 +127,7 @@ class Guardrail(ABC):
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
+    - ``counts_against``: whether what it blocks speaks against whoever wrote it, which a session memory hears;
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -135,6 +138,7 @@ class Guardrail(ABC):
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
     reads_names: ClassVar[bool] = False
+    counts_against: ClassVar[bool] = False
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -174,6 +178,10 @@ class Guardrail(ABC):
 
     def close(self) -> None:
         """Let go of what is still under way, since the pipeline is closed; by default there is nothing."""
+        return
+
+    def heard_of_block(self, check: Check) -> None:
+        """Hear that another guardrail which `counts_against` whoever wrote it has blocked a text."""
         return
 
     @abstractmethod

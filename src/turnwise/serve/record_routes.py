@@ -133,15 +133,17 @@ def _analysed(tenant: Tenant, conversation_id: str, texts: bool) -> dict[str, An
 
 def _session(tenant: Tenant, session_id: str, *, release: bool = False) -> dict[str, Any]:
     session = tenant.pipeline.session(session_id)
-    if session.stance is None:
+    if session.stance is None and not session.persons:
         raise not_known("session")
     if release:
         session.release()
     stance = session.stance
+    persons = {name: {"weight": one.weight, "incidents": one.incidents} for name, one in session.persons.items()}
     return {
         "session_id": session_id,
         "terminated": session.terminated,
         "trust": session.trust,
         "breaker": None if session.breaker is None else str(session.breaker),
         "stance": None if stance is None else stance.to_dict(),
+        "persons": persons,
     }

@@ -112,7 +112,8 @@ class Tenants:
         for name, settings in keys.tenants.items():
             tenant = self.by_name.get(name)
             if tenant is None:
-                tenant = self._made(name, self._pipeline.for_tenant(name, configs[name]))
+                pipeline = self._pipeline.for_tenant(name, configs[name], one_person=settings.one_person)
+                tenant = self._made(name, pipeline)
             else:
                 tenant.pipeline.reload(configs[name] or shared)
             tenant.settings = settings

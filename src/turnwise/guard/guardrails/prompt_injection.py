@@ -130,6 +130,7 @@ class PromptInjection(Guardrail):
     _scorer: Scorer | None = field(init=False, repr=False, compare=False)
     _words: Words | None = field(init=False, repr=False, compare=False)
 
+    counts_against: ClassVar[bool] = True
     cost: ClassVar[Cost] = Cost.MODEL
     reads_names: ClassVar[bool] = True
     default_on: ClassVar[On | tuple[On, ...]] = (On.INPUT, On.TOOL_RESULT)
