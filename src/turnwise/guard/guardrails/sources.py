@@ -66,8 +66,8 @@ class Sources(Guardrail):
     It also looks for what `prompt_injection` does, for characters that hide text in a description, and for a
     description that is not the approved one, or changed since the conversation let it through.
 
-    The observer makes warnings of findings, and nothing of warnings, where F is below .3, warns above .75, and makes a
-    finding in full of what would be a warning above .8.
+    The observer makes warnings of findings, and nothing of warnings, where F is below .3; it warns above .75, and
+    makes findings in full of warnings above .8.
 
     Args:
         may: what each source may do: ``orders``, ``recipients``, ``links``; by default nothing.
