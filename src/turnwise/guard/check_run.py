@@ -154,6 +154,7 @@ def run_check(
                         detail = held = NO_TIME
                         extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
                 details.append(detail)
+                check.said[step.name] = detail
                 if detail.blocked and blocker is None:
                     blocker = step
                 if detail.redactions:
@@ -214,6 +215,9 @@ def conclude(
             conversation.history.withdraw(turn.number)
         change = partial(with_check, turn.number, record, "")
         conversation.history.annotate(turn.number, GUARD_KEY, change, release=side)
+    for step in setup.by_kind[check.kind]:
+        if step.enabled:
+            step.note(check, record.details)
     result = PipelineResult(
         blocked=blocked,
         warnings=record.warnings,

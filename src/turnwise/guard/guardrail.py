@@ -24,7 +24,7 @@ from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.request import Arguments
-    from turnwise.guard.results import Correction
+    from turnwise.guard.results import Correction, Detail
     from turnwise.guard.state.views import Work
 
 Value = TypeVar("Value")
@@ -68,6 +68,7 @@ class Check:
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
+        said: what the guardrails before this one said, by name.
     """
 
     text: str
@@ -83,6 +84,7 @@ class Check:
     state: Work | None = None
     deadline: Deadline | None = None
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
+    said: dict[str, Detail] = field(default_factory=dict)
 
     @property
     def kind(self) -> TextKind:
@@ -176,6 +178,27 @@ class Guardrail(ABC):
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
 
+    def note(self, check: Check, said: Mapping[str, Detail]) -> None:
+        """Take note of what all guardrails said of a text, once they have; by default nothing is noted.
+
+        It is also called where this guardrail was spared the text. What it changes in ``check.state`` is written
+        with the check.
+
+        Args:
+            check: the text under check.
+            said: what each guardrail said, by name.
+        """
+        return
+
+    def forget(self, session_id: str, store: StateStore | None = None) -> bool:
+        """Forget what it remembers of a session beside `sessions`, and return whether there was any.
+
+        Args:
+            session_id: the session.
+            store: the state store, where the pipeline has one.
+        """
+        return False
+
     def placed(self, name: str, clock: Clock) -> Guardrail:
         """Return the guardrail as it stands in a pipeline; most don't care.
 
@@ -268,6 +291,7 @@ for _name, _place in {
     "openai_moderation": "services:OpenAIModeration",
     "pii": "pii:Pii",
     "presidio": "services:Presidio",
+    "probing": "probing:Probing",
     "prompt_injection": "prompt_injection:PromptInjection",
     "regex": "keywords:Regex",
     "secrets": "secrets:Secrets",
