@@ -331,11 +331,11 @@ def test_async_checks_and_streams_hear_of_it_as_well() -> None:
 
 def test_the_service_answers_at_once_and_is_corrected(tmp_path: Path) -> None:
     client_of = pytest.importorskip("fastapi.testclient").TestClient
-    from turnwise.serve import create_app
+    from turnwise.serve import ServeSettings, create_app
 
     heard: list[Correction] = []
     guard = pipeline(heard, audit=tmp_path / "audit.jsonl")
-    with client_of(create_app(guard)) as client:
+    with client_of(create_app(guard, ServeSettings(explain=True))) as client:
 
         def asked(text: str) -> Any:
             return client.post("/v1/check", json={"text": text, "conversation_id": "c1"}).json()

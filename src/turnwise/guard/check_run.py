@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +18,6 @@ from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
 from turnwise.conversation.tool_log import Step as ToolStep
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
-from turnwise.errors import TurnwiseError
 from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.context import note_seen, replace_context
 from turnwise.guard.finding import CONTEXT, Action, OnError, Redaction, TextKind
@@ -164,6 +164,8 @@ def run_check(
                         detail = held = NO_TIME
                         extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
                 details.append(detail)
+                check.said[step.name] = detail
+                check.against |= detail.blocked and detail.found and step.guardrail.counts_against
                 if detail.blocked and blocker is None:
                     blocker = step
                 if detail.redactions:
@@ -180,27 +182,21 @@ def run_check(
         if check.state is not None:
             tell(setup, result, check.session_id, check.conversation)
         raise
-    yield from _tell_of_block(steps, details, check, here=here)
+    yield from _noted(steps, check, here=here)
     blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
     return conclude(setup, check, content, details, extra, start, blocked=blocked)
 
 
-def _tell_of_block(
-    steps: Sequence[Step], details: Sequence[Detail], check: Check, *, here: bool
-) -> Generator[Any, Any, None]:
-    """Let guardrails with a session memory hear of a block; a memory that fails does not undo the block."""
-    against = (step.guardrail.counts_against for step in steps)
-    if any(one.blocked and one.found and counts for one, counts in zip(details, against, strict=True)):
-        yield from done(partial(_hear, steps, check), here=here)
+def _noted(steps: Iterable[Step], check: Check, *, here: bool) -> Generator[Any, Any, None]:
+    """Let guardrails that remember take note of what all said, before the result says where a session stands."""
+    noting = [step for step in steps if step.enabled and step.takes_note]
+    if noting:
+        yield from done(partial(_note, noting, check), here=here or check.state is None)
 
 
-def _hear(steps: Iterable[Step], check: Check) -> None:
+def _note(steps: Iterable[Step], check: Check) -> None:
     for step in steps:
-        if step.enabled:
-            try:
-                step.guardrail.heard_of_block(check)
-            except TurnwiseError as error:
-                _LOG.warning("%s did not hear of a block: %s", step.name, type(error).__name__)
+        step.note(check)
 
 
 def conclude(
@@ -217,9 +213,7 @@ def conclude(
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
     if check.text != content:
         drop_texts(conversation)
-    if check.redact_before:
-        with conversation.history.lock:
-            _redact_before(check)
+    _redact_before(check)
     names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
@@ -241,15 +235,16 @@ def conclude(
         if tool.digest and not blocked:
             note_seen(conversation, tool.name, tool.digest)
         section = _SECTIONS[tool.kind]
-        change = partial(with_check, turn.number, record, section)
-        conversation.history.annotate(turn.number, GUARD_KEY, change, release=(section, tool.call_id))
     else:
+        section = ""
         if check.text != content:
             conversation.history.replace_text(turn.number, side, check.text)
         if blocked and side is Side.PROMPT:
             conversation.history.withdraw(turn.number)
-        change = partial(with_check, turn.number, record, "")
-        conversation.history.annotate(turn.number, GUARD_KEY, change, release=side)
+    change = partial(with_check, turn.number, record, section)
+    conversation.history.annotate(
+        turn.number, GUARD_KEY, change, release=side if tool is None else (section, tool.call_id)
+    )
     result = PipelineResult(
         blocked=blocked,
         warnings=record.warnings,
@@ -453,32 +448,35 @@ def _redact_before(check: Check) -> None:
     places: dict[tuple[int, TextKind, str | None, str], set[Redaction]] = {}
     for part in check.redact_before:
         places.setdefault((part.turn, part.text_kind, part.call_id, part.text), set()).add(part.redaction)
-    for (number, kind, call_id, text), found in places.items():
-        apart: list[Redaction] = []
-        for one in sorted(found, key=lambda one: (one.start, -one.end)):
-            if not apart or one.start >= apart[-1].end:
-                apart.append(one)
-        instead = redacted(text, Detail(Status.EVALUATED, redactions=tuple(apart)))
-        turn = conversation.turn(number)
-        before = turn.prompt, turn.response, deepcopy(turn.own_metadata)
-        if kind in (TextKind.INPUT, TextKind.OUTPUT):
-            side = Side.PROMPT if kind is TextKind.INPUT else Side.RESPONSE
-            if turn.text(side) != text:
-                continue
-            conversation.history.replace_text(number, side, instead)
-        else:
-            step = next((one for one in turn.tool_steps if one.call_id == call_id and _kind_of(one) is kind), None)
-            if isinstance(step, ToolCall):
-                arguments = Arguments(step.arguments)
-                if arguments.text != text:
+    with conversation.history.lock if places else nullcontext():
+        for (number, kind, call_id, text), found in places.items():
+            apart: list[Redaction] = []
+            for one in sorted(found, key=lambda one: (one.start, -one.end)):
+                if not apart or one.start >= apart[-1].end:
+                    apart.append(one)
+            instead = redacted(text, Detail(Status.EVALUATED, redactions=tuple(apart)))
+            turn = conversation.turn(number)
+            before = turn.prompt, turn.response, deepcopy(turn.own_metadata)
+            if kind in (TextKind.INPUT, TextKind.OUTPUT):
+                side = Side.PROMPT if kind is TextKind.INPUT else Side.RESPONSE
+                if turn.text(side) != text:
                     continue
-                instead = arguments.redacted([apart])
-            elif step is None or step.content != text:
-                continue
-            conversation.tools.replace_text(number, _SECTIONS[kind], step.call_id, instead)
-        if check.state is not None and number != check.turn.number:
-            check.state.turns.add(number)
-            check.state.undo.append(partial(_put_back, turn, *before))
+                conversation.history.replace_text(number, side, instead)
+            else:
+                step = next(
+                    (one for one in turn.tool_steps if one.call_id == call_id and _kind_of(one) is kind), None
+                )
+                if isinstance(step, ToolCall):
+                    arguments = Arguments(step.arguments)
+                    if arguments.text != text:
+                        continue
+                    instead = arguments.redacted([apart])
+                elif step is None or step.content != text:
+                    continue
+                conversation.tools.replace_text(number, _SECTIONS[kind], step.call_id, instead)
+            if check.state is not None and number != check.turn.number:
+                check.state.turns.add(number)
+                check.state.undo.append(partial(_put_back, turn, *before))
 
 
 def _kind_of(step: ToolStep) -> TextKind:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from turnwise.conversation.participants import ParticipantType
@@ -15,6 +16,7 @@ from turnwise.guard.audit.record import time_text
 from turnwise.guard.audit.sinks import Erased
 from turnwise.guard.check_text import checked_session
 from turnwise.guard.guardrails.drift_judging import sessions_of
+from turnwise.guard.guardrails.probing import PROBING
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.identity.names import canonical_name, checked_name
 from turnwise.guard.key_limits import LIMIT
@@ -59,12 +61,20 @@ class GuardSession:
         session_id: the session, as checks name it.
         memories: the session memories of guardrails that have one, each with the guardrail's name.
         store: the state store; None where sessions live in this process alone.
+        forgets: forgets what guardrails remember of the session beside that.
     """
 
-    def __init__(self, session_id: str, memories: Sequence[tuple[str, Memory]], store: StateStore | None) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        memories: Sequence[tuple[str, Memory]],
+        store: StateStore | None,
+        forgets: Sequence[Callable[[], bool]] = (),
+    ) -> None:
         self.session_id = session_id
         self._memories = memories
         self._store = store
+        self._forgets = forgets
 
     @property
     def stances(self) -> dict[str, Stance]:
@@ -116,11 +126,13 @@ class GuardSession:
     def release(self) -> Stance | None:
         """Close the circuit breaker, of a terminated session as well; trust and turns stay. Return the stance.
 
-        What adds up in the session is gone, and what speaks against the person of this name.
+        What adds up in the session is gone, what speaks against the person of this name, and the blocked tries
+        that `probing` counts.
 
         Raises:
             StateError: the state store can't be written.
         """
+        self._forget_tries()
         for _, memory in self._memories:
             memory.sessions.release(memory.session_id)
         return self.stance
@@ -135,7 +147,7 @@ class GuardSession:
         Raises:
             StateError: the state store can't be written.
         """
-        known = False
+        known = self._forget_tries()
         for _, memory in self._memories:
             if self._store is None or memory.key is None:
                 known |= memory.sessions.forget(memory.session_id)
@@ -143,6 +155,9 @@ class GuardSession:
                 known |= self._store.remove(PERSON, memory.key)
                 known |= self._store.remove(SESSION, memory.key)
         return known
+
+    def _forget_tries(self) -> bool:
+        return sum(forget() for forget in self._forgets) > 0  # all of them
 
     def __repr__(self) -> str:
         stance = self.stance
@@ -153,14 +168,16 @@ def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardS
     """A session; see `GuardrailPipeline.session`. `ids` are those it may have, by default `ids_of` its name."""
     store = None if setup.keeper is None else setup.keeper.store
     memories: list[tuple[str, Memory]] = []
+    forgets: list[Callable[[], bool]] = []
     for known in ids or ids_of(session_id):
         digest = digest_of(known)
         for step in setup.steps:
+            forgets.append(partial(step.guardrail.forget, known, store))
             sessions = step.guardrail.sessions(store)
             if sessions is not None:
                 place = (known, None) if store is None else (digest, key_of(step.name, digest))
                 memories.append((step.name, Memory(sessions, *place)))
-    return GuardSession(session_id, memories, store)
+    return GuardSession(session_id, memories, store, forgets)
 
 
 def ids_of(session_id: str) -> tuple[str, ...]:
@@ -382,7 +399,7 @@ def _remove_links(store: StateStore, conversation_id: str) -> None:
 
 
 def _sessions(store: StateStore, owner: str) -> int:
-    return sum(store.remove(SESSION, key) for key in store.keys(SESSION, owner=owner))
+    return sum(store.remove(kind, key) for kind in (SESSION, PROBING) for key in store.keys(kind, owner=owner))
 
 
 def _scrubbed(store: StateStore, removed: _Removed) -> _Removed:

@@ -24,7 +24,7 @@ from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.request import Arguments
-    from turnwise.guard.results import Correction
+    from turnwise.guard.results import Correction, Detail
     from turnwise.guard.state.views import Work
 
 Value = TypeVar("Value")
@@ -73,6 +73,8 @@ class Check:
         deadline: when the check has to end; None for no limit.
         person: stands for an initiator without a name; empty for nobody.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
+        said: what the guardrails before this one said, by name.
+        against: whether one of them blocked it whose blocks speak against whoever wrote it.
     """
 
     text: str
@@ -91,6 +93,8 @@ class Check:
     deadline: Deadline | None = None
     person: str = ""
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
+    said: dict[str, Detail] = field(default_factory=dict)
+    against: bool = False
 
     @property
     def kind(self) -> TextKind:
@@ -129,7 +133,7 @@ class Guardrail(ABC):
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
-    - ``counts_against``: whether what it blocks speaks against whoever wrote it, which a session memory hears;
+    - ``counts_against``: whether what it blocks speaks against whoever wrote it (`Check.against`);
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -182,13 +186,30 @@ class Guardrail(ABC):
         """Let go of what is still under way, since the pipeline is closed; by default there is nothing."""
         return
 
-    def heard_of_block(self, check: Check) -> None:
-        """Hear that another guardrail which `counts_against` whoever wrote it has blocked a text."""
-        return
-
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+    def note(self, check: Check, said: Mapping[str, Detail]) -> None:
+        """Take note of what all guardrails said of a text, once they have; by default nothing is noted.
+
+        It is also called where this guardrail was spared the text. What it changes in ``check.state`` is written
+        with the check, and ``check.stance`` is what the result tells.
+
+        Args:
+            check: the text under check.
+            said: what each guardrail said, by name.
+        """
+        return
+
+    def forget(self, session_id: str, store: StateStore | None = None) -> bool:
+        """Forget what it remembers of a session beside `sessions`, and return whether there was any.
+
+        Args:
+            session_id: the session.
+            store: the state store, where the pipeline has one.
+        """
+        return False
 
     def placed(self, name: str, clock: Clock) -> Guardrail:
         """Return the guardrail as it stands in a pipeline; most don't care.
@@ -283,6 +304,7 @@ for _name, _place in {
     "openai_moderation": "services:OpenAIModeration",
     "pii": "pii:Pii",
     "presidio": "services:Presidio",
+    "probing": "probing:Probing",
     "prompt_injection": "prompt_injection:PromptInjection",
     "regex": "keywords:Regex",
     "secrets": "secrets:Secrets",

@@ -148,7 +148,8 @@ class GuardrailPipeline:
             raise GuardError(f"the tenant's name is {tenant!r}; make it of letters, digits, - and _")
         own = self.config if config is None else Config.read(config)
         for entry in own.entries:
-            if isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None:
+            kept = isinstance(entry.kind, Guardrail) and type(entry.kind).forget is not Guardrail.forget
+            if kept or (isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None):
                 raise GuardError(f"{entry.name} is an object, whose sessions tenants would share; give its name")
         heard = self._given.on_correction
         person = tenant if one_person else ""

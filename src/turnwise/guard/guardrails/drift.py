@@ -25,6 +25,7 @@ from turnwise.guard.guardrails.drift_judging import (
 )
 from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, When
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
+from turnwise.guard.results import Detail
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring.score import HOSTILE_F
@@ -285,9 +286,9 @@ class Drift(Guardrail):
         except (ValueError, TypeError, ObserverError) as error:
             raise StateError(f"the state of guardrail {self._judge.name} can't be read: {error}") from error
 
-    def heard_of_block(self, check: Check) -> None:
+    def note(self, check: Check, said: Mapping[str, Detail]) -> None:
         """Let a prompt that another guardrail blocked speak against whoever wrote it."""
-        if self._judge.memory is not None and check.kind is TextKind.INPUT:
+        if check.against and self._judge.memory is not None and check.kind is TextKind.INPUT:
             person = person_of(check.turn, Trajectory.INITIATOR, check.person)
             check.stance = self._judge.memory.note(check, check.session_id, BLOCKED, person)
 
