@@ -16,7 +16,6 @@ from turnwise.guard.audit.record import time_text
 from turnwise.guard.audit.sinks import Erased
 from turnwise.guard.check_text import checked_session
 from turnwise.guard.guardrails.drift_judging import sessions_of
-from turnwise.guard.guardrails.probing import PROBING
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.identity.names import canonical_name, checked_name
 from turnwise.guard.key_limits import LIMIT
@@ -399,6 +398,8 @@ def _remove_links(store: StateStore, conversation_id: str) -> None:
 
 
 def _sessions(store: StateStore, owner: str) -> int:
+    from turnwise.guard.guardrails.probing import PROBING
+
     return sum(store.remove(kind, key) for kind in (SESSION, PROBING) for key in store.keys(kind, owner=owner))
 
 
