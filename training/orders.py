@@ -83,7 +83,7 @@ OWN = 3.0
 
 WORDS, WITH_SCORES = "words", "with_scores"
 LEVELS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
-    WORDS: {"warn": {"ordinary": 0.001, "mentions": 0.015}, "block": {"ordinary": 0.0003, "mentions": 0.0}},
+    WORDS: {"warn": {"ordinary": 0.0007, "mentions": 0.015}, "block": {"ordinary": 0.00035, "mentions": 0.0}},
     WITH_SCORES: {
         "warn": {"ordinary": 0.0035, "mentions": 0.065},
         "block": {"ordinary": 0.001, "mentions": 0.014},
