@@ -253,9 +253,10 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
     limits = setup.limits.forget(name)
     if setup.keeper is None:
         ids = [beside for one in ids_of(name) for beside in sessions_of(one)]
-        records = len(session_in(setup, name).persons)
-        removed = _Removed(sum(bool(session_in(setup, one, [one]).states) for one in ids), records)
-        _reset(setup, ids)
+        removed = _Removed(records=len(session_in(setup, name).persons))
+        for session in (session_in(setup, one, [one]) for one in ids):
+            is_record = not session.states and bool(session.persons)  # and no session
+            removed.sessions += session.reset() and not is_record
         note_forgotten(setup.forgotten, [person_key(name)], now)
     else:
         removed = _person_in(setup.keeper.store, name, now)

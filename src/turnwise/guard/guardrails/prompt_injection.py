@@ -231,7 +231,7 @@ def _probability(log_odds: float) -> float:
 # The weights are hashed (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009). It knows
 # English only.
 
-BITS = 16
+BITS = 18
 """Weights are 2 to the power of so many."""
 
 WHOLE, PIECE, STEP = 192, 128, 96
@@ -314,22 +314,20 @@ def log_odds(score: Score) -> list[float]:
     return [math.log(value / (1 - value)) for value in near]
 
 
-def pieces(text: str) -> Iterator[NDArray[np.intp]]:
+def pieces(text: str) -> Iterator[NDArray[np.int32]]:
     """The hashes of what is in each piece of a text, each once, in time linear in its length."""
     words = _hashes(text)
     single = words * _SINGLE
     pairs = words[:, :-1] * _BEFORE + words[:, 1:] * _BEHIND
-    places = (np.concatenate((single[:, 1:], pairs)) >> np.uint64(64 - BITS)).astype(np.intp)
+    places = (np.concatenate((single[:, 1:], pairs)) >> np.uint64(64 - BITS)).astype(np.int32)
     count = places.shape[1]
     if count <= WHOLE:
         starts, size = [0], count
     else:
         starts, size = [*range(0, count - PIECE, STEP), count - PIECE], PIECE
-    numbers, latest = np.arange(4 * size), np.empty(1 << BITS, np.intp)
     for start in starts:
-        piece = places[:, start : start + size].ravel()
-        latest[piece] = numbers
-        yield piece[latest[piece] == numbers]
+        piece = np.sort(places[:, start : start + size], axis=None)
+        yield piece[np.concatenate(([True], piece[1:] != piece[:-1]))]
 
 
 def _hashes(text: str) -> NDArray[np.uint64]:
