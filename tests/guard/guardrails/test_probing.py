@@ -29,7 +29,7 @@ class Guard:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.config = {
             "session_by": "initiator",
-            "guardrails": [{"prompt_injection": {"observer": None}}, {"probing": settings}],
+            "guardrails": [{"prompt_injection": {"observer": None, "over_turns": 0}}, {"probing": settings}],
         }
         self.pipeline = GuardrailPipeline(self.config, clock=lambda: self.now, state_store=store, audit=audit)
 
