@@ -69,13 +69,13 @@ class Evidence(NamedTuple):
 
     @property
     def strikes(self) -> int:
-        """Incidents that count by now, with those from elsewhere, to the nearest whole number."""
-        return int(self.weight + self.prior.weight + 0.5)
+        """Incidents that count by now, with those from elsewhere, to the nearest whole number, halves down."""
+        return _strikes(self.weight + self.prior.weight)
 
     @property
     def strikes_before(self) -> int:
         """The same without the incident under way."""
-        return int(max(0.0, self.weight - self.level) + self.prior.weight + 0.5)
+        return _strikes(max(0.0, self.weight - self.level) + self.prior.weight)
 
     def rested(self, idle: timedelta, half_life: timedelta | None, prior: Prior, *, elsewhere: bool) -> Evidence:
         """The evidence before a turn: faded, and with the incident over where the conversation is another one."""
@@ -121,6 +121,10 @@ class Evidence(NamedTuple):
         for name, value, most in (("turns", turns, None), ("quiet", quiet, QUIET), ("incidents", incidents, None)):
             whole(f"evidence {name}", value, 0, most)
         return cls(cusum, turns, weight, level, quiet, incidents, prior_of(prior))
+
+
+def _strikes(weight: float) -> int:
+    return max(0, math.ceil(weight - 0.5))  # halves down, since they fade at once
 
 
 NO_EVIDENCE: Final = Evidence()

@@ -35,6 +35,7 @@ KEYS = {
     "trajectory",
     "drift",
     "stance",
+    "evidence",
     "outcomes",
 }
 

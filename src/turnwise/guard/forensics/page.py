@@ -11,6 +11,7 @@ from turnwise.conversation import Conversation, Side, ToolCall, ToolResult, Turn
 from turnwise.errors import ChartError
 from turnwise.guard.finding import CONTEXT
 from turnwise.guard.forensics.analysis import in_words
+from turnwise.guard.forensics.evidence import piece_in_words, stands_in_words
 from turnwise.linear_regex import LinearRegex
 from turnwise.plots import draw, trajectory_chart
 from turnwise.plots.style import CONFIG
@@ -61,7 +62,7 @@ def forensics_page(conversation: Conversation, analysis: Mapping[str, Any]) -> s
             parts.append(f"<h2>{_text(name)}</h2><div class='wide'>{shown}</div>")
     elif analysis["trajectory"]:
         parts += ["<h2>Trajectory</h2>", _scores(analysis), f"<p class='note'>{_text(NO_CHARTS)}</p>"]
-    parts += [_guardrails(analysis), _timeline(analysis), "<h2>What was said</h2>"]
+    parts += [_evidence(analysis), _guardrails(analysis), _timeline(analysis), "<h2>What was said</h2>"]
     parts += [_turn(turn, analysis) for turn in conversation]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -123,6 +124,21 @@ def _guardrails(analysis: Mapping[str, Any]) -> str:
     ]
     heads = ["guardrail", *(column.removeprefix("total_").replace("_", " ") for column in columns), "redactions"]
     return "<h2>Guardrails</h2>" + _table(heads, rows, numeric=heads[1:-1])
+
+
+def _evidence(analysis: Mapping[str, Any]) -> str:
+    if not analysis["evidence"]:
+        return ""
+    rows = [
+        [
+            str(entry["turn"]),
+            str(entry["side"]),
+            "<br>".join(_text(piece_in_words(piece)) for piece in entry["pieces"]) or "nothing found",
+            _text(stands_in_words(entry)),
+        ]
+        for entry in analysis["evidence"]
+    ]
+    return "<h2>How evidence grew</h2>" + _table(["turn", "side", "what was added", "then"], rows, escaped=True)
 
 
 def _kinds(redactions: Mapping[str, int]) -> str:
