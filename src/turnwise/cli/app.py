@@ -35,6 +35,7 @@ from turnwise.cli.judgements import (
 )
 from turnwise.cli.list_ import list_
 from turnwise.cli.llm import cache, cost, prompt
+from turnwise.cli.mcp import mcp
 from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.project import defaults_of, find_project, status
@@ -163,6 +164,7 @@ _add_group(
     },
 )
 app.command()(serve)
+app.command()(mcp)
 app.command()(status)
 
 

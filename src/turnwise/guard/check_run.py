@@ -154,8 +154,8 @@ def run_check(
                         detail = held = NO_TIME
                         extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
                 details.append(detail)
-                if detail.blocked and blocker is None:
-                    blocker = step
+                if detail.blocked and not detail.asks and blocker is None:
+                    blocker = step  # a user who approves must know what the others say
                 if detail.redactions:
                     check.text = redacted(check.text, detail)
     except BaseException as ended:
@@ -170,7 +170,7 @@ def run_check(
         if check.state is not None:
             tell(setup, result, check.session_id, check.conversation)
         raise
-    blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
+    blocked = any(detail.blocked for detail in (*details, *extra.values()))
     return conclude(setup, check, content, details, extra, start, blocked=blocked)
 
 

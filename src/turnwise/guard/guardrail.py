@@ -259,6 +259,7 @@ GUARDRAILS: Registry[GuardrailFactory] = Registry(
     "guardrail", "turnwise.guardrails", is_factory, as_factory, modules=True
 )
 for _name, _place in {
+    "actions": "actions:Actions",
     "code": "code:Code",
     "drift": "drift:Drift",
     "harm": "harm:Harm",
