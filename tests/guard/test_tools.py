@@ -312,8 +312,10 @@ def test_a_guardrail_looks_at_what_on_says(on: Any, kinds: set[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("length", {"input", "output", "tool_call", "tool_result"}),
-        ("keywords", {"input", "output", "tool_call", "tool_result"}),
+        ("length", set(TextKind)),
+        ("keywords", set(TextKind)),
+        ("sources", {"tool_result", "tool_description", "document", "memory"}),
+        ("data_flow", {"tool_call"}),
         ("secrets", {"input", "output", "tool_call"}),
         ("pii", {"input", "output", "tool_call"}),
         ("urls", {"input", "output", "tool_call"}),
@@ -328,6 +330,7 @@ def test_what_each_guardrail_looks_at_by_itself(name: str, kinds: set[str]) -> N
         "keywords": {"keywords": ["bad"]},
         "urls": {"ip_addresses": True},
         "prompt_injection": {"observer": None},
+        "sources": {"observer": None},
     }
     (step,) = pipeline({name: given.get(name, {})}).steps
     assert {str(kind) for kind in TextKind if step.looks_at(kind)} == kinds

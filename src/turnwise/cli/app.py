@@ -17,8 +17,8 @@ from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
 from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
+from turnwise.cli.guard import approve_tools, replay
 from turnwise.cli.guard import check as guard_check
-from turnwise.cli.guard import replay
 from turnwise.cli.guard_audit import audit, verify
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
@@ -153,6 +153,7 @@ _add_group(
     "Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
     {
         "check": guard_check,
+        "approve-tools": approve_tools,
         "chat": chat,
         "replay": replay,
         "forensics": forensics,

@@ -148,6 +148,8 @@ class Format:
         messages = self._lead(metadata)
         gone: set[str] = set()
         for turn in turns:
+            if turn.silent:
+                continue
             if blocked:
                 messages.extend(self.slice(turn))
             elif not turn.withheld(Side.PROMPT):

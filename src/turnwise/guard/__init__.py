@@ -17,6 +17,7 @@ What is where, in the order in which a check runs:
 """
 
 from turnwise.guard.config import build_guardrail
+from turnwise.guard.context import approve_tools
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
 from turnwise.guard.forgetting import Forgotten, GuardSession
 from turnwise.guard.guardrail import (
@@ -81,6 +82,7 @@ __all__ = [
     "Step",
     "TextKind",
     "ToolText",
+    "approve_tools",
     "build_guardrail",
     "check_guardrail",
     "check_state_store",

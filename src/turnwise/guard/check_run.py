@@ -16,7 +16,8 @@ from turnwise.conversation.tool_log import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
-from turnwise.guard.finding import Action, OnError, TextKind
+from turnwise.guard.context import note_seen, replace_context
+from turnwise.guard.finding import CONTEXT, Action, OnError, TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.key_limits import Refusal
 from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
@@ -98,8 +99,12 @@ def _found(
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
-_SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
-"""Where the checks of calls and results stand in what is kept of a turn."""
+_SECTIONS: Final = {
+    TextKind.TOOL_CALL: CALLS,
+    TextKind.TOOL_RESULT: RESULTS,
+    **{kind: str(kind) for kind in CONTEXT},
+}
+"""Where the checks of such texts stand in what is kept of a turn."""
 
 _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
 
@@ -204,6 +209,8 @@ def conclude(
             _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
         elif tool.arguments is not None:
             check.text = tool.arguments.raw
+        if tool.digest and not blocked:
+            note_seen(conversation, tool.name, tool.digest)
         section = _SECTIONS[tool.kind]
         change = partial(with_check, turn.number, record, section)
         conversation.history.annotate(turn.number, GUARD_KEY, change, release=(section, tool.call_id))
@@ -400,7 +407,10 @@ def _beside(
 
 
 def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
-    """Write a call or result back with what was replaced in it; the text of the check becomes that."""
+    """Write such a text back with what was replaced in it; of a call, the text of the check becomes that."""
+    if tool.kind in CONTEXT:
+        replace_context(check.turn, tool.call_id, check.text)
+        return
     if tool.arguments is not None:
         redactions = [detail.redactions for detail in details if detail.redactions]
         check.text = tool.arguments.redacted(redactions) if redactions else check.text

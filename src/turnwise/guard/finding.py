@@ -22,29 +22,48 @@ class Action(StrEnum):
 
 
 class TextKind(StrEnum):
-    """The kinds of text that a guard checks: prompts, responses, calls of tools, and what tools give back."""
+    """The kinds of text that a guard checks, by where they come from.
+
+    Prompts are the user's, responses and calls of tools the model's; what tools give back, what is said of tools,
+    retrieved documents and memory are untrusted: anybody may have written them.
+    """
 
     INPUT = "input"
     OUTPUT = "output"
     TOOL_CALL = "tool_call"
     TOOL_RESULT = "tool_result"
+    TOOL_DESCRIPTION = "tool_description"
+    DOCUMENT = "document"
+    MEMORY = "memory"
 
 
 class On(StrEnum):
-    """Which texts a guardrail looks at; ``both`` is prompts and responses, ``tools`` calls and results."""
+    """Which texts a guardrail looks at.
+
+    ``both`` is prompts and responses, ``tools`` calls and results of tools, ``untrusted`` results and descriptions
+    of tools, documents and memory.
+    """
 
     INPUT = "input"
     OUTPUT = "output"
     BOTH = "both"
     TOOL_CALL = "tool_call"
     TOOL_RESULT = "tool_result"
+    TOOL_DESCRIPTION = "tool_description"
+    DOCUMENT = "document"
+    MEMORY = "memory"
     TOOLS = "tools"
+    UNTRUSTED = "untrusted"
     ALL = "all"
 
+
+CONTEXT = (TextKind.TOOL_DESCRIPTION, TextKind.DOCUMENT, TextKind.MEMORY)
+"""Kinds that stand before a model beside the messages of a conversation."""
 
 _KINDS = {
     On.BOTH: (TextKind.INPUT, TextKind.OUTPUT),
     On.TOOLS: (TextKind.TOOL_CALL, TextKind.TOOL_RESULT),
+    On.UNTRUSTED: (TextKind.TOOL_RESULT, *CONTEXT),
     On.ALL: tuple(TextKind),
 }
 

@@ -32,20 +32,22 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """What a text under check has to do with a tool.
+    """What a text under check has to do with a tool, or where a document or memory comes from.
 
     Args:
-        kind: ``tool_call`` or ``tool_result``.
-        name: name of the tool; empty where it is not known.
-        call_id: id of the call.
+        kind: any kind of text but ``input`` and ``output``.
+        name: name of the tool or source; empty where it is not known.
+        call_id: id of the call; of a description, document or memory its own.
         arguments: of a call its arguments: ``arguments.raw`` as the model gave them, ``arguments.text`` as they
-            are checked. None of a result.
+            are checked. None of other kinds.
+        digest: of a description the SHA-256 of all that it says, in hexadecimal; else empty.
     """
 
     kind: TextKind
     name: str
     call_id: str
     arguments: Arguments | None = None
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -54,14 +56,14 @@ class Check:
 
     Args:
         text: the text, as redacted by the guardrails before.
-        side: ``prompt`` for an input and for what a tool gave back, ``response`` for an output and for the
-            arguments of a tool call: what reaches the model, and what it says.
+        side: ``response`` for an output and for the arguments of a tool call, ``prompt`` for all others: what
+            the model says, and what reaches it.
         turn: the turn that the text belongs to.
         conversation: the conversation with all its turns.
         session_id: the session that the turn belongs to.
         shared: results that several guardrails of this check may use; see `once`.
         stance: the stance towards the session, from the last guardrail that knew it.
-        tool: the call or result that the text is of; None for a prompt or a response.
+        tool: the tool or source that the text is of; None for a prompt or a response.
         before: characters of the text that come before this stretch of it, where it is a stretch; see
             `Guardrail.reach`.
         more: whether more of the text is still to come.
@@ -86,7 +88,7 @@ class Check:
 
     @property
     def kind(self) -> TextKind:
-        """Which of the four kinds of text it is."""
+        """Which kind of text it is."""
         if self.tool is not None:
             return self.tool.kind
         return TextKind.INPUT if self.side is Side.PROMPT else TextKind.OUTPUT
@@ -117,7 +119,7 @@ class Guardrail(ABC):
     - ``cost``: the cheaper ones run first;
     - ``redacts``: whether findings have redactions, without which ``action: redact`` is refused;
     - ``default_action``;
-    - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all four unless it
+    - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all unless it
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
@@ -261,6 +263,7 @@ GUARDRAILS: Registry[GuardrailFactory] = Registry(
 for _name, _place in {
     "actions": "actions:Actions",
     "code": "code:Code",
+    "data_flow": "data_flow:DataFlow",
     "drift": "drift:Drift",
     "harm": "harm:Harm",
     "keywords": "keywords:Keywords",
@@ -272,6 +275,7 @@ for _name, _place in {
     "prompt_injection": "prompt_injection:PromptInjection",
     "regex": "keywords:Regex",
     "secrets": "secrets:Secrets",
+    "sources": "sources:Sources",
     "topics": "topics:Topics",
     "toxicity": "toxicity:Toxicity",
     "urls": "urls:Urls",

@@ -15,12 +15,12 @@ from turnwise.conversation import Conversation, Role, Side, Turn, from_messages
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.message_entries import Entry, has_results, read_calls, read_results, unread
 from turnwise.conversation.message_formats import OPENAI
-from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, CONTEXT_KEY, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.finding import Redaction, TextKind
 from turnwise.sessions.state import ID_BYTES
 
-RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
+RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, CONTEXT_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
 """Keys of a turn's metadata that belong to the guard."""
 
 _KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}

@@ -132,15 +132,16 @@ class PipelineResult(dict[str, Any]):
         warnings: ``"name: reason"`` of every guardrail that warned.
         reasons: ``"name: reason"`` of every guardrail that blocked.
         details: what each guardrail said, by name.
-        pipeline_type: ``input``, ``output``, ``tool_call`` or ``tool_result``.
+        pipeline_type: the kind of text, a `TextKind`.
         conversation_id: the conversation that the text belongs to.
         turn_number: its turn, from 1; None where the rate limit refused it.
         stance: the stance towards the session, where a guardrail knows it; as a key a mapping.
         text: the text, redacted where a guardrail redacts; of a tool call its arguments as they may go on.
         rate_limited: whether a rate limit refused it, so that no guardrail ran.
         seconds: how long the check took.
-        tool: name of the tool that the text has to do with; None of a prompt and a response.
-        call_id: id of its call; None likewise.
+        tool: name of the tool that the text has to do with, or where a document or memory comes from; None of a
+            prompt and a response.
+        call_id: id of the call, or of the description, document or memory; None likewise.
         parts: the results of each text, where `check_messages` checked several at once; the other fields join
             them: blocked where any is, and of each guardrail the gravest detail.
         retry_after: seconds until a prompt that was refused would be let through; None where none was.

@@ -127,8 +127,7 @@ class Step:
             guardrail: the guardrail.
             name: how results name it; by default its own name.
             enabled: whether it runs.
-            on: ``input``, ``output``, ``both``, ``tool_call``, ``tool_result``, ``tools``, ``all``, or several of
-                them; None for the guardrail's default.
+            on: names of `On`, one or several; None for the guardrail's default.
             action: the strictest action that it may take: ``block``, ``redact``, ``warn`` or ``log``; None for the
                 guardrail's default.
             on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it

@@ -11,7 +11,7 @@ from guard_rails import Contains, Raises
 
 from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
-from turnwise.guard import GuardrailPipeline
+from turnwise.guard import GuardrailPipeline, TextKind
 from turnwise.guard.config import Config
 from turnwise.guard.forensics import in_words, replay, replay_pipeline
 
@@ -39,7 +39,7 @@ KEYS = {
 }
 
 
-NO_TOOLS: dict[str, list[int]] = {"tool_call": [], "tool_result": []}
+NO_TOOLS: dict[str, list[int]] = {str(kind): [] for kind in TextKind if kind not in ("input", "output")}
 
 
 def came_back(conversation: Conversation) -> Conversation:

@@ -83,22 +83,21 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``conversation_id``, ``participants``, ``model_info``;
         - ``created_at``, ``duration`` in seconds, ``total_turns``;
         - ``times``: ``first`` and ``last`` of the turns, ``first_check``, ``last_check``;
-        - ``totals``: ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
-          ``output_checks``, ``tool_call_checks`` and ``tool_result_checks``; ``blocked_turns``, ``warned_turns``,
+        - ``totals``: ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``
+          and so on for each kind of text; ``blocked_turns``, ``warned_turns``,
           ``failures`` of guardrails, ``not_read``: texts in languages that a guardrail's observer does not read,
           once per guardrail, ``rate_limited`` prompts;
-        - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``,
-          ``output``, ``tool_call`` and ``tool_result``. A text that one guardrail blocked and another warned of is
+        - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by
+          kind of text. A text that one guardrail blocked and another warned of is
           in both;
         - ``guardrail_summary``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``,
           ``failed_closed``), ``not_read``, ``total_firings``, ``blocks``, ``warnings``, ``logged``,
           ``redactions`` by kind, ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the
-          same again under ``input``, ``output``, ``tool_call`` and ``tool_result``;
+          same again under each kind of text;
         - ``timeline``: an entry for each check and each rate-limit event, in order of ``time``. Of a check:
           ``turn_number``, ``pipeline_type``, ``blocked``, ``reasons``, ``warnings``, ``failures``, ``unread``,
           ``redacted``, ``stance``; of its turn ``timestamp``, ``speaker``, ``listener``, ``speaker_type``,
-          ``listener_type``, ``prompt`` and ``response``; for a call or result of a tool ``tool``, its name, and
-          ``call_id``;
+          ``listener_type``, ``prompt`` and ``response``; but for these two ``tool``, its name, and ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, ToolCall, ToolResult, Turn
 from turnwise.errors import ChartError
+from turnwise.guard.finding import CONTEXT
 from turnwise.guard.forensics.analysis import in_words
 from turnwise.linear_regex import LinearRegex
 from turnwise.plots import draw, trajectory_chart
@@ -82,7 +83,13 @@ def _facts(analysis: Mapping[str, Any]) -> str:
         "Time": f"{_time(times['first'])} to {_time(times['last'])}" if times["first"] else "not known",
         "Turns": f"{analysis['total_turns']}, of which {totals['complete']} with their response",
         "Checks": f"{totals['checks']} ({totals['input_checks']} of inputs, {totals['output_checks']} of outputs, "
-        f"{totals['tool_call_checks']} of tool calls, {totals['tool_result_checks']} of tool results)",
+        f"{totals['tool_call_checks']} of tool calls, {totals['tool_result_checks']} of tool results"
+        + "".join(
+            f", {totals[f'{kind}_checks']} of {kind.replace('_', ' ')}"
+            for kind in CONTEXT
+            if totals.get(f"{kind}_checks")
+        )
+        + ")",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{rows}</dl>"

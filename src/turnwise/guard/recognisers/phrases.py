@@ -252,6 +252,7 @@ def windows(text: str) -> Iterator[str]:
 
 INJECTION_FILES = ("injection_phrases.yaml",)
 LANGUAGE_FILES = ("injection_languages.yaml",)
+SOURCE_FILES = ("source_orders.yaml",)
 TOXICITY_FILES = (
     "slurs.yaml",
     "toxic_language.yaml",
@@ -261,7 +262,7 @@ TOXICITY_FILES = (
     "more_languages.yaml",
     "insult_forms.yaml",
 )
-PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *TOXICITY_FILES)
+PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *SOURCE_FILES, *TOXICITY_FILES)
 """All that ship."""
 
 

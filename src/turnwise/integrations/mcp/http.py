@@ -189,7 +189,7 @@ class _Remote:
                     if self._follow(response, waiting, events) and waiting is not None:
                         return
             except (httpx.HTTPError, GuardError, RuntimeError) as error:
-                if isinstance(error, RuntimeError) or waiting is None:  # closed, since the client has gone
+                if isinstance(error, RuntimeError):  # closed, since the client has gone
                     return
             time.sleep(min(events.retry, 5.0))
         self._fail(waiting, "the MCP server broke off before its answer")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -267,15 +266,15 @@ class McpScreen:
         if not parts:
             return False
         arguments = Arguments(json.dumps([holder[key] for holder, key in parts]))
-        tool = method == "tools/call"
-        result = self._pipeline.check_tool_result(
-            arguments.text,
-            conversation=self._conversation,
-            call_id=_key(identity) if tool else f"{method} {_key(identity)}"[:64],
-            name=name if tool else method or "answer",
-        )
+        here = self._conversation
+        if method in ("prompts/get", "resources/read"):
+            result = self._pipeline.check_context(arguments.text, name=name, conversation=here)
+        else:
+            result = self._pipeline.check_tool_result(
+                arguments.text, conversation=here, call_id=_key(identity), name=name or method
+            )
         if result.blocked:
-            _withhold(message, parts, tool=tool)
+            _withhold(message, parts, tool=method == "tools/call")
             return True
         redacted = _redacted(arguments, result)
         for (holder, key), value in zip(parts, redacted, strict=False):  # none, or one of each
@@ -283,7 +282,7 @@ class McpScreen:
         return bool(redacted)
 
     def _instructions(self, result: Message) -> bool:
-        if not isinstance(text := result.get("instructions"), str) or self._is_fine("instructions", text, {}):
+        if "instructions" not in result or self._is_fine("instructions of the server", result["instructions"]):
             return False
         del result["instructions"]
         return True
@@ -319,20 +318,20 @@ class McpScreen:
         rest = {key: value for key, value in item.items() if key not in ("name", "description", "inputSchema")}
         description = item.get("description", "")
         description = description if isinstance(description, str) else json.dumps(description)
-        fine = self._is_fine(name, description, schema if isinstance(schema, dict) else {})
-        if fine and rest:
-            fine = self._is_fine("", "", rest)
+        result = self._pipeline.check_tool_description(
+            name, description, schema if isinstance(schema, dict) else None, conversation=self._conversation
+        )
+        fine = not result.blocked and (not _says(rest) or self._is_fine(name, rest))
         if fine:
             self._fine[digest] = None
             if len(self._fine) > _MOST:
                 self._fine.popitem(last=False)
         return fine
 
-    def _is_fine(self, name: str, description: str, schema: Mapping[str, Any]) -> bool:
-        text = f"{description}\n\n{Arguments(json.dumps(schema)).text}" if schema else description
-        result = self._pipeline.check_tool_result(
-            text, conversation=self._conversation, name=name or "description"
-        )
+    def _is_fine(self, name: str, value: Any) -> bool:
+        """Whether what else a server says of something is let through as it is."""
+        text = Arguments(json.dumps(value)).text
+        result = self._pipeline.check_context(text, name=name, conversation=self._conversation)
         return not result.blocked and result.text == text
 
 
