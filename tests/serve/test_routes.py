@@ -87,11 +87,35 @@ def test_calls_and_results_of_tools_are_checked_as_the_library_does(client):
             {"text": "sent by acme", "side": "tool_result", "call_id": "c1"},
             lambda: pipeline.check_tool_result("sent by acme", conversation=chat, call_id="c1"),
         ),
+        (
+            {"text": "By acme.", "side": "tool_description", "tool": "mail", "parameters": {"type": "object"}},
+            lambda: pipeline.check_tool_description("mail", "By acme.", {"type": "object"}, conversation=chat),
+        ),
+        (
+            {"text": "Of acme.", "side": "document", "tool": "a.md"},
+            lambda: pipeline.check_context("Of acme.", name="a.md", conversation=chat),
+        ),
+        (
+            {"text": "Likes acme.", "side": "memory"},
+            lambda: pipeline.check_context("Likes acme.", "memory", conversation=chat),
+        ),
     )
     for body, library in steps:
         served, own = check(client, **body, conversation_id="tools"), library()
         for field in ("blocked", "text", "reasons", "warnings", "turn_number", "tool", "call_id", "pipeline_type"):
             assert served[field] == own[field]
+
+
+def test_what_does_not_fit_a_side_is_refused(client):
+    for body in (
+        {"side": "tool_description"},
+        {"side": "document", "call_id": "c1"},
+        {"side": "document", "parameters": {}},
+        {"side": "memory", "turn_number": 1, "conversation_id": "c"},
+        {"side": "memory", "metadata": {"a": 1}},
+        {"side": "output", "tool": "mail"},
+    ):
+        assert client.post("/v1/check", json={"text": "x", **body}).status_code == 422
 
 
 def test_messages_are_checked_with_what_is_before_them(client):

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import resources
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError
 from turnwise.guard.context import read_approved, seen_digest
-from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind, not_read
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.prompt_injection import CERTAIN, PromptInjection
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.mentions import Mentions
 from turnwise.guard.recognisers.phrases import SOURCE_FILES, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.guard.request import Arguments
+from turnwise.guard.request import Arguments, is_name
+from turnwise.guard.scorer import Scorer, read_text
 from turnwise.linear_regex import LinearRegex
+from turnwise.principles import load_principle
 
 Source = Literal["tool_result", "tool_description", "document", "memory"]
 Deed = Literal["orders", "recipients", "links"]
+
+FOLDER = Path(str(resources.files("turnwise.guard.guardrails").joinpath("agent_orders")))
+"""What an observer is asked; ``python -m training.agent_orders`` taught it to `local`."""
+
+_LEAST, _WARN, _SURE = 0.3, 0.75, 0.8
+"""F below which signs alone are passed over, above which it warns, and above which signs are a finding in full."""
 
 _SHOWN = 12
 """Digits of a digest that a reason shows."""
@@ -56,11 +66,15 @@ class Sources(Guardrail):
     It also looks for what `prompt_injection` does, for characters that hide text in a description, and for a
     description that is not the approved one, or changed since the conversation let it through.
 
+    The observer makes warnings of findings, and nothing of warnings, where F is below .3; it warns above .75, and
+    makes findings in full of warnings above .8.
+
     Args:
         may: what each source may do: ``orders``, ``recipients``, ``links``; by default nothing.
         approved: file of `turnwise.guard.approve_tools`; a changed description is a finding in full, one of a tool
             that it does not have a warning. None for what the conversation saw first, whose change is a warning.
-        observer: as for `prompt_injection`; None for the words alone.
+        observer: says how likely a text gives orders: ``"local"``, which was taught that, or a language model;
+            None for the words alone.
 
     Raises:
         GuardError: a file that can't be read.
@@ -79,6 +93,7 @@ class Sources(Guardrail):
     observer: str | None = "local"
     _approved: Mapping[str, str] | None = field(init=False, repr=False, compare=False)
     _injection: PromptInjection = field(init=False, repr=False, compare=False)
+    _scorer: Scorer | None = field(init=False, repr=False, compare=False, default=None)
 
     cost: ClassVar[Cost] = Cost.MODEL
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {"approved": ()}
@@ -90,12 +105,15 @@ class Sources(Guardrail):
             if source not in _SOURCES or not set(deeds) <= set(_DEEDS):
                 raise GuardError(f"may has {source}: {deeds}; use {', '.join(_SOURCES)} with {', '.join(_DEEDS)}")
         object.__setattr__(self, "_approved", None if self.approved is None else read_approved(self.approved))
-        object.__setattr__(self, "_injection", PromptInjection(self.observer))
+        object.__setattr__(self, "_injection", PromptInjection(observer=None))
+        if self.observer is not None:
+            scorer = Scorer(self.observer, "turn", [load_principle(FOLDER)])
+            object.__setattr__(self, "_scorer", scorer)
 
     @property
     def waits(self) -> bool:
         """Whether the observer asks a language model."""
-        return self._injection.waits
+        return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
         """The gravest of what the text does that its source may not, and of what changed."""
@@ -104,24 +122,45 @@ class Sources(Guardrail):
         changed = self._changed(check)
         if changed.in_full:
             return changed
-        text, spoken_of = _own_words(check.text)
+        text, spoken_of = own_words(check.text)
         read = replace(check, text=text, shared=check.shared if text == check.text else {})
-        named = _named(check)
-        found: dict[str, Phrase] = {}
-        for plain in plain_texts(read, shipped_words()):
-            for phrase in _phrases(kind).find(_without(plain, named)):
-                deed = phrase.type if phrase.type in _DEEDS else "orders"
-                if deed not in may and (phrase.weight >= CERTAIN or not spoken_of):
-                    found.setdefault(f"{phrase.name} {phrase.weight}", phrase)
-        findings = [changed, *_told(found.values())]
+        found, language = [*_told(_said(read, may, spoken_of=spoken_of))], None
+        if "orders" not in may:
+            words = [*self._by_words(read)]
+            if not any(one.in_full for one in words):
+                found, language = self._by_score(read, found + words)
+            found += (one for one in words if one.in_full)
         if kind is TextKind.TOOL_DESCRIPTION and _HIDDEN.search(check.text):
-            findings.append(Finding(True, "characters that hide a text", CERTAIN))
-        if "orders" not in may and not any(one.in_full for one in findings):
-            injected = self._injection.check(read)
-            by_phrase = injected.data is not None and "phrases" in injected.data
-            findings.append(injected if by_phrase else _milder(injected, spoken_of=spoken_of))
-        gravest = max(findings, key=lambda one: (one.in_full, one.found, one.confidence))
-        return replace(gravest, action=Action.WARN) if spoken_of and gravest.in_full else gravest
+            found.append(Finding(True, "characters that hide a text", CERTAIN))
+        gravest = max((changed, *found), key=lambda one: (one.in_full, one.found, one.confidence))
+        if spoken_of and gravest.in_full:
+            gravest = replace(gravest, action=Action.WARN)
+        return gravest if language is None else not_read(language, "allow", gravest)
+
+    def _by_words(self, check: Check) -> Iterator[Finding]:
+        """What is said over the head of whoever runs the model; a probability is worth a warning at most."""
+        injected = self._injection.check(check)
+        if injected.data is not None and "phrases" in injected.data:
+            yield injected
+        elif injected.in_full:
+            yield replace(injected, action=Action.WARN)
+
+    def _by_score(self, check: Check, found: list[Finding]) -> tuple[list[Finding], str | None]:
+        """What was found, after the observer was asked; and the language of a text that it does not read."""
+        if self._scorer is None or is_name(check.text):
+            return found, None
+        scores = read_text(check, self._scorer)
+        score = scores.score(self._scorer.principles[0])
+        if score is None:
+            return found, scores.unread
+        if score.F < _LEAST:
+            return [replace(one, action=Action.WARN) for one in found if one.in_full], None
+        told = f"an order to the agent: F {score.F:.2f} above"
+        if found and score.F > _SURE:
+            return [Finding(True, f"{found[0].reason}, {told} {_SURE}", score.F)], None
+        if score.F > _WARN:
+            found.append(Finding(True, f"{told} {_WARN}", score.F, action=Action.WARN))
+        return found, None
 
     def _changed(self, check: Check) -> Finding:
         """Whether a description is another than was approved, or than the conversation saw first."""
@@ -147,19 +186,24 @@ def _phrases(kind: TextKind) -> Phrases:
     return load_phrases(SOURCE_FILES, frozenset((*_DEEDS, f"in_{kind}")))
 
 
+def _said(check: Check, may: tuple[Deed, ...], *, spoken_of: bool) -> Iterable[Phrase]:
+    """The phrases that a text may not say; of mere talk only the surest."""
+    named = _named(check)
+    found: dict[str, Phrase] = {}
+    for plain in plain_texts(check, shipped_words()):
+        for phrase in _phrases(check.kind).find(_without(plain, named)):
+            deed = phrase.type if phrase.type in _DEEDS else "orders"
+            if deed not in may and (phrase.weight >= CERTAIN or not spoken_of):
+                found.setdefault(phrase.name, phrase)
+    return found.values()
+
+
 def _told(found: Iterable[Phrase]) -> Iterator[Finding]:
     for phrase in found:
         yield Finding(True, phrase.name, phrase.weight, action=None if phrase.weight >= CERTAIN else Action.WARN)
 
 
-def _milder(finding: Finding, *, spoken_of: bool) -> Finding:
-    """A finding by probabilities, which were fitted to what people say: a warning, and nothing of mere talk."""
-    if not finding.found or (spoken_of and not finding.in_full):
-        return CLEAN
-    return replace(finding, action=Action.WARN)
-
-
-def _own_words(text: str) -> tuple[str, bool]:
+def own_words(text: str) -> tuple[str, bool]:
     """What a text says itself, JSON as keys and values; and whether it speaks about attacks."""
     if text.lstrip()[:1] in ("{", "["):
         text = Arguments(text).text
