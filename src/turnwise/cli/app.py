@@ -23,6 +23,7 @@ from turnwise.cli.guard_audit import audit, verify
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
 from turnwise.cli.guard_state import expire, forget, sessions
+from turnwise.cli.hook import hook
 from turnwise.cli.import_export import export, import_
 from turnwise.cli.judgements import (
     agreement,
@@ -166,6 +167,7 @@ _add_group(
 )
 app.command()(serve)
 app.command()(mcp)
+app.command()(hook)
 app.command()(status)
 
 

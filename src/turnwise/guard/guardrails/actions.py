@@ -149,7 +149,7 @@ def _scripts(words: list[str], raw: str, script: Script) -> Iterator[str]:
 def _leaves(raw: str) -> Iterator[tuple[str, str | list[Any], Mapping[str, Any]]]:
     """Texts and lists in arguments, each with its key and the object that has it; not JSON is one text."""
     try:
-        waiting = [("", read_json(raw), {})]
+        waiting: list[tuple[str, Any, Mapping[str, Any]]] = [("", read_json(raw), {})]
     except ValueError:
         yield "", raw, {}
         return

@@ -209,9 +209,9 @@ class McpScreen:
             return redacts
         reason = "; ".join(result.reasons) or "no reason was given"
         if result.asks and self._can_ask[0] and identity is not None:
-            asked = f"turnwise-{sha256(_line(message)).hexdigest()[:16]}"
-            self._held[asked] = message
-            answers.append(_line(_request(asked, f"Allow the call of {name}? {reason}")))
+            question = f"turnwise-{sha256(_line(message)).hexdigest()[:16]}"
+            self._held[question] = message
+            answers.append(_line(_request(question, f"Allow the call of {name}? {reason}")))
             return None
         return self._refuse(message, reason, answers)
 
@@ -225,8 +225,8 @@ class McpScreen:
             return True
         return self._refuse(held, "the user did not approve", answers)
 
-    def _refuse(self, call: Message, reason: str, answers: list[bytes]) -> None:
-        """Answer a call that is held back, so that the agent can go on."""
+    def _refuse(self, call: Message, reason: str, answers: list[bytes]) -> bool | None:
+        """Answer a call that is held back, so that the agent can go on; None."""
         identity, params = call.get("id"), call.get("params", {})
         self._pending.pop(_key(identity), None)
         text = f"{CALL_WITHHELD} turnwise: {reason}"
@@ -238,6 +238,7 @@ class McpScreen:
             answers.append(_line(_error(identity, text)))
         elif "id" in call:
             answers.append(_line({"jsonrpc": "2.0", "id": identity, "result": result}))
+        return None
 
     # From the server
 
