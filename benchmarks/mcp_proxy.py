@@ -72,6 +72,15 @@ class Connection:
         assert result["content"][0]["text"].endswith("3 degrees"), result
         return took
 
+    @property
+    def spent(self) -> float:
+        """Seconds of processor time that the process itself has taken; 0 where the system does not tell."""
+        path = Path(f"/proc/{self.process.pid}/stat")
+        if not path.exists():
+            return 0.0
+        fields = path.read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         """End the server."""
         assert self.process.stdin is not None
@@ -97,16 +106,18 @@ def main() -> None:
         guarded = Connection([sys.executable, "-m", "turnwise", "mcp", "--config", str(file), "--", *SERVER])
         for name, city in CITIES.items():
             times: tuple[list[float], list[float]] = ([], [])
+            before = guarded.spent
             for number in range(given.calls + 20):
                 for one, kept in zip((direct, guarded), times, strict=True):
                     took = one.seconds(city)
                     if number >= 20:
                         kept.append(took)
             told = [f"{1000 * median(some):.2f} ms (p95 {1000 * quantiles(some, n=20)[-1]:.2f})" for some in times]
-            more = [1000 * (after - before) for before, after in zip(*times, strict=True)]
+            more = [1000 * (behind - without) for without, behind in zip(*times, strict=True)]
+            spent = 1000 * (guarded.spent - before) / (given.calls + 20)
+            print(f"{name}: direct {told[0]}, guarded {told[1]}")
             print(
-                f"{name}: direct {told[0]}, guarded {told[1]}; added at the median {median(more):.2f} ms",
-                flush=True,
+                f"  added at the median {median(more):.2f} ms; processor time of the guard {spent:.2f} ms a call"
             )
         direct.close()
         guarded.close()

@@ -144,8 +144,11 @@ def stay(settings: HookSettings, idle: float = _IDLE_SECONDS) -> None:
 
     place = settings.socket
     lock = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    with suppress(BlockingIOError), os.fdopen(lock, "w"):
+    with suppress(BlockingIOError), os.fdopen(lock, "w") as file:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
         with _pipeline(settings) as pipeline:
             pipeline.check_tool_call("Bash", '{"command": "ls"}')  # what is read at the first check is read now
             place.unlink(missing_ok=True)

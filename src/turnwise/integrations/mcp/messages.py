@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation
-from turnwise.guard import GuardrailPipeline, PipelineResult
+from turnwise.guard import GuardrailPipeline
 from turnwise.guard.request import Arguments, is_ordinary
 
 MAX_MESSAGE: Final = 64 << 20
@@ -266,7 +266,8 @@ class McpScreen:
         """Check texts of an answer together, and write back what is redacted."""
         if not parts:
             return False
-        arguments = Arguments(json.dumps([holder[key] for holder, key in parts]))
+        values = {json.dumps(holder[key]): None for holder, key in parts}  # many servers say a text twice
+        arguments = Arguments(f"[{', '.join(values)}]")
         here = self._conversation
         if method in ("prompts/get", "resources/read"):
             result = self._pipeline.check_context(arguments.text, name=name, conversation=here)
@@ -277,10 +278,12 @@ class McpScreen:
         if result.blocked:
             _withhold(message, parts, tool=method == "tools/call")
             return True
-        redacted = _redacted(arguments, result)
-        for (holder, key), value in zip(parts, redacted, strict=False):  # none, or one of each
-            holder[key] = value
-        return bool(redacted)
+        redactions = [detail.redactions for detail in result.details.values() if detail.redactions]
+        if redactions:
+            after = dict(zip(values, json.loads(arguments.redacted(redactions)), strict=True))
+            for holder, key in parts:
+                holder[key] = after[json.dumps(holder[key])]
+        return bool(redactions)
 
     def _instructions(self, result: Message) -> bool:
         if "instructions" not in result or self._is_fine("instructions of the server", result["instructions"]):
@@ -322,7 +325,7 @@ class McpScreen:
         result = self._pipeline.check_tool_description(
             name, description, schema if isinstance(schema, dict) else None, conversation=self._conversation
         )
-        fine = not result.blocked and (not _says(rest) or self._is_fine(name, rest))
+        fine = not result.blocked and (not rest or self._is_fine(name, rest))
         if fine:
             self._fine[digest] = None
             if len(self._fine) > _MOST:
@@ -335,6 +338,8 @@ class McpScreen:
         result = self._pipeline.check_context(text, name=name, conversation=self._conversation)
         return not result.blocked and result.text == text
 
+
+_TYPES: Final = frozenset({"type", "mimeType", "role", "lastModified"})
 
 _CHECKED: Final = frozenset({"tools/call", "tasks/result", "prompts/get", "resources/read"})
 """Methods whose answers are texts for the model."""
@@ -359,7 +364,11 @@ def _texts_of(message: Message, place: str) -> list[tuple[Any, Any]]:
                 parts += _of_block(block, "content")
         if held is not None and not isinstance(held, list):
             parts.append((result, key))
-    return parts + [(result, key) for key in result if key not in known and _says(result[key])]
+    wrapped = result.get("structuredContent")
+    if isinstance(wrapped, dict) and wrapped.keys() == {"result"} and isinstance(wrapped["result"], str):
+        parts.append((wrapped, "result"))
+        known.add("structuredContent")
+    return parts + [(result, key) for key in result if key not in known and _says(key, result[key])]
 
 
 def _of_block(holder: Any, key: Any) -> list[tuple[Any, Any]]:
@@ -372,15 +381,15 @@ def _of_block(holder: Any, key: Any) -> list[tuple[Any, Any]]:
     for at, value in block.items():
         if at == "resource" and isinstance(value, dict):
             parts += _of_block(block, at)
-        elif at not in silent and (_says(value) or (at == "text" and value)):
+        elif at not in silent and _says(at, value):
             parts.append((block, at))
     return parts
 
 
-def _says(value: Any) -> bool:
-    """Whether a value may say something: all but numbers and names that are short and plain."""
+def _says(key: object, value: Any) -> bool:
+    """Whether a value may say something: all but numbers, nothing, and plain names of types."""
     if isinstance(value, str):
-        return not is_ordinary(value)
+        return bool(value) and not (key in _TYPES and is_ordinary(value))
     return isinstance(value, dict | list) and bool(value)
 
 
@@ -397,15 +406,6 @@ def _withhold(message: Message, parts: list[tuple[Any, Any]], *, tool: bool) -> 
         return
     for holder, key in parts:
         holder[key] = "withheld:" if key in ("uri", "uriTemplate") else RESULT_WITHHELD
-
-
-def _redacted(arguments: Arguments, result: PipelineResult) -> list[Any]:
-    """The values that were checked, as redacted; empty where nothing was."""
-    redactions = [detail.redactions for detail in result.details.values() if detail.redactions]
-    if not redactions:
-        return []
-    values: list[Any] = json.loads(arguments.redacted(redactions))
-    return values
 
 
 def _bare(value: Any) -> Any:

@@ -74,14 +74,13 @@ def serve_command(command: Sequence[str], screen: McpScreen) -> int:
     except OSError as error:
         raise GuardError(f"{command[0]}: the MCP server can't be started: {error.strerror or error}") from error
     client = Client(screen)
-    over, client_gone = Event(), Event()
+    over = Event()
 
     def send() -> None:
         assert server.stdin is not None
         with suppress(OSError):
             for message in client.messages():
                 _write(server.stdin.fileno(), message + b"\n")
-        client_gone.set()
         with suppress(OSError):
             server.stdin.close()
         if not _ended(server):
@@ -97,9 +96,8 @@ def serve_command(command: Sequence[str], screen: McpScreen) -> int:
             for line in lines(lambda size: os.read(stream, size)):
                 passed = screen.to_client(line)
                 client.write(passed.forward)
-        if not client_gone.is_set():
-            with suppress(OSError):
-                client.write(*screen.give_up("the MCP server has ended"))
+        with suppress(OSError):
+            client.write(*screen.give_up("the MCP server has ended"))
         over.set()
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
