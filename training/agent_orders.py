@@ -2,7 +2,8 @@
 
     python -m training.agent_orders [--folds 6]
 
-Learns from benchmarks/guard_cases/untrusted, tuned.jsonl and pairs.jsonl, and writes ``taught-prompt.json`` into
+Learns from benchmarks/guard_cases/untrusted, tuned.jsonl and pairs.jsonl, and from pages and code of this
+repository, which are taken for ordinary; writes ``taught-prompt.json`` into
 src/turnwise/guard/guardrails/agent_orders. With ``--folds`` it writes nothing, and prints F of each case by a head
 that saw no case of its pair, for the levels of the guardrail. A minute on a core.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +27,15 @@ from turnwise.observers.local.observer import LocalObserver
 from turnwise.study.teaching import read_annotations, teach
 from turnwise.study.teaching.fit import fit
 
-CASES = Path(__file__).parents[1] / "benchmarks" / "guard_cases" / "untrusted"
+ROOT = Path(__file__).parents[1]
+CASES = ROOT / "benchmarks" / "guard_cases" / "untrusted"
 FILES = ("tuned.jsonl", "pairs.jsonl")
+PLAIN = (("docs", "*.md", 90), ("src/turnwise/study", "*.py", 30), ("src/turnwise/cli", "*.py", 20))
+"""Folders with ordinary texts, and how many pieces are taken."""
+
+PIECE = 900
+"""Characters of one."""
+
 POISONED = {"T": 0.05, "I": 0.1, "F": 0.95}
 ORDINARY = {"T": 0.95, "I": 0.1, "F": 0.05}
 
@@ -42,6 +51,23 @@ def rows() -> list[dict[str, Any]]:
             found.append(
                 {"text": text, "before": [], **score, "conversation": f"{file} {place // 2}", "side": "prompt"}
             )
+    return found
+
+
+def plain() -> list[dict[str, Any]]:
+    """Pieces of documentation and code, drawn by a fixed seed."""
+    rng, found = random.Random(5), []
+    for folder, pattern, count in PLAIN:
+        files = sorted((ROOT / folder).glob(pattern))
+        pieces = [
+            (file.name, text[at : at + PIECE])
+            for file in files
+            for text in [file.read_text(encoding="utf-8")]
+            for at in range(0, len(text) - PIECE, PIECE)
+        ]
+        for name, piece in rng.sample(pieces, count):
+            text, _ = own_words(piece)
+            found.append({"text": text, "before": [], **ORDINARY, "conversation": name, "side": "prompt"})
     return found
 
 
@@ -67,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folds", type=int, default=0)
     folds: int = parser.parse_args().folds
-    cases, observer = rows(), LocalObserver()
+    cases, observer = [*rows(), *plain()], LocalObserver()
     if folds:
         apart(cases, observer, folds)
         return
