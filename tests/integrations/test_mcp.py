@@ -182,7 +182,7 @@ def test_descriptions_alone_may_be_withheld() -> None:
 
 def test_texts_of_resources_prompts_and_instructions(screen: McpScreen) -> None:
     asked(screen, "resources/read", uri="memo://a")
-    contents = [{"uri": "memo://a", "text": "a swordfish"}, {"uri": "memo://b", "blob": "aGk="}]
+    contents = [{"uri": "memo://a", "text": "a swordfish"}, {"uri": "memo://a", "blob": "aGk="}]
     read = passed(screen, answer({"contents": contents}))["result"]["contents"]
     assert read == [{"uri": "memo://a", "text": "[tool result withheld]"}, contents[1]]
     asked(screen, "prompts/get", name="p")

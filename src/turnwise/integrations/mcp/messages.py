@@ -264,6 +264,9 @@ class McpScreen:
         self, message: Message, parts: list[tuple[Any, Any]], method: str, name: str, identity: Any
     ) -> bool:
         """Check texts of an answer together, and write back what is redacted."""
+        parts = [
+            (holder, key) for holder, key in parts if key != "uri" or holder[key] != name
+        ]  # as it was asked for
         if not parts:
             return False
         values = {json.dumps(holder[key]): None for holder, key in parts}  # many servers say a text twice
