@@ -23,6 +23,8 @@ COMMANDS = [
     ('rm -rf "$HOME"', "destroy"),
     ("rm -rf ${HOME}/", "destroy"),
     ("/bin/rm -fr /etc", "destroy"),
+    ("rm -rf ~root", "destroy"),
+    ("cat /etc/hosts |& tee x; rm -rf //", "destroy"),
     ("\\rm -Rf /usr/../*", "destroy"),
     ("r''m -rf /", "destroy"),
     ("cd /tmp && rm -rf /home/ann", "destroy"),

@@ -258,6 +258,8 @@ def place_of(path: str) -> str:
         if path == home or path.startswith(f"{home}/"):
             below = posixpath.normpath(f"/{path[len(home) :]}").lower().removesuffix("/*").strip("/*")
             return "home" if not below else "kept" if below in listed("kept") else ""
+    if path[0] == "~" and "/" not in path.rstrip("/*"):  # the home of somebody
+        return "home"
     drive = path[1:2] == ":" and path[:1].isalpha()
     path = path[2:] or "/" if drive else path
     norm = posixpath.normpath(path).replace("//", "/")
