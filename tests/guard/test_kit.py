@@ -34,6 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "keywords": {"keywords": ["parcel", "Köln"]},
     "length": {"max_characters": 1_000, "min_characters": 1},
     "pii": {},
+    "probing": {},
     "prompt_injection": {"observer": "local-small", "warn_above": 0.5, "block_above": 0.8},
     "regex": {"patterns": {"number": "[0-9]{4}"}},
     "secrets": {},

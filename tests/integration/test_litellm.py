@@ -53,7 +53,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         modes = ["pre_call", "post_call"]
         beside = {"guardrail": "generic_guardrail_api", "api_base": service.url, "mode": modes}
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"
-        inside = {"guardrail": own, "turnwise_config": str(guard), "mode": modes}
+        inside = {"guardrail": own, "turnwise_config": str(guard), "turnwise_explain": True, "mode": modes}
         params: dict[str, Any] = {
             "model": "hosted_vllm/m",
             "api_base": model.url,

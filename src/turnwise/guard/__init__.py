@@ -18,7 +18,7 @@ What is where, in the order in which a check runs:
 
 from turnwise.guard.config import build_guardrail
 from turnwise.guard.context import approve_tools
-from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
+from turnwise.guard.finding import CLEAN, Action, Cost, EarlierPart, Finding, On, OnError, Redaction, TextKind
 from turnwise.guard.forgetting import Forgotten, GuardSession
 from turnwise.guard.guardrail import (
     GUARDRAILS,
@@ -58,6 +58,7 @@ __all__ = [
     "Correction",
     "Cost",
     "Detail",
+    "EarlierPart",
     "Finding",
     "Forgotten",
     "GuardSession",

@@ -136,6 +136,25 @@ class Redaction:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierPart:
+    """A stretch of an earlier text of the conversation that should be replaced.
+
+    Args:
+        turn: number of its turn.
+        text_kind: which text of the turn.
+        call_id: of a tool call or result its id.
+        text: that text as it was read; one that has changed since is left alone.
+        redaction: the stretch.
+    """
+
+    turn: int
+    text_kind: TextKind
+    call_id: str | None
+    text: str
+    redaction: Redaction
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What a guardrail says of a text.
 
@@ -149,6 +168,7 @@ class Finding:
         data: what else is to be kept with the turn; JSON values.
         stance: the stance towards the session, where the guardrail knows it.
         unread: language of a text that the guardrail's observer does not read, a code of BCP 47; see `not_read`.
+        earlier: stretches of earlier texts to replace, where the action is ``redact``.
 
     Raises:
         GuardError: something was found without a reason, or a confidence out of [0, 1].
@@ -162,6 +182,7 @@ class Finding:
     data: Mapping[str, Any] | None = None
     stance: Stance | None = None
     unread: str | None = None
+    earlier: tuple[EarlierPart, ...] = ()
 
     def __post_init__(self) -> None:
         if self.found and not self.reason:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.deadline import Deadline, current_deadline
-from turnwise.guard.finding import Action, Cost, Finding, On, TextKind
+from turnwise.guard.finding import Action, Cost, EarlierPart, Finding, On, TextKind
 from turnwise.guard.threads import in_time
 from turnwise.plugins import Registry, hints_of, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.request import Arguments
-    from turnwise.guard.results import Correction
+    from turnwise.guard.results import Correction, Detail
     from turnwise.guard.state.views import Work
 
 Value = TypeVar("Value")
@@ -67,9 +67,14 @@ class Check:
         before: characters of the text that come before this stretch of it, where it is a stretch; see
             `Guardrail.reach`.
         more: whether more of the text is still to come.
+        alone: whether it is looked at without what was said before it, as a name is.
+        redact_before: what is to be replaced in earlier texts of the conversation once the check ends.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
+        person: stands for an initiator without a name; empty for nobody.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
+        said: what the guardrails before this one said, by name.
+        against: whether one of them blocked it whose blocks speak against whoever wrote it.
     """
 
     text: str
@@ -82,9 +87,14 @@ class Check:
     tool: ToolText | None = None
     before: int = 0
     more: bool = False
+    alone: bool = False
+    redact_before: list[EarlierPart] = field(default_factory=list)
     state: Work | None = None
     deadline: Deadline | None = None
+    person: str = ""
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
+    said: dict[str, Detail] = field(default_factory=dict)
+    against: bool = False
 
     @property
     def kind(self) -> TextKind:
@@ -123,6 +133,7 @@ class Guardrail(ABC):
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
+    - ``counts_against``: whether what it blocks speaks against whoever wrote it (`Check.against`);
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -133,6 +144,7 @@ class Guardrail(ABC):
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
     reads_names: ClassVar[bool] = False
+    counts_against: ClassVar[bool] = False
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -177,6 +189,27 @@ class Guardrail(ABC):
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+    def note(self, check: Check, said: Mapping[str, Detail]) -> None:
+        """Take note of what all guardrails said of a text, once they have; by default nothing is noted.
+
+        It is also called where this guardrail was spared the text. What it changes in ``check.state`` is written
+        with the check, and ``check.stance`` is what the result tells.
+
+        Args:
+            check: the text under check.
+            said: what each guardrail said, by name.
+        """
+        return
+
+    def forget(self, session_id: str, store: StateStore | None = None) -> bool:
+        """Forget what it remembers of a session beside `sessions`, and return whether there was any.
+
+        Args:
+            session_id: the session.
+            store: the state store, where the pipeline has one.
+        """
+        return False
 
     def placed(self, name: str, clock: Clock) -> Guardrail:
         """Return the guardrail as it stands in a pipeline; most don't care.
@@ -272,6 +305,7 @@ for _name, _place in {
     "openai_moderation": "services:OpenAIModeration",
     "pii": "pii:Pii",
     "presidio": "services:Presidio",
+    "probing": "probing:Probing",
     "prompt_injection": "prompt_injection:PromptInjection",
     "regex": "keywords:Regex",
     "secrets": "secrets:Secrets",

@@ -118,7 +118,11 @@ class GuardrailPipeline:
         return cls(config, clock=clock, audit=audit, state_store=state_store, on_correction=on_correction)
 
     def for_tenant(
-        self, tenant: str, config: Config | Mapping[str, Any] | str | PathLike[str] | None = None
+        self,
+        tenant: str,
+        config: Config | Mapping[str, Any] | str | PathLike[str] | None = None,
+        *,
+        one_person: bool = False,
     ) -> GuardrailPipeline:
         """Return the pipeline of a tenant, for which conversations, sessions and counts of others don't exist.
 
@@ -128,6 +132,8 @@ class GuardrailPipeline:
         Args:
             tenant: its name: letters, digits, ``-`` and ``_``. The audit and the keys of its states carry it.
             config: its configuration, as for the constructor; None for that of this pipeline.
+            one_person: whether initiators without a name are all the tenant, so that `drift` remembers what speaks
+                against them over conversations; else nothing is remembered of them.
 
         Raises:
             GuardError: as for the constructor, a name with other characters, or a guardrail that was given as an
@@ -142,10 +148,12 @@ class GuardrailPipeline:
             raise GuardError(f"the tenant's name is {tenant!r}; make it of letters, digits, - and _")
         own = self.config if config is None else Config.read(config)
         for entry in own.entries:
-            if isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None:
+            kept = isinstance(entry.kind, Guardrail) and type(entry.kind).forget is not Guardrail.forget
+            if kept or (isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None):
                 raise GuardError(f"{entry.name} is an object, whose sessions tenants would share; give its name")
         heard = self._given.on_correction
-        given = Given(tenant=tenant, shared=lambda: self._setup, on_correction=heard)
+        person = tenant if one_person else ""
+        given = Given(tenant=tenant, shared=lambda: self._setup, on_correction=heard, person=person)
         return GuardrailPipeline(own, clock=self._clock, _given=given)
 
     @staticmethod

@@ -248,6 +248,16 @@ class PipelineResult(dict[str, Any]):
             "asks": self.asks,
         }
 
+    def without_reasons(self) -> dict[str, Any]:
+        """The dict without what tells how near a text came: reasons, warnings, details, stance, unread languages.
+
+        Of failures the names of the guardrails are left, and a text with a warning is one that passed.
+        """
+        told = self.to_dict() | {"warnings": [], "reasons": [], "details": {}, "stance": None, "unread": []}
+        told["failures"] = [failure.partition(":")[0] for failure in self.failures]
+        told["parts"] = [part.without_reasons() for part in self.parts]
+        return told | {"outcome": str(Outcome.PASSED if self.outcome is Outcome.WARNED else self.outcome)}
+
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -361,6 +371,9 @@ class Correction:
 class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, which is no fault of the caller
     """A guardrail blocked a text. The message has the reasons, and nothing of the text.
 
+    ``brief`` is the message without reasons, for whoever wrote the text: scores and names of guardrails help to
+    write around them.
+
     Args:
         result: the verdict.
         path: where the text stands, in something that has several; empty for the text as such.
@@ -368,7 +381,8 @@ class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, w
 
     def __init__(self, result: PipelineResult, path: str = "") -> None:
         what = path or f"the {result.pipeline_type.replace('_', ' ')}"
-        super().__init__(f"{what} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
+        self.brief = f"{what} was blocked"
+        super().__init__(f"{self.brief}: {'; '.join(result.reasons) or 'no reason was given'}")
         self.result = result
 
 

@@ -176,7 +176,10 @@ class ModeRequest(Body):
 
 
 class CheckResult(BaseModel):
-    """The verdict on a text; the fields of `turnwise.guard.PipelineResult`."""
+    """The verdict on a text; the fields of `turnwise.guard.PipelineResult`.
+
+    Reasons, warnings, details, stance and languages are empty unless the caller may see them (`explain`).
+    """
 
     blocked: bool = Field(description="whether the text must be stopped")
     warnings: list[str]
