@@ -15,7 +15,7 @@ from turnwise.errors import ConversationError
 _LOOKED_BACK: Final = 20
 """Turns among which the call of a result is looked for, from the last one back."""
 
-_READ: Final = 32
+_READ: Final = 64
 """Turns whose calls and results are held ready."""
 
 

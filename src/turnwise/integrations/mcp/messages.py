@@ -201,6 +201,8 @@ class McpScreen:
             given if isinstance(given, dict) else json.dumps({} if given is None else given),
             conversation=self._conversation,
             call_id=_key(identity),
+            # Guardrails look some turns back, and read all calls of each: one of its own keeps that short.
+            turn_number=self._conversation.add_prompt("").number,
         )
         if not result.blocked:
             redacts = any(detail.redactions for detail in result.details.values())
