@@ -26,6 +26,7 @@ from turnwise.guard import (
 )
 
 SETTINGS: dict[str, dict[str, Any]] = {
+    "actions": {},
     "code": {},
     "data_flow": {},
     "drift": {"observer": "scripted:0.1,0.2", "warn_share": 0.5, "block_at": 0.9},

@@ -60,7 +60,7 @@ def test_a_call_is_checked_before_it_runs(chat: Conversation) -> None:
 
 def test_a_shell_call_that_deletes_everything_is_found_by_the_preset_agent(agent: GuardrailPipeline) -> None:
     result = agent.check_tool_call("shell", {"command": "rm -rf /"})
-    assert result.warnings == ["code: shell commands"]
+    assert result.blocked and result.reasons == ["actions: destroy: system folders"]
     assert not agent.check_tool_call("shell", {"command": "date"}).warnings
 
 

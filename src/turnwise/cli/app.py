@@ -23,6 +23,7 @@ from turnwise.cli.guard_audit import audit, verify
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
 from turnwise.cli.guard_state import expire, forget, sessions
+from turnwise.cli.hook import hook
 from turnwise.cli.import_export import export, import_
 from turnwise.cli.judgements import (
     agreement,
@@ -35,6 +36,7 @@ from turnwise.cli.judgements import (
 )
 from turnwise.cli.list_ import list_
 from turnwise.cli.llm import cache, cost, prompt
+from turnwise.cli.mcp import mcp
 from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.project import defaults_of, find_project, status
@@ -164,6 +166,8 @@ _add_group(
     },
 )
 app.command()(serve)
+app.command()(mcp)
+app.command()(hook)
 app.command()(status)
 
 

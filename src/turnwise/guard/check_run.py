@@ -166,8 +166,8 @@ def run_check(
                 details.append(detail)
                 check.said[step.name] = detail
                 check.against |= detail.blocked and detail.found and step.guardrail.counts_against
-                if detail.blocked and blocker is None:
-                    blocker = step
+                if detail.blocked and not detail.asks and blocker is None:
+                    blocker = step  # a user who approves must know what the others say
                 if detail.redactions:
                     check.text = redacted(check.text, detail)
     except BaseException as ended:
@@ -183,7 +183,7 @@ def run_check(
             tell(setup, result, check.session_id, check.conversation)
         raise
     yield from _noted(steps, check, here=here)
-    blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
+    blocked = any(detail.blocked for detail in (*details, *extra.values()))
     return conclude(setup, check, content, details, extra, start, blocked=blocked)
 
 

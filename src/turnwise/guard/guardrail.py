@@ -294,6 +294,7 @@ GUARDRAILS: Registry[GuardrailFactory] = Registry(
     "guardrail", "turnwise.guardrails", is_factory, as_factory, modules=True
 )
 for _name, _place in {
+    "actions": "actions:Actions",
     "code": "code:Code",
     "data_flow": "data_flow:DataFlow",
     "drift": "drift:Drift",

@@ -93,6 +93,11 @@ class Detail:
         return not self.blocked and self.action in (Action.WARN, Action.REDACT)
 
     @property
+    def asks(self) -> bool:
+        """Whether it blocked the text only until the user approves of it, which `data` says."""
+        return self.blocked and self.data is not None and self.data.get("asks") is True
+
+    @property
     def did(self) -> str:
         """What it did, in a word: the action, else ``block`` or ``failed``; empty where it did nothing."""
         if self.action is not None:
@@ -240,6 +245,7 @@ class PipelineResult(dict[str, Any]):
             "failures": self.failures,
             "unread": self.unread,
             "outcome": str(self.outcome),
+            "asks": self.asks,
         }
 
     def without_reasons(self) -> dict[str, Any]:
@@ -287,6 +293,11 @@ class PipelineResult(dict[str, Any]):
         statuses = {detail.status for detail in self.details.values()}
         unchecked = bool(statuses & {Status.SKIPPED, Status.NOT_READ}) and Status.EVALUATED not in statuses
         return Outcome.UNCHECKED if unchecked else Outcome.PASSED
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is blocked only until the user approves of it; see the guardrail ``actions``."""
+        return self.blocked and all(detail.asks for detail in self.details.values() if detail.blocked)
 
     @property
     def failures(self) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, islice
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Conversation, Side, Turn
 from turnwise.guard.context import context_of
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind
 from turnwise.guard.guardrail import Check, Guardrail
@@ -26,6 +28,9 @@ _MOST = 64_000
 
 _VALUES = 500
 """Values of a text that are looked for."""
+
+_TEXTS = 256
+"""Texts whose values are remembered."""
 
 _SHORTEST = 6
 """Letters and digits of a value, at least."""
@@ -84,6 +89,7 @@ class DataFlow(Guardrail):
     same_tool: bool = True
     _secrets: Secrets = field(init=False, repr=False, compare=False)
     _personal: Pii = field(init=False, repr=False, compare=False)
+    _values: Callable[[str, bool], list[tuple[str, str]]] = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.TEXT
     default_on: ClassVar[On | tuple[On, ...]] = On.TOOL_CALL
@@ -94,6 +100,8 @@ class DataFlow(Guardrail):
         check_types("type of data", self.types, get_args(FlowType))
         object.__setattr__(self, "_secrets", Secrets())
         object.__setattr__(self, "_personal", Pii(types=_PERSONAL))
+        # At each call the same texts are looked at again.
+        object.__setattr__(self, "_values", lru_cache(_TEXTS)(self._values_of))
 
     def check(self, check: Check) -> Finding:
         """What of the values that came in stands in the arguments of a call to another tool."""
@@ -108,7 +116,7 @@ class DataFlow(Guardrail):
         )
         gravest = CLEAN
         for one in brought:
-            for kind, value in self._values(check, one, tokens=outward):
+            for kind, value in self._values(one.text, outward):
                 plain = _plain(value)
                 if len(plain) < _SHORTEST or plain not in arguments or plain in told:
                     continue
@@ -119,19 +127,20 @@ class DataFlow(Guardrail):
                     gravest = Finding(True, reason, 0.8, action=Action.WARN)
         return gravest
 
-    def _values(self, check: Check, brought: Brought, *, tokens: bool) -> Iterator[tuple[str, str]]:
+    def _values_of(self, text: str, tokens: bool) -> list[tuple[str, str]]:
         """The values of a text, at most so many, with what they are."""
-        read = Check(brought.text, Side.PROMPT, check.turn, check.conversation, check.session_id)
+        alone = Conversation()
+        check = Check(text, Side.PROMPT, alone.add_prompt(""), alone, alone.conversation_id)
+        found = []
         if "secrets" in self.types:
-            for found in self._secrets.check(read).redactions[:_VALUES]:
-                yield "a secret", brought.text[found.start : found.end]
+            found += [("a secret", one) for one in self._secrets.check(check).redactions[:_VALUES]]
         if "personal" in self.types:
-            for found in self._personal.check(read).redactions[:_VALUES]:
-                yield "personal data", brought.text[found.start : found.end]
+            found += [("personal data", one) for one in self._personal.check(check).redactions[:_VALUES]]
+        values = [(kind, text[one.start : one.end]) for kind, one in found]
         if tokens:
-            matches = (match[0] for match in _TOKEN.finditer(brought.text))
-            for _, token in zip(range(_VALUES), filter(_is_token, matches), strict=False):
-                yield "a token", token
+            matches = (match[0] for match in _TOKEN.finditer(text))
+            values += [("a token", token) for token in islice(filter(_is_token, matches), _VALUES)]
+        return values
 
 
 def _is_token(text: str) -> bool:
@@ -147,14 +156,15 @@ def _brought(check: Check) -> Iterator[Brought]:
     """What tools, documents and memory brought in, the latest first."""
     left = _MOST
     for turn in _latest(check):
-        results = [Brought(one.name or "a tool", one.content) for one in turn.tool_results]
+        tools = check.conversation.tools
+        results = (Brought(one.name or "a tool", one.content) for one in tools.latest_results(turn))
         context = [
             Brought(one.name or f"a {one.kind}", one.text)
             for one in context_of(turn)
             if one.kind is not TextKind.TOOL_DESCRIPTION
         ]
-        for one in (*reversed(results), *reversed(context)):
-            yield one._replace(text=one.text[:left])
+        for one in chain(results, reversed(context)):
+            yield one if len(one.text) <= left else one._replace(text=one.text[:left])
             left -= len(one.text)
             if left <= 0:
                 return
