@@ -15,7 +15,10 @@ from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
 from turnwise.integrations.asking import aask
-from turnwise.integrations.litellm.shapes import (
+from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
+from turnwise.integrations.openai.streams import END, ReplySteps, Show
+from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
+from turnwise.integrations.shapes import (
     Events,
     as_items,
     as_message,
@@ -28,9 +31,6 @@ from turnwise.integrations.litellm.shapes import (
     replies_in,
     texts_of,
 )
-from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
-from turnwise.integrations.openai.streams import END, ReplySteps, Show
-from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
 
 if TYPE_CHECKING:
     from fastapi import HTTPException

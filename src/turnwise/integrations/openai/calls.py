@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, PipelineResult
 from turnwise.guard.results import joined
+from turnwise.guard.sendable import goes_on
 from turnwise.integrations.openai.replies import (
     plain_messages,
     redact_choice,
@@ -106,7 +107,7 @@ def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any]) -> Steps[As
     """Check what came last in a list of messages."""
     plain = plain_messages(messages)
     result: PipelineResult = yield guarding.check(plain, named)
-    if result.blocked:
+    if not goes_on(result):
         if guarding.refusal is None:
             raise GuardrailBlocked(result)
         yield from stand_in(guarding, plain, guarding.refusal, named, result)
