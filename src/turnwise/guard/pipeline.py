@@ -336,32 +336,6 @@ class GuardrailPipeline:
         lists = self._setup.lists
         return None if lists is None else lists.held(result.conversation_id)
 
-    def name_place(self, name: str, result: PipelineResult) -> None:
-        """Give the place of a result of `check_messages` a name.
-
-        Such as the id of a response, where a server keeps what was said before it.
-
-        Args:
-            name: the name; one that is given again moves to the later place.
-            result: the result; one that has no place has nothing named.
-
-        Raises:
-            StateError: the state store can't be written.
-        """
-        if self._setup.lists is not None and result.place is not None:
-            self._setup.lists.name(name, result.place)
-
-    def place_named(self, name: str) -> str | None:
-        """Return the place of a name for ``after`` of `check_messages`; None for a name that is not known.
-
-        Args:
-            name: as for `name_place`. Without a state store names are known to this process alone.
-
-        Raises:
-            StateError: the state store can't be read.
-        """
-        return None if self._setup.lists is None else self._setup.lists.named(name)
-
     def keep_conversation(self, conversation: Conversation) -> None:
         """Write a conversation to the state store before its first check, so that every worker finds it.
 

@@ -18,7 +18,7 @@ from turnwise.conversation.message_formats import (
     says_anything,
 )
 from turnwise.conversation.message_formats import sendable as without_withheld
-from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog
+from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.identity.chain import plain_text
@@ -29,6 +29,7 @@ from turnwise.guard.turn_checks import readable_checks
 
 Messages = list[dict[str, Any]]
 Given = TypeVar("Given")
+Kind = TypeVar("Kind", ToolCall, ToolResult)
 
 _OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
 """Roles of messages that are part of no turn."""
@@ -137,16 +138,19 @@ def _as_turn(turn: Turn, raws: Messages, gone: set[str]) -> Messages | None:
         ToolLog(deepcopy(raws)),
         ToolLog(own),
     )
-    calls = _paired([*theirs.calls.values()], [*log.calls.values()], lambda one: (CALLS, one.call_id) in withheld)
-    results = _paired(
-        [*theirs.results.values()], [*log.results.values()], lambda one: (RESULTS, one.call_id) in withheld
+    calls = _steps(theirs.calls, log.calls, {identity for section, identity in withheld if section == CALLS})
+    results = _steps(
+        theirs.results, log.results, {identity for section, identity in withheld if section == RESULTS}
     )
     hidden = {identity for section, identity in withheld if section == TEXTS}
     muted = {at for at, identity in log.first_calls.items() if identity in hidden}
     if turn.withheld(Side.RESPONSE):
         after = last_step(entries)
         muted |= {at for at in range(after + 1, len(entries)) if entries[at].role is Role.ASSISTANT}
-    spoken = _paired(_spoken(OPENAI.entries(raws)), _spoken(entries), lambda one: one[0] in muted)
+    told, said = _spoken(OPENAI.entries(raws)), _spoken(entries)
+    spoken = _paired(told, said, lambda one: one[0] in muted)
+    if spoken is None and not muted and {text for _, text in said} <= {text for _, text in told}:
+        spoken = []  # a turn has what was said several times once
     if calls is None or results is None or spoken is None:
         return None
     changed = False
@@ -179,6 +183,15 @@ def _spoken(entries: Ordered[Entry]) -> list[tuple[int, str]]:
         for at, entry in enumerate(entries)
         if entry.role is Role.ASSISTANT and entry.text is not None
     ]
+
+
+def _steps(
+    theirs: Mapping[str, Kind], own: Mapping[str, Kind], withheld: set[str]
+) -> list[tuple[Kind, Kind]] | None:
+    """Calls or results of a list with those of its turn: by their ids, else in order; None for too many."""
+    if theirs.keys() <= own.keys():
+        return [(step, own[identity]) for identity, step in theirs.items()]
+    return _paired(list(theirs.values()), list(own.values()), lambda step: step.call_id in withheld)
 
 
 def _paired(

@@ -85,8 +85,7 @@ class _OfAnthropic(GuardedClient):
     instead: ClassVar[str] = _INSTEAD
 
     def _of_messages(self) -> tuple[Any, ...]:
-        api, parsing = (MessagesApi(self._guarding, parsed=parsed) for parsed in (False, True))
-        return self.unguarded.messages, api, parsing, _INSTEAD, frozenset({"count_tokens"})
+        return self.unguarded.messages, MessagesApi(self._guarding), _INSTEAD, frozenset({"count_tokens"})
 
 
 class GuardedAnthropic(_OfAnthropic):
@@ -247,11 +246,7 @@ def _helper(kind: Any, guarded: Any, given: Mapping[str, Any]) -> Any:
 
 
 class MessagesApi(Api):
-    """Requests and replies of Anthropic's Messages; ``parsed`` for those of ``parse``."""
-
-    def __init__(self, guarding: Guarding, *, parsed: bool = False) -> None:
-        super().__init__(guarding)
-        self._parsed = parsed
+    """Requests and replies of Anthropic's Messages."""
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
         """Check a request, and say what the client is to be given."""
@@ -305,7 +300,7 @@ class MessagesApi(Api):
         bare: dict[str, Any] = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant"}
         bare |= {"model": str(call.given.get("model")), "usage": {"input_tokens": 0, "output_tokens": 0}}
         kept = bare if reply is None else reply.model_dump(mode="json", warnings=False, exclude={"content"})
-        made: Any = ParsedMessage if self._parsed else Message
+        made: Any = ParsedMessage if self.parsed else Message
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:

@@ -126,17 +126,6 @@ class MessageLists:
         """Write a place, where no check writes it with its turn."""
         self._store.change(LINK, key, lambda _: (link, None))
 
-    def name(self, name: str, place: str) -> None:
-        """Give a place a name by which it is found again, such as the id of a response."""
-        link = self._store.get(LINK, place)
-        if link is not None:
-            self.note(root_of("name", name), link)
-
-    def named(self, name: str) -> str | None:
-        """The place of a name; None for a name that is not known."""
-        place = root_of("name", name)
-        return None if self._store.get(LINK, place) is None else place
-
     def lock(self, chat: Conversation) -> threading.Lock:
         """The lock to hold while a text is checked, for a conversation that no store keeps."""
         with self._lock:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from turnwise.errors import GuardError
-from turnwise.guard import GuardrailBlocked, GuardrailPipeline, PipelineResult
+from turnwise.guard import GuardrailBlocked, GuardrailPipeline, MemoryStateStore, PipelineResult, StateStore
 from turnwise.guard.results import joined
 from turnwise.guard.sendable import goes_on
 from turnwise.integrations.asking import Asking
@@ -68,11 +68,18 @@ class Guarding:
     """What a guarded client goes by.
 
     ``refusal`` is said in place of what was blocked; None for an exception. ``awaited``: calls are awaited.
+    ``places`` are for a pipeline without a state store.
     """
 
     pipeline: GuardrailPipeline
     refusal: str | None
     awaited: bool
+    places: StateStore = field(default_factory=MemoryStateStore)
+
+    @property
+    def store(self) -> StateStore:
+        """Where it is kept how conversations go on that a server has."""
+        return self.pipeline.state_store or self.places
 
     def check(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
         """The check of what came last in a list."""

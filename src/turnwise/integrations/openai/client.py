@@ -90,11 +90,8 @@ class GuardedClient:
 
 class _OfOpenAI(GuardedClient):
     def _of_responses(self) -> tuple[Any, ...]:
-        client = self.unguarded
-        api, parsing = (
-            ResponsesApi(self._guarding, client.conversations, parsed=parsed) for parsed in (False, True)
-        )
-        return client.responses, api, parsing, self.instead, frozenset({"delete", "input_tokens"})
+        api = ResponsesApi(self._guarding, self.unguarded.conversations)
+        return self.unguarded.responses, api, self.instead, frozenset({"delete", "input_tokens"})
 
 
 class GuardedOpenAI(_OfOpenAI):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 from turnwise.conversation.message_entries import TEXT_PARTS, read_calls
@@ -64,10 +65,13 @@ class Kind(NamedTuple):
 
 
 class Api(ABC):
-    """One of the two APIs: how its requests and replies are read, and how a refusal is told."""
+    """One of the two APIs: how its requests and replies are read, and how a refusal is told.
+
+    ``parsed`` is set for what ``parse`` gives.
+    """
 
     def __init__(self, guarding: Guarding) -> None:
-        self.guarding = guarding
+        self.guarding, self.parsed = guarding, False
         self.others = OtherTexts(guarding.pipeline)
 
     @abstractmethod
@@ -106,8 +110,10 @@ class Api(ABC):
     def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
         """The events that end a stream with a set text; with what was shown where something was."""
 
-    def kept(self, call: Call, reply_id: str, result: PipelineResult | None) -> Steps[None]:
-        """Note by what the next request names this reply."""
+    def kept(
+        self, call: Call, reply_id: str, result: PipelineResult | None, *, refused: bool = False
+    ) -> Steps[None]:
+        """Note by what the next request names this reply, or what was said in its place."""
         yield from ()
 
     def keeps(self, call: Call) -> bool:
@@ -132,7 +138,7 @@ def answered(
     refusal = str(api.guarding.refusal)
     if call.asked.sent is None:
         reply = with_result(api.refused(call, refusal), call.asked.result)
-        yield from api.kept(call, reply.id, call.asked.standing or call.asked.result)
+        yield from api.kept(call, reply.id, call.asked.standing or call.asked.result, refused=True)
         return reply
     reply = yield Do(create, (), call.given)
     if not hasattr(reply, "model_dump"):
@@ -140,7 +146,8 @@ def answered(
             f"the client gave {type(reply).__name__}, which can't be checked; ask for no raw response"
         )
     try:
-        result = standing = yield from _checked(api, call, reply)
+        result = yield from _checked(api, call, reply)
+        yield from api.kept(call, reply.id, result)
     except GuardrailBlocked as blocked:
         result = blocked.result
         yield from api.withdrawn(call, api.parts(reply))
@@ -148,7 +155,7 @@ def answered(
             raise
         standing = yield from stand_in(api.guarding, call.asked.messages, refusal, call.named, result)
         reply = api.refused(call, refusal, reply)
-    yield from api.kept(call, reply.id, standing or result)
+        yield from api.kept(call, reply.id, standing or result, refused=True)
     return with_result(reply, result)
 
 
@@ -411,7 +418,7 @@ class EventSteps:
     def _refused(self, result: PipelineResult, standing: PipelineResult | None) -> Generator[Do | Show, Any, None]:
         events = list(self._api.refused_events(self._call, self._shown, str(self._api.guarding.refusal)))
         reply_id = getattr(getattr(events[-1], "response", None), "id", "")
-        yield from self._api.kept(self._call, reply_id, standing or result)
+        yield from self._api.kept(self._call, reply_id, standing or result, refused=True)
         for event in events[:-1]:
             yield Show(event)
         yield Show(with_result(events[-1], result))
@@ -429,8 +436,9 @@ class _Parts:
     ``unguarded`` is the part of the client behind the guard; ``free`` names what of it needs no check.
     """
 
-    def __init__(self, unguarded: Any, api: Api, parsing: Api, instead: str, free: frozenset[str]) -> None:
-        self.unguarded, self._api, self._parsing = unguarded, api, parsing
+    def __init__(self, unguarded: Any, api: Api, instead: str, free: frozenset[str]) -> None:
+        self.unguarded, self._api, self._parsing = unguarded, api, copy(api)
+        self._parsing.parsed = True
         self._instead, self._free = instead, free
 
     def not_guarded(self, name: str) -> GuardError:

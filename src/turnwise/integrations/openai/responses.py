@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from time import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
+from turnwise.guard.request import digest_of
 from turnwise.integrations.openai.calls import Asked, Do, Guarding, Steps, ask, checks
 from turnwise.integrations.openai.parts import (
     SKIPPED,
@@ -24,9 +27,27 @@ from turnwise.integrations.openai.parts import (
 from turnwise.integrations.openai.replies import FILTERED
 from turnwise.integrations.other_texts import Leaf, last_heard, leaves
 from turnwise.integrations.shapes import Events, as_message, as_messages, items_sent, plain
+from turnwise.sessions import StateKind
 
-_MADE_UP: Final = "resp_turnwise_"
-"""How ids of refusals begin: 32 digits follow, and after another line the id of the response that they answer."""
+
+class _Standing(NamedTuple):
+    """Where a conversation stands after a response, and what the server calls that; empty for its beginning."""
+
+    place: str
+    server_id: str
+
+
+def _dump(standing: _Standing) -> bytes:
+    return json.dumps(standing).encode("ascii")
+
+
+def _load(data: bytes, key: str, version: int) -> _Standing:
+    place, server_id = read_json(data.decode("ascii"))
+    return _Standing(str(place), str(server_id))
+
+
+_STANDING: Final = StateKind("response", 1, _dump, _load)
+"""Where conversations stand that the server keeps, by digests of the ids that requests name."""
 
 _EVENTS: Final = {
     "response.created": "ResponseCreatedEvent",
@@ -107,14 +128,14 @@ def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 class ResponsesApi(Api):
-    """Requests and replies of the Responses API; ``parsed`` for those of ``parse``.
+    """Requests and replies of the Responses API.
 
     ``conversations`` are the client's, for replies that are blocked in a conversation that the server keeps.
     """
 
-    def __init__(self, guarding: Guarding, conversations: Any, *, parsed: bool = False) -> None:
+    def __init__(self, guarding: Guarding, conversations: Any) -> None:
         super().__init__(guarding)
-        self._conversations, self._parsed = conversations, parsed
+        self._conversations = conversations
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
         """Check a request, and say what the client is to be given."""
@@ -168,9 +189,9 @@ class ResponsesApi(Api):
         places = [f"response {before}"] if before is not None else [f"conversation {kept}"]
         places += [f"named {name}"] if name is not None else []
         for place in places:
-            found = yield self.guarding.off_loop(self._place, place)
+            found: _Standing | None = yield self.guarding.off_loop(self._standing, place)
             if found is not None:
-                named = {**named, "after": found}
+                named = {**named, "after": found.place}
                 break
         else:
             if kept is None and name is None:
@@ -179,32 +200,38 @@ class ResponsesApi(Api):
                     "conversation was checked: give the pipelines of all workers one state store, send the "
                     "messages themselves, or give conversation_id to begin there"
                 )
-        if isinstance(before, str) and before.startswith(_MADE_UP):
-            real = before[len(_MADE_UP) + 33 :]
-            given = {**given, "previous_response_id": real} if real else _without(given, "previous_response_id")
+        if found is not None and before is not None and place == places[0]:
+            given = {**given, "previous_response_id": found.server_id}
+            given = given if found.server_id else _without(given, "previous_response_id")
         return given, named
 
-    def _place(self, name: str) -> str | None:
+    def _standing(self, name: str) -> _Standing | None:
         try:
-            return self.guarding.pipeline.place_named(name)
+            found: _Standing | None = self.guarding.store.get(_STANDING, digest_of(name))
         except StateError:
-            return name  # the check can't read it either, and ends as the configuration says
+            return _Standing(
+                name, name.partition(" ")[2]
+            )  # the check can't read it either, and ends as configured
+        return found
 
-    def kept(self, call: Call, reply_id: str, result: PipelineResult | None) -> Steps[None]:
+    def kept(
+        self, call: Call, reply_id: str, result: PipelineResult | None, *, refused: bool = False
+    ) -> Steps[None]:
         """Note by what the next request names this reply."""
         kept, name = _id(call.given.get("conversation")), call.named.get("conversation_id")
         names = [f"response {reply_id}"]
         names += [f"conversation {kept}"] if kept is not None else []
         names += [f"named {name}"] if name is not None else []
         if result is not None and result.place is not None:
-            yield self.guarding.off_loop(self._note, names, result)
+            server_id = str(call.given.get("previous_response_id") or "") if refused else reply_id
+            yield self.guarding.off_loop(self._note, names, _Standing(result.place, server_id))
 
-    def _note(self, names: Sequence[str], result: PipelineResult) -> None:
+    def _note(self, names: Sequence[str], standing: _Standing) -> None:
         try:
             for name in names:
-                self.guarding.pipeline.name_place(name, result)
+                self.guarding.store.change(_STANDING, digest_of(name), lambda _: (standing, None))
         except StateError:
-            return  # a request that goes on from here says that it is not known
+            return  # a request that goes on from here is told that it is not known
 
     def keeps(self, call: Call) -> bool:
         """Whether the server keeps a reply as part of a conversation that goes on with it."""
@@ -239,19 +266,18 @@ class ResponsesApi(Api):
         """A response with a set text, which the next request can name as any other one."""
         from openai.types.responses import ParsedResponse, Response
 
-        before = call.given.get("previous_response_id") or ""
         told = {
-            "id": f"{_MADE_UP}{uuid4().hex}_{before}",
             "status": "incomplete",
             "incomplete_details": {"reason": FILTERED},
             "output": [_message(refusal, f"msg_{uuid4().hex}")],
             "error": None,
         }
-        bare = {"object": "response", "created_at": time(), "model": str(call.given.get("model"))}
+        bare = {"id": f"resp_{uuid4().hex}", "object": "response", "created_at": time()}
+        bare["model"] = str(call.given.get("model"))
         bare |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-        bare |= {"previous_response_id": before or None}
+        bare["previous_response_id"] = call.given.get("previous_response_id")
         kept = bare if reply is None else reply.model_dump(mode="json", warnings=False, exclude={"output"})
-        made = ParsedResponse if self._parsed else Response
+        made = ParsedResponse if self.parsed else Response
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
