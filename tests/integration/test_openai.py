@@ -252,7 +252,7 @@ def test_the_example_of_the_page_runs(
     model: CompletionServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/openai.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    block, _ = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     monkeypatch.setenv("OPENAI_BASE_URL", model.url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     names: dict[str, Any] = {}

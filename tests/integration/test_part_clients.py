@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -238,6 +240,25 @@ def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: PartsServer, door
     reply = getattr(one.client, api).parse(**one.given("Who?"), **kind)
     parsed = reply.output_parsed if api == "responses" else reply.parsed_output
     assert parsed == Person(mail="[EMAIL]") and reply.turnwise_result.turn_number == 1
+
+
+@pytest.mark.parametrize("page", ["openai", "anthropic"])
+def test_the_examples_of_the_pages_run(
+    model: PartsServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], page: str
+) -> None:
+    said = (Path(__file__).parents[2] / f"docs/{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", said, flags=re.DOTALL)
+    for name, url in (("OPENAI", model.url), ("ANTHROPIC", model.root)):
+        monkeypatch.setenv(f"{name}_BASE_URL", url)
+        monkeypatch.setenv(f"{name}_API_KEY", "none")
+    names: dict[str, Any] = {}
+    if page == "openai":
+        setup = blocks[0].partition("messages = ")[0]
+        blocks = [setup, blocks[1]]
+    exec(compile("\n".join(blocks), page, "exec"), names)
+    names["client"].unguarded.close()
+    assert capsys.readouterr().out == ("Fine. 2\n" if page == "openai" else "Fine. []\n")
+    assert "jane@" not in json.dumps(model.requests) and "I am [EMAIL]" in json.dumps(model.requests)
 
 
 # Responses
