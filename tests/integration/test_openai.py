@@ -273,5 +273,7 @@ def test_what_would_go_past_the_guard_is_refused_and_the_rest_is_there(model: Co
             eval(past, {"client": client})
     assert client.models.list().data == [] and client.api_key == "none"
     assert client.with_options(timeout=3).unguarded.timeout == 3
+    with pytest.raises(GuardError, match="extra_body has messages"):
+        asked(client, [user("Hello")], extra_body={"messages": [user("acme")]})
     with pytest.raises(GuardError, match="no client of openai"):
         guard(object(), GuardrailPipeline(CONFIG))  # type: ignore[call-overload]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -210,6 +211,26 @@ def test_a_stream_that_nobody_reads_to_its_end_is_recorded_as_broken_off(
 
 
 @pytest.mark.parametrize("api", APIS)
+def test_async_streams_can_be_left_early(model: PartsServer, door: Make, api: str) -> None:
+    model.answer = lambda body: [text("Yes. " * 400)]
+    one = door(api)
+
+    async def leave(helper: bool) -> Any:
+        async with one.later() as client:
+            part = getattr(client, api)
+            given = one.given("Hello")
+            opened = part.stream(**given) if helper else await part.create(**given, stream=True)
+            async with opened as stream:
+                async for event in stream:
+                    if "delta" in event.type and "Yes" in str(event):
+                        break
+            return getattr(stream, "guarded", stream).turnwise_result
+
+    for helper in (False, True):
+        assert asyncio.run(leave(helper)).failures[0].startswith("dropped")
+
+
+@pytest.mark.parametrize("api", APIS)
 def test_what_would_go_past_the_guard_is_refused(model: PartsServer, door: Make, api: str) -> None:
     one = door(api)
     client, part = one.client, getattr(one.client, api)
@@ -404,6 +425,28 @@ def test_items_that_are_no_messages_are_checked_too(model: PartsServer, door: Ma
     for way in ("create", "stream"):
         with pytest.raises(GuardrailBlocked, match="output"):
             one.ask("Read it", way)
+
+
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_a_reply_with_blocked_reasoning_is_refused_and_the_chain_goes_on(
+    model: PartsServer, door: Make, way: str
+) -> None:
+    one = door("responses", refusal=REFUSAL)
+    model.answer = lambda body: [thinking("It is acme." if len(model.requests) == 2 else "Hm."), text("Ok.")]
+    last, results = None, []
+    for said in ("Hello", "And?", "Now?"):
+        told = one.ask(said, way, **({} if last is None else {"previous_response_id": last}))
+        last = told.reply.id
+        results.append((told.result and told.result.blocked, told.text))
+    assert results == [(False, "Ok."), (True, REFUSAL), (False, "Ok.")] and told.result is not None
+    assert told.result.turn_number == 3 and "acme" not in model.history(last)
+
+
+@pytest.mark.parametrize("way", ["create", "stream", "helper"])
+def test_probabilities_of_tokens_do_not_spell_what_was_replaced(model: PartsServer, door: Make, way: str) -> None:
+    spelled = [{"token": "bob@example.com", "bytes": [], "logprob": 0.0, "top_logprobs": []}]
+    model.answer = lambda body: [{**text("Ask bob@example.com."), "logprobs": spelled}]
+    assert "bob@" not in door("responses").ask("Hello", way).raw
 
 
 def test_a_response_in_the_background_is_refused(model: PartsServer, door: Make) -> None:

@@ -42,14 +42,14 @@ class Door:
         given = {"api_key": "none", "max_retries": 0}
         if api == "responses":
             self.client = guard_openai(openai.OpenAI(base_url=server.url, **given), pipeline, refusal=refusal)
-            self._later = lambda: guard_openai(
+            self.later = lambda: guard_openai(
                 openai.AsyncOpenAI(base_url=server.url, **given), pipeline, refusal=refusal
             )
         else:
             self.client = guard_anthropic(
                 anthropic.Anthropic(base_url=server.root, **given), pipeline, refusal=refusal
             )
-            self._later = lambda: guard_anthropic(
+            self.later = lambda: guard_anthropic(
                 anthropic.AsyncAnthropic(base_url=server.root, **given), pipeline, refusal=refusal
             )
 
@@ -78,7 +78,7 @@ class Door:
             return self.told(self.final(events), stream.guarded.turnwise_result, events)
 
     async def _aask(self, given: dict[str, Any], way: str) -> Told:
-        async with self._later() as client:
+        async with self.later() as client:
             part = getattr(client, self.api)
             if way == "async create":
                 reply = await part.create(**given)

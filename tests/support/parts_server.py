@@ -136,7 +136,9 @@ def _response(identity: str, body: Mapping[str, Any], parts: Sequence[Part]) -> 
         elif part["kind"] == "item":
             output.append(dict(part["item"]))
         else:
-            said: dict[str, Any] = {"type": "output_text", "text": part["text"], "annotations": [], "logprobs": []}
+            spelled = part.get("logprobs", [])
+            said: dict[str, Any] = {"type": "output_text", "text": part["text"], "annotations": []}
+            said["logprobs"] = spelled
             if part["kind"] == "refusal":
                 said = {"type": "refusal", "refusal": part["text"]}
             if part.get("joins") and output[-1]["type"] == "message":
@@ -180,8 +182,9 @@ def _bare_events(whole: dict[str, Any], cut: random.Random) -> Iterator[dict[str
             for index, part in enumerate(item["content"]):
                 key, name = ("text", "output_text") if part["type"] == "output_text" else ("refusal", "refusal")
                 place = {**here, "content_index": index}
-                yield {"type": "response.content_part.added", **place, "part": {**part, key: ""}}
-                spelled = {"logprobs": []} if key == "text" else {}
+                begun = {**part, key: "", **({"logprobs": []} if key == "text" else {})}
+                yield {"type": "response.content_part.added", **place, "part": begun}
+                spelled = {"logprobs": part["logprobs"]} if key == "text" else {}
                 for piece in _pieces(part[key], cut):
                     yield {"type": f"response.{name}.delta", **place, "delta": piece, **spelled}
                 yield {"type": f"response.{name}.done", **place, key: part[key], **spelled}

@@ -19,6 +19,7 @@ from turnwise.integrations.openai.replies import (
     plain_messages,
     redact_choice,
     refuse_choice,
+    refuse_smuggled,
     refused,
     says_anything,
     with_result,
@@ -135,6 +136,7 @@ def complete(
     guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
 ) -> Steps[Any]:
     """Check a request, ask the model with ``create``, and check its reply; ``named``: whose conversation it is."""
+    refuse_smuggled(given)
     asked = yield from ask(guarding, given["messages"], named)
     if asked.sent is None:
         return with_result(refused(given.get("model"), str(guarding.refusal)), asked.result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, complete, finish, whose
-from turnwise.integrations.openai.replies import not_guarded
+from turnwise.integrations.openai.replies import not_guarded, refuse_smuggled
 from turnwise.integrations.openai.responses import GuardedAsyncResponses, GuardedResponses, ResponsesApi
 from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream, ReplySteps
 
@@ -258,6 +258,7 @@ class GuardedAsyncCompletions(_Completions):
 
 
 def _streamed(given: dict[str, Any], messages: Iterable[Any]) -> Iterable[Any]:
+    refuse_smuggled(given)
     many = given.get("n")
     if isinstance(many, int) and many > 1:
         raise GuardError(

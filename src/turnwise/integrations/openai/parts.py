@@ -25,7 +25,7 @@ from turnwise.integrations.openai.calls import (
     stand_in,
     whose,
 )
-from turnwise.integrations.openai.replies import not_guarded, parse_again, with_result
+from turnwise.integrations.openai.replies import not_guarded, parse_again, refuse_smuggled, with_result
 from turnwise.integrations.openai.streams import END, GuardedAsyncStream, GuardedStream, Show
 from turnwise.integrations.other_texts import Leaf, OtherTexts, leaves
 from turnwise.integrations.shapes import Events, plain, put_inputs, replace_texts, texts_of
@@ -35,12 +35,6 @@ SKIPPED: Final = frozenset(
     | {"parsed", "parsed_arguments", "parsed_output", "obfuscation"}
 )
 """Keys of what is no text of its own."""
-
-_SMUGGLED: Final = frozenset(
-    {"messages", "input", "prompt", "system", "instructions", "background", "previous_response_id", "conversation"}
-    | {"stream", "n", "prefill"}
-)
-"""Keys of a request that may not come in ``extra_body``, past the guard."""
 
 
 class Call(NamedTuple):
@@ -153,7 +147,9 @@ def answered(
         yield from api.withdrawn(call, api.parts(reply))
         if api.guarding.refusal is None:
             raise
-        standing = yield from stand_in(api.guarding, call.asked.messages, refusal, call.named, result)
+        standing = yield from stand_in(
+            api.guarding, call.asked.messages, refusal, call.named, _placed(result, call)
+        )
         reply = api.refused(call, refusal, reply)
         yield from api.kept(call, reply.id, standing or result, refused=True)
     return with_result(reply, result)
@@ -161,25 +157,20 @@ def answered(
 
 def opened(api: Api, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
     """Check a request before the model is asked."""
-    beside = sorted(_SMUGGLED & (given.get("extra_body") or {}).keys())
-    if beside:
-        raise GuardError(
-            f"extra_body has {', '.join(beside)}, which would go past the guard; give it as an argument"
-        )
+    refuse_smuggled(given)
     return (yield from api.asked(given, named))
 
 
 def _checked(api: Api, call: Call, reply: Any) -> Steps[PipelineResult | None]:
     """Check a reply, and put what may be shown into it."""
     message, parts = api.said(plain(reply, "the reply")), api.parts(reply)
-    result, seen = call.asked.result, list[str]()
-    new: dict[str, str] = {}
+    result, new = call.asked.result, dict[str, str]()
+    yield from checks(api.guarding, api.others.check(api.other(parts), "check_output"))
     if message is not None:
         result = yield api.guarding.check([*call.asked.messages, message], of_reply(call.named))
         if result.blocked:
             raise GuardrailBlocked(result)
-        new, seen = replaced_in(message, result.parts or (result,))
-    yield from checks(api.guarding, api.others.check(api.other(parts), "check_output", seen))
+        new, _ = replaced_in(message, result.parts or (result,))
     if new:
         replace_texts(parts, new, SKIPPED)
         put_inputs(parts, new)
@@ -187,6 +178,11 @@ def _checked(api: Api, call: Call, reply: Any) -> Steps[PipelineResult | None]:
             for holder in (part, *(getattr(part, "content", None) or ())):
                 _parsed_again(holder, new)
     return result
+
+
+def _placed(result: PipelineResult, call: Call) -> PipelineResult:
+    """A verdict on a reply, or that on its request where the first is about a text apart from the conversation."""
+    return result if result.place is not None or call.asked.result is None else call.asked.result
 
 
 def _parsed_again(holder: Any, new: Mapping[str, str]) -> None:
@@ -212,7 +208,8 @@ def replaced_in(message: Mapping[str, Any], results: Sequence[PipelineResult]) -
             left = redacted_parts(texts, result.details.values())
             if "\n".join(left) != result.text:
                 left = [result.text, *("" for _ in texts[1:])]
-            new.update(zip(texts, left, strict=True))
+            # What is replaced in one of two equal texts is replaced in both.
+            new.update((old, text) for old, text in zip(texts, left, strict=True) if new.get(old, old) == old)
     return {old: text for old, text in new.items() if old != text}, [*new, *new.values()]
 
 
@@ -278,7 +275,7 @@ class EventSteps:
                 raise
             said, guarding = self._shown.text or refusal, self._api.guarding
             standing = yield from stand_in(
-                guarding, self._call.asked.messages, said, self._call.named, self.result
+                guarding, self._call.asked.messages, said, self._call.named, _placed(self.result, self._call)
             )
             yield from self._refused(self.result, standing)
 
@@ -406,6 +403,8 @@ class EventSteps:
             for event in events.events
         ]
         replace_texts([texts, bodies], new, SKIPPED)
+        if new:
+            _unspell(bodies)
         found = leaves([texts, bodies], skip=SKIPPED)
         changed = yield from checks(self._api.guarding, self._api.others.check(found, "check_output", seen))
         if not (changed or new or texts != before):
@@ -422,6 +421,17 @@ class EventSteps:
         for event in events[:-1]:
             yield Show(event)
         yield Show(with_result(events[-1], result))
+
+
+def _unspell(tree: Any) -> None:
+    """Empty what spells texts token by token."""
+    waiting = [tree]
+    while waiting:
+        told = waiting.pop()
+        if isinstance(told, dict) and told.get("logprobs"):
+            told["logprobs"] = []
+        if isinstance(told, dict | list):
+            waiting += told.values() if isinstance(told, dict) else told
 
 
 def _texts(message: Mapping[str, Any]) -> list[str]:

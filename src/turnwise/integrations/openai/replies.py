@@ -16,6 +16,12 @@ RESULT: Final = "turnwise_result"
 FILTERED: Final = "content_filter"
 """Why a reply ended that was blocked, in the words of the API."""
 
+_SMUGGLED: Final = frozenset(
+    {"messages", "input", "prompt", "system", "instructions", "background", "previous_response_id", "conversation"}
+    | {"stream", "n"}
+)
+"""Keys of a request that may not come in ``extra_body``, past the guard."""
+
 _SPEAKING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
 
 
@@ -108,6 +114,15 @@ def parse_again(holder: Any, key: str, text: str) -> None:
         setattr(holder, key, type(parsed).model_validate_json(text))
     except (AttributeError, ValueError):
         setattr(holder, key, None)
+
+
+def refuse_smuggled(given: Mapping[str, Any]) -> None:
+    """Raise GuardError where ``extra_body`` would change what was checked."""
+    beside = sorted(_SMUGGLED & (given.get("extra_body") or {}).keys())
+    if beside:
+        raise GuardError(
+            f"extra_body has {', '.join(beside)}, which would go past the guard; give it as an argument"
+        )
 
 
 def not_guarded(what: str, instead: str = "create or parse of chat.completions or responses") -> GuardError:

@@ -308,8 +308,8 @@ class ResponsesApi(Api):
             what = "thought" if item.type == "reasoning" else what
             what = "open" if item.type == "message" and not item.content else what
         elif kind == "response.content_part.added":
-            told = getattr(event.part, "text", None) or getattr(event.part, "refusal", None)
-            what = "open" if first and not told else what
+            told = (getattr(event.part, key, None) for key in ("text", "refusal", "logprobs", "annotations"))
+            what = "open" if first and not any(told) else what
         elif kind == "response.output_item.done":
             what = "end"
         elif kind in ("response.output_text.delta", "response.refusal.delta") and first:
