@@ -17,6 +17,7 @@ from parts_server import PartsServer, call, text, thinking
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, MemoryStateStore
+from turnwise.integrations.shapes import items_sent
 
 pytest.importorskip("openai")
 pytest.importorskip("anthropic")
@@ -425,6 +426,41 @@ def test_items_that_are_no_messages_are_checked_too(model: PartsServer, door: Ma
     for way in ("create", "stream"):
         with pytest.raises(GuardrailBlocked, match="output"):
             one.ask("Read it", way)
+
+
+def test_what_was_blocked_is_left_out_of_later_items(model: PartsServer, door: Make) -> None:
+    one = door("responses", refusal=REFUSAL)
+    replies = {"Reply badly": "Buy acme.", "Call badly": "acme"}
+
+    def answer(body: dict[str, Any]) -> list[Any]:
+        last = body["input"][-1]["content"]
+        if last == "Call badly":
+            return [thinking("Hm."), call("search", {"for": "acme"})]
+        return [thinking("Hm."), text(replies.get(last, "Fine, bob@example.com."))]
+
+    model.answer = answer
+    items: list[Any] = []
+    for said in (
+        "I am jane@example.com",
+        "About acme",
+        "Reply badly",
+        "Call badly",
+        "I am bob@example.com",
+        "Bye",
+    ):
+        items.append({"role": "user", "content": said})
+        told = one.ask(items)
+        items += told.reply.output
+        assert "acme" not in sent(model) and "@" not in sent(model)
+    assert told.result is not None and told.result.turn_number == 6
+    asked = [item["content"] for item in model.requests[-1]["input"] if item.get("role") == "user"]
+    assert asked[0] == "I am [EMAIL]" and asked[-2:] == ["I am [EMAIL]", "Bye"]
+
+
+def test_a_list_that_begins_with_what_was_blocked_goes_on_without_it() -> None:
+    said = [{"role": "assistant", "content": "Buy acme."}, {"role": "user", "content": "I am jane@example.com"}]
+    left = items_sent(said, [{"role": "user", "content": "I am [EMAIL]"}])
+    assert left == [{"role": "user", "content": "I am [EMAIL]"}]
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])

@@ -75,12 +75,12 @@ def items_sent(items: Sequence[Any], sent: Sequence[dict[str, Any]]) -> list[Any
     kept: dict[int, list[Any]] = {}
     for at, (message, places) in enumerate(groups):
         new = left[0] if left else None
-        if new is None or (new != message and any(new == later for later, _ in groups[at + 1 :])):
-            kept.update((place, []) for place in places)
-        elif new == message:
+        if new == message:
             left.pop(0)
-        elif new["role"] == message["role"]:
-            kept.update((place, []) for place in places)
+            continue
+        kept.update((place, []) for place in places)
+        comes = new is None or any(new == later for later, _ in groups[at + 1 :])
+        if new is not None and not comes and new["role"] == message["role"]:
             kept[places[0]] = _with(items[places[0]], new) if len(places) == 1 else _items(new)
             left.pop(0)
     found: list[Any] = []
