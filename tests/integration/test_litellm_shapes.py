@@ -175,7 +175,9 @@ def test_an_order_in_any_request_is_blocked_and_what_is_ordinary_passes(call_typ
             reached = kind in NOBODY_READS and "guardrails" not in str(call["data"])
             if reached or "realtime" in kind:
                 assert refused["type"] == "UnreadError" and refused["error"].startswith(f"{kind}: "), given
-            elif text == ORDER and "left out" not in given:
+            elif text == ORDER and "[tool result withheld]" in json.dumps(outcome):
+                assert ORDER not in json.dumps(outcome), given
+            elif text == ORDER:
                 assert outcome["status"] == 400, given
                 assert "was blocked" in refused["error"] and ORDER not in json.dumps(refused), given
             else:

@@ -14,7 +14,7 @@ from turnwise.errors import GuardError
 from turnwise.guard.audit.record import AuditSink, pseudonym
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
-from turnwise.guard.check_messages import Named, check_last, open_listed_stream, sendable
+from turnwise.guard.check_messages import Named, check_last, open_listed_stream
 from turnwise.guard.check_text import (
     AWAITED,
     HERE,
@@ -34,6 +34,7 @@ from turnwise.guard.forgetting import Forgotten, GuardSession, forget_conversati
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.request import NO_CONVERSATION, NoConversation, checkable, digest_of
 from turnwise.guard.results import Correction, PipelineResult
+from turnwise.guard.sendable import sendable
 from turnwise.guard.setup import Given, Mode, Setup
 from turnwise.guard.state.settings import StateStatus
 from turnwise.guard.step import CheckRun, Step, afinish, finish
@@ -323,16 +324,17 @@ class GuardrailPipeline:
     def sendable(self, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
         """Return a list of messages as a model may be sent it, once `check_messages` let it through.
 
-        What guardrails redacted is replaced, in earlier messages as well, and what was blocked earlier is left
-        out, where the list was recognised; pictures of earlier messages are left out with it. Else the last
-        messages alone are as the check has them.
+        Messages keep their shape, OpenAI's or Anthropic's, and those with nothing to replace are those given. What
+        guardrails redacted is replaced, in earlier messages as well, and what was blocked earlier is left out,
+        where the list was recognised; else the last messages alone are as the check has them. What a tool gave
+        back and was blocked becomes ``[tool result withheld]``, so that the model can go on.
 
         Args:
             messages: the list that was checked.
             result: what the check said.
 
         Raises:
-            GuardError: it was blocked.
+            GuardError: something other than what a tool gave back was blocked.
             StateError: the state store can't be read.
         """
         return sendable(self._setup, messages, result)

@@ -17,6 +17,7 @@ from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.sendable import goes_on
 from turnwise.integrations.asking import ask
 from turnwise.integrations.other_texts import UnreadError, last_heard, leaves
 from turnwise.serve.check_routes import json_response
@@ -150,7 +151,7 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
         except ConversationError:
             raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
         service.metrics.tell(result, tenant.name)
-        if result.blocked:
+        if not goes_on(result):
             return _blocked(result, tenant)
         if request.litellm_call_id is not None and result.place is not None:
             call, store = _Call(result.place), tenant.pipeline.state_store or tenant.places

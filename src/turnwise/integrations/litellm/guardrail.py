@@ -15,22 +15,20 @@ from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
 from turnwise.integrations.asking import aask
-from turnwise.integrations.litellm.shapes import (
+from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
+from turnwise.integrations.openai.streams import END, ReplySteps, Show
+from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
+from turnwise.integrations.shapes import (
     Events,
-    as_items,
     as_message,
     as_messages,
-    fitted,
-    has_tools,
     is_chat_chunk,
+    items_sent,
     plain,
     put_texts,
     replies_in,
     texts_of,
 )
-from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
-from turnwise.integrations.openai.streams import END, ReplySteps, Show
-from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
 
 if TYPE_CHECKING:
     from fastapi import HTTPException
@@ -251,10 +249,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         self._remember(data, asked)
         assert asked.sent is not None and asked.result is not None
         sent = [*asked.sent, *messages[heard:]]
-        fit = fitted(items, as_chat, sent)
-        if fit is None and key == "messages" and has_tools(sent) and not has_tools(items):
-            raise UnreadError(key, "a tool in it was blocked earlier", "leave that message out")
-        items = deepcopy(fit or (as_items(sent) if key == "input" else sent))
+        items = deepcopy(items_sent(items, sent) if key == "input" else sent)
         data[key] = items[0]["content"] if isinstance(given, str) and len(items) == 1 else items
         views = [as_message(item) or item for item in items] if key == "input" else items
         chat = self.pipeline.conversation_of(asked.result)
