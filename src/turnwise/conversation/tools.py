@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from turnwise.conversation.history import History
@@ -222,11 +223,15 @@ class Tools:
                     return turn
         return self._turn_of_call(None)
 
-    def latest_results(self, turn: Turn) -> Iterator[ToolResult]:
-        """Yield what tools gave back in a turn, the latest first; messages that were read are not read again."""
+    def latest_calls(self, turn: Turn, most: int | None = None) -> list[ToolCall]:
+        """Return the latest calls of a turn, the latest first; messages that were read are not read again."""
         with self._history.lock:
-            results = [*self._tool_log(turn, keep=False).results.values()]
-        return reversed(results)
+            return [*islice(reversed(self._tool_log(turn, keep=False).calls.values()), most)]
+
+    def latest_results(self, turn: Turn, most: int | None = None) -> list[ToolResult]:
+        """Return what tools gave back in a turn, the latest first; as `latest_calls`."""
+        with self._history.lock:
+            return [*islice(reversed(self._tool_log(turn, keep=False).results.values()), most)]
 
     def _tool_log(self, turn: Turn, *, keep: bool = True) -> ToolLog:
         """The calls and results of a turn; with `keep`, its messages stay in its metadata in OpenAI's form."""

@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
+from turnwise.conversation.tool_log import CALLS, RESULTS
 from turnwise.conversation.turn import MESSAGE_KEYS
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
@@ -72,6 +72,9 @@ class Said:
         return (section, self.call_id) not in self.turn.withheld_tools()
 
 
+_MOST_STEPS: Final = 12
+"""Calls, and results, of a turn that are looked at, the latest."""
+
 _Place = tuple[int, TextKind, str | None]
 _KEPT: WeakKeyDictionary[Conversation, dict[_Place, Said]] = WeakKeyDictionary()
 """Texts of live conversations, as long as they are within reach of the next check."""
@@ -118,7 +121,7 @@ def _with_earlier(check: Check, most: int) -> tuple[Said, ...]:
     prompting = check.side is Side.PROMPT
     for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
         before, last = (last, turn.response or "") if prompting else (turn.prompt, "")
-        for kind, call_id, text in _texts(turn, check.side):
+        for kind, call_id, text in _texts(check.conversation, turn, check.side):
             place = (turn.number, kind, call_id)
             if place == current:
                 break
@@ -137,18 +140,17 @@ def _known(kept: dict[_Place, Said], place: _Place, turn: Turn, text: str, befor
     return known
 
 
-def _texts(turn: Turn, side: Side) -> Iterator[tuple[TextKind, str | None, str]]:
-    """The texts of one side of a turn in order."""
-    prompting = side is Side.PROMPT
-    if prompting:
+def _texts(conversation: Conversation, turn: Turn, side: Side) -> Iterator[tuple[TextKind, str | None, str]]:
+    """The texts of one side of a turn in order; of its calls and results the latest."""
+    has_tools = any(key in turn.own_metadata for key in MESSAGE_KEYS)
+    if side is Side.PROMPT:
         yield TextKind.INPUT, None, turn.prompt
-    if any(key in turn.own_metadata for key in MESSAGE_KEYS):
-        for step in turn.tool_steps:
-            if isinstance(step, ToolCall) and not prompting:
-                yield TextKind.TOOL_CALL, step.call_id, Arguments(step.arguments).text
-            elif not isinstance(step, ToolCall) and prompting:
-                yield TextKind.TOOL_RESULT, step.call_id, step.content
-    if not prompting and turn.response is not None:
+        for result in reversed(conversation.tools.latest_results(turn, _MOST_STEPS) if has_tools else ()):
+            yield TextKind.TOOL_RESULT, result.call_id, result.content
+        return
+    for call in reversed(conversation.tools.latest_calls(turn, _MOST_STEPS) if has_tools else ()):
+        yield TextKind.TOOL_CALL, call.call_id, Arguments(call.arguments).text
+    if turn.response is not None:
         yield TextKind.OUTPUT, None, turn.response
 
 
