@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -106,6 +107,13 @@ def test_a_session_is_a_conversation(pipeline: GuardrailPipeline) -> None:
 # The command, and the helper that it starts
 
 UNIX = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder with a short name: the path of a socket may have some 100 bytes."""
+    with TemporaryDirectory(prefix="tw", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

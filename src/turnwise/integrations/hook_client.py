@@ -67,8 +67,9 @@ class HookSettings(NamedTuple):
         folder = own_folder(_state_root())
         known = f"{sys.executable} {self.preset} {config} {folder}"
         path = folder / f"hook-{__version__}-{crc32(known.encode()):08x}.sock"
-        if len(os.fsencode(path)) > _LONGEST:
-            path = own_folder(Path(os.environ.get("TMPDIR", "/tmp")) / f"turnwise-{os.getuid()}") / path.name
+        for root in (os.environ.get("TMPDIR", "/tmp"), "/tmp"):
+            if len(os.fsencode(path)) > _LONGEST:
+                path = own_folder(Path(root) / f"turnwise-{os.getuid()}") / path.name
         return path
 
 

@@ -44,8 +44,10 @@ def canonical_name(name: str) -> str:
     return " ".join(_caseless(text).split())
 
 
-UNNAMED: Final = ("", canonical_name(UNKNOWN_NAME))
-"""Canonical forms of names that name nobody."""
+UNNAMED: Final = frozenset(
+    {"", canonical_name(UNKNOWN_NAME), "anonymous", "client", "customer", "guest", "human", "me", "user", "you"}
+)
+"""Canonical forms of names that name nobody, words for a role among them: not all users are one person."""
 
 
 def checked_name(name: object, what: str) -> str:
