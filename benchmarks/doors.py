@@ -247,7 +247,7 @@ def inside_door() -> Door:
 
     from turnwise.integrations.litellm import TurnwiseGuardrail
 
-    rail = TurnwiseGuardrail(GuardrailPipeline(config()), guardrail_name="turnwise")
+    rail = TurnwiseGuardrail(GuardrailPipeline(config()), turnwise_explain=True, guardrail_name="turnwise")
     user, loop = UserAPIKeyAuth(api_key="doors"), asyncio.new_event_loop()
 
     def refused(side: str, error: HTTPException) -> Verdict:
@@ -362,7 +362,7 @@ def doors() -> Iterator[dict[str, Door]]:
     with ExitStack() as opened, tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "doors.yaml")
         file.write_text(CONFIG)
-        service = opened.enter_context(served("--config", str(file)))
+        service = opened.enter_context(served("--explain", "--config", str(file)))
         client = opened.enter_context(httpx.Client(base_url=service.url, timeout=60))
         model = opened.enter_context(CompletionServer())
         asking = opened.enter_context(openai.OpenAI(base_url=model.url, api_key="none", max_retries=0))
@@ -380,12 +380,12 @@ def proxies() -> Iterator[dict[str, Door]]:
     with ExitStack() as opened, tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "doors.yaml")
         file.write_text(CONFIG)
-        service = opened.enter_context(served("--config", str(file)))
+        service = opened.enter_context(served("--explain", "--config", str(file)))
         model = opened.enter_context(CompletionServer())
         modes = ["pre_call", "post_call"]
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"
         rails = {
-            "inside": {"guardrail": own, "turnwise_config": str(file), "mode": modes},
+            "inside": {"guardrail": own, "turnwise_config": str(file), "turnwise_explain": True, "mode": modes},
             "beside": {"guardrail": "generic_guardrail_api", "api_base": service.url, "mode": modes},
         }
         params = {"model": "openai/m", "api_base": model.url, "api_key": "none", "max_retries": 0}

@@ -4,6 +4,7 @@
     python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
     python benchmarks/guard_text.py --cases [CATEGORY ...] [--show] [--held]
     python benchmarks/guard_text.py --ordinary --data PATH [--show]
+    python benchmarks/guard_text.py --people --data PATH [--held] [--presets basic]
     python benchmarks/guard_text.py --convabuse --data PATH [--limit 400 [--skip 400]]
 
 Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
@@ -16,7 +17,9 @@ each set of them (benchmarks/guard_cases/README.md says what they are), and for 
 presets basic and agent make of orders to the model and of mentions of them; ``--show`` prints each wrong answer,
 ``--held`` reads the cases of use that nothing was tuned on. With ``--ordinary`` it checks 2,000 prompts and 2,000
 replies of ordinary chats with the text guardrails of the presets basic and customer_service, and prints each text
-that is blocked; ``--show`` prints all in which something is found. With ``--convabuse`` it measures ``toxicity``
+that is blocked; ``--show`` prints all in which something is found. With ``--people`` it prints what a preset makes
+of injections that players wrote and of ordinary talk of people, each user's turn checked in its conversation; with
+``--held`` also of what nobody looked at. With ``--convabuse`` it measures ``toxicity``
 on what people said to chatbots: the lexicon, observer ``local``, and both; ``--limit`` and ``--skip`` take it in
 pieces, whose counts add up.
 
@@ -37,7 +40,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.cli_sweep import NoAnswer, within
-from benchmarks.guard_accuracy import measure_cases, measure_ordinary
+from benchmarks.guard_accuracy import measure_cases, measure_ordinary, measure_people
 from benchmarks.hostile import MS_PER_KB, UNITS, preset_pipeline
 
 from turnwise import GuardrailPipeline
@@ -264,6 +267,22 @@ STARTS = {
     "users": ("", "a@b.com/", ""),
     "you": ("", "you are so very ", ""),
     "i hate": ("", "i really ", "hate you"),
+    "digits in words": ("", "four one ", ""),
+    "letters in words": ("", "alfa double one ", ""),
+    "Morse": ("", ".- -... ", ""),
+    "overrides": ("", "\u202eab\u202c", ""),
+    "emphasis": ("", "a**bb**", ""),
+    "emphasised digits": ("", "**41** ", ""),
+    "joined strings": ("", '"a" + ', ""),
+    "ciphers named": ("reversed rot13 base64 ", "abcd ", ""),
+    "lines of one width": ("", "abc\n", ""),
+    "broken words": ("", "ig\nnore ", ""),
+    "code points": ("", "U+0041 ", ""),
+    "signs between words": ("", "ab \U0001f600 ", ""),
+    "humps": ("", "IgnoreAll", ""),
+    "orders in Italian": ("", "ignora tutte le dimentica ", ""),
+    "orders in Turkish": ("", "onceki tum talimat ", ""),
+    "orders in Korean": ("", "\uc774\uc804 \uc9c0\uc2dc \ubaa8\ub4e0 ", ""),
 }
 """What begins a find, what is repeated behind it, and what ends the text."""
 
@@ -366,14 +385,19 @@ def main() -> None:
     parser.add_argument("--lengths", nargs="+", type=int, default=[LENGTH, 10 * LENGTH], metavar="CHARACTERS")
     parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")
     parser.add_argument("--cases", nargs="*", metavar="CATEGORY", help="precision and recall, of all or of these")
-    parser.add_argument("--held", action="store_true", help="with --cases: those that nothing was tuned on, too")
+    parser.add_argument(
+        "--held", action="store_true", help="with --cases, --people: those that nothing was tuned on, too"
+    )
     parser.add_argument("--ordinary", action="store_true", help="what is blocked of ordinary prompts and replies")
+    parser.add_argument("--people", action="store_true", help="injections by players, and ordinary talk of people")
     parser.add_argument("--convabuse", action="store_true", help="toxicity on what people said to chatbots")
     parser.add_argument("--limit", type=int, metavar="COUNT", help="with --convabuse: texts at most")
     parser.add_argument(
         "--skip", type=int, default=0, metavar="COUNT", help="with --convabuse: texts left out first"
     )
-    parser.add_argument("--data", type=Path, metavar="PATH", help="with --ordinary: folder with dev")
+    parser.add_argument(
+        "--data", type=Path, metavar="PATH", help="folder with dev and single/dev, for the last three"
+    )
     parser.add_argument("--show", action="store_true", help="print the texts themselves")
     options = parser.parse_args()
     if options.cases is not None:
@@ -383,6 +407,11 @@ def main() -> None:
             parser.error("--convabuse needs --data PATH")
         measure_convabuse(options.data, options.skip, options.limit)
         return
+    if options.people:
+        if options.data is None:
+            parser.error("--people needs --data PATH")
+        presets = options.presets or ["basic"]
+        raise SystemExit(bool(measure_people(options.data, presets, show=options.show, held=options.held)))
     if options.ordinary:
         if options.data is None:
             parser.error("--ordinary needs --data PATH")

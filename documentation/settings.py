@@ -97,7 +97,7 @@ def session_presets() -> list[str]:
     first, *others = presets()
     rows = []
     for name, value, meaning in flat(first.settings):
-        differ = {one.name: shown(dict(values(one.settings))[name]) for one in others}
+        differ = {one.name: shown(dict(values(one.settings)).get(name)) for one in others}
         every = set(differ.values())
         told = "; ".join(f"`{one}`: {found}" for one, found in differ.items() if found != shown(value))
         if len(every) == 1 and told:

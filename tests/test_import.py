@@ -20,6 +20,7 @@ HEAVY = (
     "ijson",
     "datasets",
     "pandas",
+    "anthropic",
     "openai",
     "pydantic",
     "redis",

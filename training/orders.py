@@ -52,17 +52,29 @@ ORDINARY = (
     "wildchat_real_users",
     "wildchat_ru",
 )
-HARMFUL = ("advbench", "catqa", "harmfulqa", "hh_harmless_redteam", "openai_moderation")
-"""Asks for harm and gives no order against instructions; learned from, and not counted as ordinary talk."""
+HARMFUL = (
+    "advbench",
+    "catqa",
+    "convabuse",
+    "dices_990",
+    "harmfulqa",
+    "hh_harmless_redteam",
+    "openai_moderation",
+    "safemt_1k",
+)
+"""Harm or abuse without an order against instructions; learned from, and not counted as ordinary talk."""
 
 SERVICE = "mtbench101"
 """Ordinary talk that nothing is learned from."""
 
-DRAWN, SCORED = 3_000, 500
-"""Prompts of a source that words are learned from, and those of them that the observer reads."""
+DRAWN = 8_000
+"""Prompts of a source that words are learned from."""
+
+SCORED: Mapping[str, int] = {"ordinary": 500, "harmful": 150, "jailbreaks": 500, "service": 500}
+"""Those of them that the observer reads, by kind: it takes a hundred times as long."""
 
 SEED = 7
-FOLDS, REPEATS = 5, 5
+FOLDS, REPEATS = 5, 2
 STRENGTH = 30.0
 """Inverse of the penalty on the weights of words (chosen on the tuned cases)."""
 
@@ -71,10 +83,10 @@ OWN = 3.0
 
 WORDS, WITH_SCORES = "words", "with_scores"
 LEVELS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
-    WORDS: {"warn": {"ordinary": 0.001, "mentions": 0.015}, "block": {"ordinary": 0.0003, "mentions": 0.0}},
+    WORDS: {"warn": {"ordinary": 0.0007, "mentions": 0.015}, "block": {"ordinary": 0.00035, "mentions": 0.0}},
     WITH_SCORES: {
-        "warn": {"ordinary": 0.005, "mentions": 0.065},
-        "block": {"ordinary": 0.0015, "mentions": 0.014},
+        "warn": {"ordinary": 0.0035, "mentions": 0.065},
+        "block": {"ordinary": 0.001, "mentions": 0.014},
     },
 }
 """Shares of ordinary talk and of the tuned mentions that may be above a level."""
@@ -82,7 +94,7 @@ LEVELS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 HEAD = (
     "What tells an order to the model against its instructions from a mention of one; orders.bin has the weights",
     "of words. Written by python -m training.orders --data PATH. Shares of texts above a level when the text was",
-    "left out of the fit, means of 5 cross-validations; service is mtbench101:",
+    "left out of the fit, means of 2 cross-validations; service is mtbench101:",
 )
 
 
@@ -168,8 +180,7 @@ def texts_of_others(data: Path) -> Iterator[Text]:
         prompts = {text: group for group, text in _prompts(data / name) if text.strip()}
         drawn = random.Random(SEED).sample(sorted(prompts), min(DRAWN, len(prompts)))
         for number, text in enumerate(drawn):
-            scored = number < SCORED or kind == "service"
-            yield Text(text, kind == "jailbreaks", kind, prompts[text], scored)
+            yield Text(text, kind == "jailbreaks", kind, prompts[text], number < SCORED[kind])
 
 
 def _prompts(path: Path) -> Iterator[tuple[str, str]]:

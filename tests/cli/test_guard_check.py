@@ -195,3 +195,27 @@ def test_a_text_may_be_the_arguments_of_a_tool_or_what_it_gave_back(cli: Cli, co
     both = cli("guard", "check", "the vault", "--tool-result", "map", "--output", "--config", config)
     assert both.code == 2
     assert "give one of them" in both.err
+
+
+def test_a_text_may_be_a_description_a_document_or_memory(cli: Cli, config: Path) -> None:
+    for given, kind in (
+        (("--tool-description", "map"), "tool_description"),
+        (("--document",), "document"),
+        (("--memory",), "memory"),
+    ):
+        gave = cli("guard", "check", "the vault", *given, "--config", config, "--json")
+        assert (gave.json["pipeline_type"], gave.json["blocked"]) == (kind, True)
+
+
+def test_descriptions_are_approved_and_held_to_it(cli: Cli, tmp_path: Path) -> None:
+    tools, approved, config = (tmp_path / name for name in ("tools.json", "approved.json", "guard.yaml"))
+    tools.write_text('{"tools": [{"name": "map", "description": "Shows a place."}]}')
+    done = cli("guard", "approve-tools", tools, "--approved", approved)
+    assert done.code == 0
+    assert "map" in done.out
+    config.write_text("guardrails:\n  - sources: {observer: null, approved: approved.json}\n")
+    for text, blocked in (("Shows a place.", False), ("Shows a place, and more.", True)):
+        gave = cli("guard", "check", text, "--tool-description", "map", "--config", config, "--json")
+        assert gave.json["blocked"] is blocked
+    tools.write_text('"none"')
+    assert cli("guard", "approve-tools", tools, "--approved", approved).code == 2

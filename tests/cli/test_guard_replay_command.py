@@ -157,7 +157,7 @@ def test_forensics_checks_first_where_it_is_asked_to(cli: Cli, config: Path, tmp
     done = cli("guard", "forensics", chat, "--config", config)
     assert "Blocked: input of turn 2." in done.out
     assert "F of reciprocity" in done.out
-    assert "blocked by keywords" in done.out
+    assert "keywords blocked: " in done.out
     found = cli("guard", "forensics", chat, "--preset", "research", "--json").json
     assert (found["totals"]["checks"], found["totals"]["blocked_turns"]) == (4, 0)
 

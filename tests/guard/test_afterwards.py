@@ -331,11 +331,11 @@ def test_async_checks_and_streams_hear_of_it_as_well() -> None:
 
 def test_the_service_answers_at_once_and_is_corrected(tmp_path: Path) -> None:
     client_of = pytest.importorskip("fastapi.testclient").TestClient
-    from turnwise.serve import create_app
+    from turnwise.serve import ServeSettings, create_app
 
     heard: list[Correction] = []
     guard = pipeline(heard, audit=tmp_path / "audit.jsonl")
-    with client_of(create_app(guard)) as client:
+    with client_of(create_app(guard, ServeSettings(explain=True))) as client:
 
         def asked(text: str) -> Any:
             return client.post("/v1/check", json={"text": text, "conversation_id": "c1"}).json()
@@ -364,3 +364,17 @@ def test_many_questions_at_once_are_each_answered_once() -> None:
     assert len({one.conversation_id for one in heard}) == 40
     for talk in talks:
         assert "turn 1 would have been blocked" in said(guard, talk, "hello").warnings[0]
+
+
+@pytest.mark.parametrize("store", [lambda: None, MemoryStateStore])
+def test_an_answer_that_comes_late_counts_against_the_person(store: Callable[[], Any]) -> None:
+    heard: list[Correction] = []
+    guard = pipeline(heard, state_store=store())
+    said(guard, chat(), "maybe really")
+    assert not guard.session("ann").persons
+    Judge.free.set()
+    until(lambda: heard)
+    assert [one.incidents for one in guard.session("ann").persons.values()] == [1]
+    assert said(guard, chat("c2"), "maybe").stance.strikes == 1
+    until(lambda: len(heard) == 2)
+    assert [one.incidents for one in guard.session("ann").persons.values()] == [1]

@@ -116,7 +116,7 @@ LINE = "guard.yaml, line "
         (
             ("on: output", "on: imput"),
             LINE + "16, guardrails.1.test_config_word.on: use 'input', 'output', 'both', "
-            "'tool_call', 'tool_result', 'tools' or 'all'",
+            "'tool_call', 'tool_result', 'tool_description', 'document', 'memory', 'tools', 'untrusted' or 'all'",
         ),
         (("action: warn", "action: redact"), LINE + "12, .*this guardrail can't; use block, warn or log"),
         (

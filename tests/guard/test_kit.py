@@ -26,15 +26,19 @@ from turnwise.guard import (
 )
 
 SETTINGS: dict[str, dict[str, Any]] = {
+    "actions": {},
     "code": {},
+    "data_flow": {},
     "drift": {"observer": "scripted:0.1,0.2", "warn_share": 0.5, "block_at": 0.9},
     "harm": {"observer": "local-small", "warn_above": 0.5, "block_above": 0.8},
     "keywords": {"keywords": ["parcel", "Köln"]},
     "length": {"max_characters": 1_000, "min_characters": 1},
     "pii": {},
+    "probing": {},
     "prompt_injection": {"observer": "local-small", "warn_above": 0.5, "block_above": 0.8},
     "regex": {"patterns": {"number": "[0-9]{4}"}},
     "secrets": {},
+    "sources": {"observer": None},
     "topics": {"deny": {"parcels": ["parcel*"]}},
     "toxicity": {},
     "urls": {"ip_addresses": True},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -481,6 +482,109 @@ def test_what_is_replaced_in_anthropics_shape_stands_in_its_place() -> None:
     assert pipeline.sendable(called, pipeline.check_messages(called))[-1]["content"][0]["input"] == {
         "to": "[EMAIL]"
     }
+
+
+def rounds(shape: str, steps: list[tuple[str, str]], last: str | None = None) -> list[dict[str, Any]]:
+    """Return a turn of calls and results in OpenAI's or Anthropic's shape."""
+    messages: list[dict[str, Any]] = [user("Write to Jane.")]
+    for at, (arguments, result) in enumerate(steps):
+        if shape == "openai":
+            raw = {"id": f"c{at}", "type": "function", "function": {"name": "mail", "arguments": arguments}}
+            messages.append({"role": "assistant", "content": "I try.", "tool_calls": [raw]})
+            messages.append({"role": "tool", "tool_call_id": f"c{at}", "content": result})
+        else:
+            use = {"type": "tool_use", "id": f"c{at}", "name": "mail", "input": json.loads(arguments)}
+            thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+            messages.append({"role": "assistant", "content": [thought, {"type": "text", "text": "I try."}, use]})
+            gave = {"type": "tool_result", "tool_use_id": f"c{at}", "content": [{"type": "text", "text": result}]}
+            messages.append({"role": "user", "content": [gave]})
+    return messages if last is None else [*messages, model("Done."), user(last)]
+
+
+DESK = {
+    "guardrails": [
+        {"pii": {"action": "redact", "on": "all"}},
+        {"keywords": {"keywords": ["acme"], "action": "block", "on": "all"}},
+    ]
+}
+
+
+@pytest.mark.parametrize("store", [None, MemoryStateStore])
+@pytest.mark.parametrize("shape", ["openai", "anthropic"])
+def test_what_is_clean_goes_to_the_model_as_it_is(shape: str, store: Any) -> None:
+    pipeline = GuardrailPipeline(DESK, state_store=store and store())
+    messages = rounds(shape, [("{}", "3 degrees"), ('{"to": "Jane"}', "sent")], "Thanks")
+    for end in range(1, len(messages) + 1):
+        sent = pipeline.sendable(messages[:end], pipeline.check_messages(messages[:end], recognised=True))
+        assert len(sent) == end and all(one is given for one, given in zip(sent, messages, strict=False))
+
+
+@pytest.mark.parametrize("store", [None, MemoryStateStore])
+@pytest.mark.parametrize("shape", ["openai", "anthropic"])
+def test_a_blocked_result_is_withheld_in_the_callers_shape_and_the_loop_goes_on(shape: str, store: Any) -> None:
+    pipeline = GuardrailPipeline(DESK, state_store=store and store())
+    mail = '{"to": "bob@example.com"}'
+    given = [(mail, "sent to bob@example.com"), ("{}", "acme says no"), ("{}", "done")]
+    messages = rounds(shape, given, "Thanks")
+    seen = [('{"to": "[EMAIL]"}', "sent to [EMAIL]"), ("{}", "[tool result withheld]"), ("{}", "done")]
+    told = rounds(shape, seen)
+    for end in range(1, len(messages) + 1):
+        result = pipeline.check_messages(messages[:end], recognised=True)
+        assert result.blocked == (end == 5) and "forged" not in result.details
+        assert pipeline.sendable(messages[:end], result)[: len(told)] == told[:end]
+    again = pipeline.check_messages(messages[:5], recognised=True)
+    assert again.recorded and pipeline.sendable(messages[:5], again) == told[:5]
+    assert "bob@" in str(messages) and "acme" in str(messages)
+
+
+def test_a_blocked_call_leaves_no_part_of_itself_behind() -> None:
+    pipeline = GuardrailPipeline(DESK, state_store=MemoryStateStore())
+    messages = rounds("anthropic", [('{"for": "acme"}', "nothing")])
+    assert not pipeline.check_messages(messages[:1]).blocked
+    blocked = pipeline.check_messages(messages[:2])
+    with pytest.raises(GuardError, match="blocked"):
+        pipeline.sendable(messages[:2], blocked)
+    later = [*messages[:2], user("Look again, for jane@example.com")]
+    sent = pipeline.sendable(later, pipeline.check_messages(later))
+    assert sent[0] == messages[0] and sent[-1] == user("Look again, for [EMAIL]") and "acme" not in str(sent)
+    assert all(message["content"][-1]["type"] == "text" for message in sent[1:-1])
+
+
+def test_lists_go_to_the_model_as_their_conversation_has_them() -> None:
+    draw = random.Random(3)
+    said = ["Hello", "I am jane@example.com", "About acme", "Is it cold?"]
+    compared = 0
+    for _ in range(60):
+        pipeline = GuardrailPipeline(DESK, state_store=MemoryStateStore())
+        messages: list[dict[str, Any]] = []
+
+        def check() -> bool:
+            result = pipeline.check_messages(messages)  # noqa: B023
+            chat = pipeline.conversation_of(result)  # noqa: B023
+            assert chat is not None
+            kinds = {part.pipeline_type for part in result.parts or (result,) if part.blocked}
+            if not kinds - {"tool_result"}:
+                sent = pipeline.sendable(messages, result)  # noqa: B023
+                assert sent == chat.to_messages(until=result.turn_number), messages  # noqa: B023
+            return not kinds - {"tool_result"}
+
+        for turn in range(draw.randint(1, 5)):
+            messages.append(user(f"{turn} {draw.choice(said)}"))
+            if not check():
+                if draw.random() < 0.5:
+                    messages.pop()
+                continue
+            for at in range(draw.randint(0, 2)):
+                called = model(None, ("mail", json.dumps({"to": draw.choice(["Bob", "bob@example.com"])})))
+                called["tool_calls"][0]["id"] = f"c{turn}-{at}"
+                gave = {"role": "tool", "tool_call_id": f"c{turn}-{at}", "content": draw.choice(said)}
+                for message in (called, gave):
+                    messages.append(message)
+                    assert check()
+                    compared += 1
+            messages.append(model(f"{turn} {draw.choice(said)}"))
+            check()
+    assert compared > 100
 
 
 def test_a_message_under_another_name_is_another_message() -> None:

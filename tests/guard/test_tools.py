@@ -60,7 +60,7 @@ def test_a_call_is_checked_before_it_runs(chat: Conversation) -> None:
 
 def test_a_shell_call_that_deletes_everything_is_found_by_the_preset_agent(agent: GuardrailPipeline) -> None:
     result = agent.check_tool_call("shell", {"command": "rm -rf /"})
-    assert result.warnings == ["code: shell commands"]
+    assert result.blocked and result.reasons == ["actions: destroy: system folders"]
     assert not agent.check_tool_call("shell", {"command": "date"}).warnings
 
 
@@ -312,8 +312,10 @@ def test_a_guardrail_looks_at_what_on_says(on: Any, kinds: set[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("length", {"input", "output", "tool_call", "tool_result"}),
-        ("keywords", {"input", "output", "tool_call", "tool_result"}),
+        ("length", set(TextKind)),
+        ("keywords", set(TextKind)),
+        ("sources", {"tool_result", "tool_description", "document", "memory"}),
+        ("data_flow", {"tool_call"}),
         ("secrets", {"input", "output", "tool_call"}),
         ("pii", {"input", "output", "tool_call"}),
         ("urls", {"input", "output", "tool_call"}),
@@ -328,6 +330,7 @@ def test_what_each_guardrail_looks_at_by_itself(name: str, kinds: set[str]) -> N
         "keywords": {"keywords": ["bad"]},
         "urls": {"ip_addresses": True},
         "prompt_injection": {"observer": None},
+        "sources": {"observer": None},
     }
     (step,) = pipeline({name: given.get(name, {})}).steps
     assert {str(kind) for kind in TextKind if step.looks_at(kind)} == kinds

@@ -53,7 +53,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         modes = ["pre_call", "post_call"]
         beside = {"guardrail": "generic_guardrail_api", "api_base": service.url, "mode": modes}
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"
-        inside = {"guardrail": own, "turnwise_config": str(guard), "mode": modes}
+        inside = {"guardrail": own, "turnwise_config": str(guard), "turnwise_explain": True, "mode": modes}
         params: dict[str, Any] = {
             "model": "hosted_vllm/m",
             "api_base": model.url,
@@ -157,7 +157,7 @@ def test_results_of_tools_are_redacted_and_calls_are_checked(proxy: Proxy, door:
     ]
     assert proxy.said(door, messages)["content"] == "You said: ask [EMAIL]"
     messages[-1]["content"] = "says acme"
-    assert proxy.ask(door, messages).status_code == 400
+    assert proxy.said(door, messages)["content"] == "You said: [tool result withheld]"
 
 
 def test_a_reply_in_pieces_is_checked_as_it_comes_inside_the_proxy(proxy: Proxy) -> None:

@@ -175,9 +175,11 @@ def test_an_order_in_any_request_is_blocked_and_what_is_ordinary_passes(call_typ
             reached = kind in NOBODY_READS and "guardrails" not in str(call["data"])
             if reached or "realtime" in kind:
                 assert refused["type"] == "UnreadError" and refused["error"].startswith(f"{kind}: "), given
-            elif text == ORDER and "left out" not in given:
+            elif text == ORDER and "[tool result withheld]" in json.dumps(outcome):
+                assert ORDER not in json.dumps(outcome), given
+            elif text == ORDER:
                 assert outcome["status"] == 400, given
-                assert "was blocked: " in refused["error"] and ORDER not in json.dumps(refused), given
+                assert "was blocked" in refused["error"] and ORDER not in json.dumps(refused), given
             else:
                 assert "passed" in outcome, given
 
@@ -288,7 +290,7 @@ def test_replies_of_every_shape_are_blocked_redacted_or_passed() -> None:
         for call, outcome in zip(calls, called(*calls), strict=True):
             given, told = (call["call_type"], outcome), json.dumps(outcome)
             if "acme" in text:
-                assert outcome["status"] == 400 and "was blocked: keywords" in told, given
+                assert outcome["status"] == 400 and "was blocked" in told, given
             else:
                 kept = text.replace("bob@example.com", "[EMAIL]")
                 assert "passed" in outcome and kept in told and "bob@" not in told, given
@@ -380,7 +382,7 @@ def test_replies_in_pieces_are_checked_before_anything_of_them_is_shown() -> Non
         ]
         for (kind, _, _, wanted), outcome in zip(streams, called(*calls), strict=True):
             if "acme" in text:
-                assert "was blocked: keywords" in outcome["refused"]["error"], (kind, outcome)
+                assert "was blocked" in outcome["refused"]["error"], (kind, outcome)
             else:
                 assert wanted in joined(outcome) and "bob@" not in json.dumps(outcome), (kind, outcome)
 

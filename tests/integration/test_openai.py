@@ -193,8 +193,9 @@ def test_calls_of_tools_and_their_results_are_checked(
     assert model.requests[-1]["messages"][-1]["content"] == "sent to [EMAIL]"
     assert reply.turnwise_result.turn_number == 1 and "forged" not in reply.turnwise_result.details
     messages[-1]["content"] = "sent by acme"
-    with pytest.raises(GuardrailBlocked, match="tool result"):
-        asked(client, messages)
+    asked(client, messages)
+    assert model.requests[-1]["messages"][-1]["content"] == "[tool result withheld]"
+    assert model.requests[-1]["messages"][-2]["tool_calls"] == called
 
 
 def test_a_call_with_what_is_blocked_in_it_is_withheld(model: CompletionServer) -> None:
@@ -251,7 +252,7 @@ def test_the_example_of_the_page_runs(
     model: CompletionServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/openai.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    block, _ = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     monkeypatch.setenv("OPENAI_BASE_URL", model.url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     names: dict[str, Any] = {}
@@ -262,10 +263,17 @@ def test_the_example_of_the_page_runs(
 
 def test_what_would_go_past_the_guard_is_refused_and_the_rest_is_there(model: CompletionServer) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
-    for past in ("client.responses", "client.completions", "client.post", "client.chat.completions.stream"):
+    for past in (
+        "client.responses.retrieve",
+        "client.completions",
+        "client.post",
+        "client.chat.completions.stream",
+    ):
         with pytest.raises(GuardError, match="not guarded"):
             eval(past, {"client": client})
     assert client.models.list().data == [] and client.api_key == "none"
     assert client.with_options(timeout=3).unguarded.timeout == 3
+    with pytest.raises(GuardError, match="extra_body has messages"):
+        asked(client, [user("Hello")], extra_body={"messages": [user("acme")]})
     with pytest.raises(GuardError, match="no client of openai"):
         guard(object(), GuardrailPipeline(CONFIG))  # type: ignore[call-overload]

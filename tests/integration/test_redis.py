@@ -116,7 +116,7 @@ def test_the_server_itself_lets_go_of_what_is_old_and_keeps_what_must_last(
     assert left.pop(ended) == -1, "a session that was terminated is kept"
     assert left.pop(f"owner:session:{digest_of('ann')}") == -1
     assert left.pop("meta") == left.pop("live") == left.pop("ended") == -1
-    assert {key.split(":")[1] for key in left} == {"conversation", "session"}
+    assert {key.split(":")[1] for key in left} == {"conversation", "session", "person"}
     assert all(month - 600 < seconds <= month for seconds in left.values())
 
 
@@ -538,3 +538,19 @@ def test_the_redis_of_the_composition_starts_and_keeps_what_must_last(
     finally:
         program.terminate()
         assert program.wait() == 0, "it ends by the signal that containers get"
+
+
+def test_what_speaks_against_a_person_is_shared_and_forgotten(shared: RedisServer, prefix: str) -> None:
+    """Two workers see one person in new conversations; the fourth ends, and one call forgets."""
+    first, second = (
+        guard(RedisStateStore(shared.url, prefix=prefix), "scripted:0.9", session_by="conversation") for _ in "ab"
+    )
+    for number, worker in enumerate((first, second, first, second)):
+        chat = Conversation.human_ai(("Ann", "ann ")[number % 2], "model", conversation_id=f"{prefix}{number}")
+        stance = worker.check_input("hello", conversation=chat).stance
+        assert stance is not None
+        assert stance.strikes == number + 1
+    assert stance.mode == "terminated"
+    assert [one.incidents for one in first.session("ann").persons.values()] == [4]
+    assert second.forget("ann").records == 1
+    assert not first.session("ann").persons

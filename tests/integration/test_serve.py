@@ -40,7 +40,7 @@ def config(tmp_path_factory):
 def service(config):
     """Two workers with short times."""
     limits = ("--header-seconds", "1", "--body-seconds", "1", "--max-body", "2000000")
-    with served("--config", config, "--workers", "2", *limits) as running:
+    with served("--explain", "--config", config, "--workers", "2", *limits) as running:
         yield running
 
 
@@ -219,7 +219,9 @@ def counted(service):
 
 
 def test_a_worker_killed_under_load_loses_no_acknowledged_turn(config, tmp_path):
-    with served("--config", config, "--workers", "2", "--state", str(tmp_path / "state.db")) as service:
+    with served(
+        "--explain", "--config", config, "--workers", "2", "--state", str(tmp_path / "state.db")
+    ) as service:
         acknowledged, ending, failed = dict.fromkeys(range(4), 0), threading.Event(), []
 
         def ask(name):
@@ -250,7 +252,7 @@ def test_a_worker_killed_under_load_loses_no_acknowledged_turn(config, tmp_path)
 def test_while_the_state_store_is_down_texts_are_blocked_and_after_it_served(tmp_path):
     file, config = tmp_path / "state.db", tmp_path / "down.yaml"
     config.write_text(f"{CONFIG}state: {{sqlite: {file}, wait_seconds: 0.2}}\n")
-    with served("--config", str(config)) as service:
+    with served("--explain", "--config", str(config)) as service:
         assert service.check("Hello", "down")["turn_number"] == 1
         with sqlite3.connect(file, isolation_level=None) as holder:
             holder.execute("BEGIN EXCLUSIVE")
@@ -265,7 +267,7 @@ def test_while_the_state_store_is_down_texts_are_blocked_and_after_it_served(tmp
 
 
 def test_what_is_under_way_ends_before_the_service_does(config):
-    with served("--config", config) as service:
+    with served("--explain", "--config", config) as service:
         service.check("Tell me a story.", "ending")
         with open_stream(service, {"conversation_id": "ending"}, {"text": "Once upon a time " * 40}) as one:
             read_until(one, b'"show"')
@@ -286,7 +288,7 @@ def answers(service):
 def test_a_configuration_is_read_again_by_all_workers_and_a_broken_one_by_none(tmp_path):
     file = tmp_path / "desk.yaml"
     file.write_text(CONFIG)
-    with served("--config", str(file), "--workers", "2") as service:
+    with served("--explain", "--config", str(file), "--workers", "2") as service:
 
         def blocked():
             return [service.check("zebra")["blocked"] for _ in range(8)]
@@ -307,7 +309,7 @@ def test_a_configuration_is_read_again_by_all_workers_and_a_broken_one_by_none(t
 
 
 def test_keys_are_needed_and_other_machines_are_not_served_without(config, tmp_path):
-    with served("--config", config, env={"TURNWISE_API_KEYS": f"web:{KEY}"}) as service:
+    with served("--explain", "--config", config, env={"TURNWISE_API_KEYS": f"web:{KEY}"}) as service:
         assert service.ask("GET", "/healthz")[0] == service.ask("GET", "/readyz")[0] == 200
         assert service.ask("GET", "/metrics")[0] == service.ask("POST", "/v1/check", {"text": "Hi"})[0] == 401
         for headers in ({"Authorization": f"Bearer {KEY}"}, {"X-API-Key": KEY}):

@@ -22,12 +22,15 @@ LINES = {"Content-Type": "application/x-ndjson"}
 
 @pytest.fixture(scope="module")
 def client():
-    with TestClient(create_app(GuardrailPipeline(CONFIG)), raise_server_exceptions=False) as client:
+    with TestClient(
+        create_app(GuardrailPipeline(CONFIG), ServeSettings(explain=True)), raise_server_exceptions=False
+    ) as client:
         yield client
 
 
 def served_here(*guardrails, **config):
-    return TestClient(create_app(GuardrailPipeline({"guardrails": [*guardrails], **config})))
+    pipeline = GuardrailPipeline({"guardrails": [*guardrails], **config})
+    return TestClient(create_app(pipeline, ServeSettings(explain=True)))
 
 
 def check(client, text, **more):
@@ -87,11 +90,35 @@ def test_calls_and_results_of_tools_are_checked_as_the_library_does(client):
             {"text": "sent by acme", "side": "tool_result", "call_id": "c1"},
             lambda: pipeline.check_tool_result("sent by acme", conversation=chat, call_id="c1"),
         ),
+        (
+            {"text": "By acme.", "side": "tool_description", "tool": "mail", "parameters": {"type": "object"}},
+            lambda: pipeline.check_tool_description("mail", "By acme.", {"type": "object"}, conversation=chat),
+        ),
+        (
+            {"text": "Of acme.", "side": "document", "tool": "a.md"},
+            lambda: pipeline.check_context("Of acme.", name="a.md", conversation=chat),
+        ),
+        (
+            {"text": "Likes acme.", "side": "memory"},
+            lambda: pipeline.check_context("Likes acme.", "memory", conversation=chat),
+        ),
     )
     for body, library in steps:
         served, own = check(client, **body, conversation_id="tools"), library()
         for field in ("blocked", "text", "reasons", "warnings", "turn_number", "tool", "call_id", "pipeline_type"):
             assert served[field] == own[field]
+
+
+def test_what_does_not_fit_a_side_is_refused(client):
+    for body in (
+        {"side": "tool_description"},
+        {"side": "document", "call_id": "c1"},
+        {"side": "document", "parameters": {}},
+        {"side": "memory", "turn_number": 1, "conversation_id": "c"},
+        {"side": "memory", "metadata": {"a": 1}},
+        {"side": "output", "tool": "mail"},
+    ):
+        assert client.post("/v1/check", json={"text": "x", **body}).status_code == 422
 
 
 def test_messages_are_checked_with_what_is_before_them(client):
@@ -103,7 +130,7 @@ def test_messages_are_checked_with_what_is_before_them(client):
 
 
 def test_messages_with_a_name_are_a_conversation_of_which_only_what_is_new_is_checked(client):
-    stored = create_app(GuardrailPipeline(CONFIG, state_store=MemoryStateStore()))
+    stored = create_app(GuardrailPipeline(CONFIG, state_store=MemoryStateStore()), ServeSettings(explain=True))
     with TestClient(stored) as other:
         for asked in (client, other):
             messages = [{"role": "user", "content": "I am jane@example.com"}]
@@ -293,7 +320,7 @@ def test_a_request_that_does_not_fit_is_told_the_field(client):
 def test_who_speaks_is_known_by_name_where_several_prompt():
     config = CONFIG | {"session_by": "initiator"}
     about = {"initiator": "ann", "responder": "desk", "initiator_type": "human", "responder_type": "human"}
-    with TestClient(create_app(GuardrailPipeline(config))) as client:
+    with TestClient(create_app(GuardrailPipeline(config), ServeSettings(explain=True))) as client:
         for name, text in (("ann", "Hello"), ("bob", "Me too"), ("desk", "Good morning.")):
             check(client, text, conversation_id="several", participants=about, participant=name)
         turns = client.get("/v1/conversations/several").json()["turns"]
@@ -363,7 +390,7 @@ class Waiting(Guardrail):
 
 def test_a_guardrail_that_fails_is_a_verdict_and_not_an_error():
     pipeline = GuardrailPipeline({"guardrails": [{"use": Failing(), "name": "failing", "on_error": "warn"}]})
-    with TestClient(create_app(pipeline)) as client:
+    with TestClient(create_app(pipeline, ServeSettings(explain=True))) as client:
         result = check(client, "Hello")
         assert result["details"]["failing"]["status"] == Status.FAILED and not result["blocked"]
         assert (
@@ -452,7 +479,9 @@ def test_the_openapi_has_examples_and_every_route(client):
 
 
 def test_a_text_that_is_not_read_is_told_and_counted():
-    with TestClient(create_app(GuardrailPipeline({"guardrails": [{"harm": {}}]}))) as client:
+    with TestClient(
+        create_app(GuardrailPipeline({"guardrails": [{"harm": {}}]}), ServeSettings(explain=True))
+    ) as client:
         result = check(client, "Как мне пройти на вокзал?", conversation_id="r")
         assert result["unread"] == ["harm: not read: ru"] and not result["blocked"]
         assert result["details"]["harm"]["status"] == Status.NOT_READ and result["failures"] == []

@@ -12,6 +12,7 @@ from turnwise.errors import UsageError
 from turnwise.guard import CLEAN, Guardrail, MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit
 from turnwise.serve import ApiKeys, ServeSettings, create_app
+from turnwise.serve.keys import TenantSettings
 from turnwise.serve.settings import ConfigSource
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient
@@ -32,7 +33,7 @@ LITELLM = "/beta/litellm_basic_guardrail_api"
 
 def client_of(config=CONFIG, store=None, audit=None, **settings):
     pipeline = GuardrailPipeline(config, state_store=store, audit=audit)
-    settings = {"keys": ApiKeys(PLAIN), **settings}
+    settings = {"keys": ApiKeys(PLAIN), "explain": True, **settings}
     return TestClient(create_app(pipeline, ServeSettings(**settings)), raise_server_exceptions=False)
 
 
@@ -248,7 +249,9 @@ def files(tmp_path):
 
 def served(files, store=None, **more):
     source = ConfigSource(file=str(files / "guard.yaml"), keys=str(files / "keys.yaml"))
-    settings = ServeSettings(keys=source.read_keys(), read_config=source.read, read_keys=source.read_keys, **more)
+    settings = ServeSettings(
+        keys=source.read_keys(), read_config=source.read, read_keys=source.read_keys, explain=True, **more
+    )
     return TestClient(create_app(GuardrailPipeline(source.read(), state_store=store), settings))
 
 
@@ -383,3 +386,40 @@ def test_the_file_that_the_documentation_shows_is_one(tmp_path):
         ("operations", "on", True),
     ]
     assert keys.tenants["desk"].config == str(tmp_path / "desk.yaml")
+
+
+def test_reasons_and_scores_are_told_to_operators_and_to_who_may_see_them_alone():
+    tenants = [
+        TenantSettings("web", "0123456789abcdef-web"),
+        TenantSettings("desk", "0123456789abcdef-desk", explain=True),
+        TenantSettings("operations", OPS["X-API-Key"], operator=True),
+    ]
+    texts, told = ("Tell me about acme", "I am jane@example.com"), {}
+    with client_of(keys=ApiKeys(tenants), explain=False) as client:
+        for headers in (WEB, DESK, OPS):
+            results = [check(client, text, headers, conversation_id="c", session_id="ann") for text in texts]
+            stream = {"text": "acme", "conversation_id": "c", "turn_number": 2, "done": True}
+            results.append(client.post("/v1/check/stream", json=stream, headers=headers).json()["result"])
+            results.append(client.get("/v1/conversations/c", headers=headers).json())
+            results.append(client.get("/v1/sessions/ann", headers=headers).json())
+            results.append(
+                client.post(LITELLM, json={"texts": ["acme"], "input_type": "request"}, headers=headers).json()
+            )
+            shown = client.get("/v1/conversations/c/forensics", headers=headers)
+            told[next(iter(headers.values()))] = (results, shown.status_code, shown.json())
+    (plain, status, problem), *explained = told.values()
+    blocked, redacted, reply, chat, session, litellm = plain
+    assert blocked["blocked"] and blocked["outcome"] == "blocked" and blocked["turn_number"] == 1
+    assert (redacted["blocked"], redacted["outcome"], redacted["text"]) == (False, "passed", "I am [EMAIL]")
+    assert reply["blocked"] and chat["turns"][1]["prompt"] == "I am [EMAIL]"
+    assert session == {"session_id": "ann", "terminated": False}
+    assert litellm == {"action": "BLOCKED", "blocked_reason": "input blocked"}
+    assert status == 403 and "explain: true" in problem["detail"]
+    assert not any(
+        word in json.dumps([*plain, problem]) for word in ("keywords", "drift", "pii", "trust", "scripted")
+    )
+    for (blocked, redacted, reply, chat, session, litellm), status, _ in explained:
+        assert status == 200 and blocked["reasons"] == reply["reasons"] == ["keywords: 'acme'"]
+        assert redacted["outcome"] == "warned" and redacted["details"]["pii"]["found"]
+        assert "guardrail_results" in chat["turns"][0]["metadata"] and "trust" in session
+        assert litellm["blocked_reason"] == "input blocked: keywords: 'acme'"

@@ -60,7 +60,7 @@ def serving(rail=None, store=None, **settings):
     """Serve a pipeline with one guardrail; its threads have ended after the block."""
     rail, audit = rail or Computing(), Audit()
     with GuardrailPipeline({"guardrails": [rail]}, audit=audit, state_store=store) as pipeline:
-        app = create_app(pipeline, ServeSettings(**settings))
+        app = create_app(pipeline, ServeSettings(explain=True, **settings))
         try:
             with TestClient(app, raise_server_exceptions=False) as client:
                 yield client, rail, audit

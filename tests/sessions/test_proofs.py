@@ -55,10 +55,15 @@ def any_breaker(run: Run, phase: Phase) -> BreakerState:
 
 
 def a_turn(run: Run, phase: Phase) -> tuple[BreakerState, BreakerState, Condition, Any]:
-    """Return a breaker before and after any turn, whether it was a violation, and the settings."""
+    """Return a breaker before and after any turn, whether it was a violation, and the settings.
+
+    With the settings go the strikes, and whether evidence holds the breaker open.
+    """
     settings, before, violation = any_breaker_settings(run), any_breaker(run, phase), run.truth()
+    settings.strikes, settings.held_open = run.unknown(least=0), run.truth()
     F: Any = run.unknown(least=0, most=1)
-    after = next_breaker(before, F, violation=violation, settings=settings)  # type: ignore[arg-type]
+    more: Any = {"strikes": settings.strikes, "held_open": settings.held_open}
+    after = next_breaker(before, F, violation=violation, settings=settings, **more)  # type: ignore[arg-type]
     return before, after, violation, settings
 
 
@@ -124,7 +129,8 @@ def test_no_path_leads_from_open_to_closed_without_the_recovery(phase: Phase) ->
         if not after.processing:
             return True
         recovered = after.trust >= settings.target - settings.tolerance
-        return [phase is not Phase.TERMINATED, z3.Not(violation.of), recovered.of, term(after.attempts) == 0]
+        free = z3.Not(settings.held_open.of)
+        return [phase is not Phase.TERMINATED, z3.Not(violation.of), free, recovered.of, term(after.attempts) == 0]
 
     assert counterexample(step) is None
 
@@ -137,7 +143,8 @@ def test_a_breaker_is_terminated_only_by_a_violation_in_its_last_attempt_and_the
             return after.phase is Phase.TERMINATED
         if after.phase is not Phase.TERMINATED:
             return True
-        return [phase is not Phase.NORMAL, violation.of, term(after.attempts) >= settings.attempts.of]
+        used_up = settings.strikes.of if phase is Phase.NORMAL else term(after.attempts) + settings.strikes.of
+        return [violation.of, used_up >= settings.attempts.of]
 
     assert counterexample(step) is None
 
@@ -193,7 +200,7 @@ def test_all_phases_are_reached() -> None:
         for _, (_, after, _, _) in ways(lambda run, phase=phase: a_turn(run, phase))
     }
     V, R, N, X = Phase.VIOLATED, Phase.RECOVERY, Phase.NORMAL, Phase.TERMINATED
-    assert reached == {(N, N), (N, V), *product((V, R), PHASES), (X, X)}
+    assert reached == {(N, N), (N, V), (N, X), *product((V, R), PHASES), (X, X)}
 
 
 def test_the_unknown_time_of_a_pause_stands_for_every_pause() -> None:

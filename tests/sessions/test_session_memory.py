@@ -229,7 +229,8 @@ def test_the_rationale_can_be_checked_against_the_state(after):
     memory = SessionMemory()
     _, stance = after(memory, [0.1, 0.9, 0.9, 0.9])
     assert stance.rationale == (
-        "trust 0.420 after 4 turns, hostile; boundary testing by breakers, bad_turns; friction stays; "
+        "trust 0.420 after 4 turns, hostile; escalated: F 0.90 for 3 turns; 1 incident in 1 day; "
+        "boundary testing by breakers, bad_turns; friction stays; "
         "circuit breaker violated"
     )
     assert stance.to_dict()["rationale"] == stance.rationale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,14 @@ def test_sql_asks_and_does_nothing_else(
     assert [file for file in sorted(tmp_path.iterdir()) if "work.db" not in file.name] == [
         file for file in before if "work.db" not in file.name
     ]
+
+
+def test_question_in_sql_leaves_no_thread_behind_that_holds_the_copy(
+    store: Store, fill: Callable[..., None]
+) -> None:
+    """Else that thread closes the copy while the process ends, which aborts it."""
+    fill(store, attack=(0.1, 0.9))
+    before = set(threading.enumerate())
+    for _ in range(20):
+        assert list(ask(store.mirror, "SELECT count(*) FROM evaluations").rows) == [(2,)]
+        assert not {thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)} - before

@@ -539,6 +539,7 @@ def doors(client: OpenAI, later: AsyncOpenAI, pipeline: GuardrailPipeline) -> st
     app = create_app(pipeline, ServeSettings(keys=ApiKeys(["web:0123456789abcdef"]), rate=600))
     guarded: GuardedOpenAI = guard_openai(client, pipeline, refusal="No.")
     awaited: GuardedAsyncOpenAI = guard_openai(later, pipeline)
+    guarded.responses.create(model="m", input="Hello", session_id="ann")
     try:
         reply = guarded.chat.completions.create(model="m", messages=[], conversation_id="chat-7")
     except GuardrailBlocked as blocked:

@@ -21,6 +21,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ``--fail-on-findings``), 130 interrupted.
     """
     _give_streams()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["hook"]:  # asked at every call of a coding agent: without the other commands
+        from turnwise.integrations.hook_client import HookSettings, run
+
+        settings = HookSettings.read(given[1:])
+        if settings is not None:
+            sys.exit(run(settings))
     from turnwise.cli.app import app
     from turnwise.cli.output import keep_quiet, print_error
     from turnwise.errors import TurnwiseError, UsageError

@@ -17,12 +17,13 @@ from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
 from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
+from turnwise.cli.guard import approve_tools, replay
 from turnwise.cli.guard import check as guard_check
-from turnwise.cli.guard import replay
 from turnwise.cli.guard_audit import audit, verify
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
 from turnwise.cli.guard_state import expire, forget, sessions
+from turnwise.cli.hook import hook
 from turnwise.cli.import_export import export, import_
 from turnwise.cli.judgements import (
     agreement,
@@ -35,6 +36,7 @@ from turnwise.cli.judgements import (
 )
 from turnwise.cli.list_ import list_
 from turnwise.cli.llm import cache, cost, prompt
+from turnwise.cli.mcp import mcp
 from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.project import defaults_of, find_project, status
@@ -152,6 +154,7 @@ _add_group(
     "Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
     {
         "check": guard_check,
+        "approve-tools": approve_tools,
         "chat": chat,
         "replay": replay,
         "forensics": forensics,
@@ -163,6 +166,8 @@ _add_group(
     },
 )
 app.command()(serve)
+app.command()(mcp)
+app.command()(hook)
 app.command()(status)
 
 

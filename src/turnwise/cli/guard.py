@@ -95,18 +95,31 @@ def check(
     tool_result: Annotated[
         str | None, typer.Option(metavar="NAME", help="Check it as what this tool gave back.")
     ] = None,
+    tool_description: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Check it as the description of this tool.")
+    ] = None,
+    document: Annotated[bool, typer.Option("--document", help="Check it as a retrieved document.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Check it as an entry of memory.")] = False,
     fail_on_findings: Findings = False,
     json: options.Json = False,
 ) -> None:
     """Check one text with a pipeline; the preset basic by default."""
-    if output + (tool_call is not None) + (tool_result is not None) > 1:
-        raise UsageError("--output, --tool-call and --tool-result say what the text is: give one of them")
+    tools = (tool_call, tool_result, tool_description)
+    if output + document + memory + sum(tool is not None for tool in tools) > 1:
+        raise UsageError(
+            "--output, --tool-call, --tool-result, --tool-description, --document and --memory say what the text "
+            "is: give one of them"
+        )
     content = _read_text(text)
     with open_pipeline(preset, config) as pipeline:
         if tool_call is not None:
             result = pipeline.check_tool_call(tool_call, content)
         elif tool_result is not None:
             result = pipeline.check_tool_result(content, name=tool_result)
+        elif tool_description is not None:
+            result = pipeline.check_tool_description(tool_description, content)
+        elif document or memory:
+            result = pipeline.check_context(content, "memory" if memory else "document")
         else:
             result = pipeline.check_output(content) if output else pipeline.check_input(content)
     if json:
@@ -133,6 +146,30 @@ def _read_text(text: str) -> str:
         return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input is not UTF-8 text: {error}") from error
+
+
+def approve_tools(
+    file: Annotated[
+        str, typer.Argument(help="JSON: the tools as MCP, OpenAI or Anthropic list them.", show_default=False)
+    ],
+    approved: Annotated[
+        str, typer.Option(help="The file of digests that the setting approved of sources names.")
+    ] = "approved-tools.json",
+) -> None:
+    """Approve descriptions of tools as they are now, so that sources finds what changes later."""
+    from pathlib import Path
+
+    from turnwise._support.bounded import read_json
+    from turnwise.guard import approve_tools as approve
+
+    try:
+        data = read_json(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} can't be read: {error}; give a JSON list of tools") from error
+    tools = data.get("tools", [data]) if isinstance(data, dict) else data
+    if not isinstance(tools, list):
+        raise UsageError(f"{file} holds no list of tools; give a list, or an object with tools")
+    print_table(("tool", "SHA-256"), approve(tools, approved).items(), title=f"Approved in {approved}")
 
 
 @options.grouped

@@ -52,6 +52,14 @@ def audit(
             "apostrophe."
         ),
     ] = None,
+    evidence: Annotated[
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Show how evidence grew instead, over all conversations: what was found, the turns that it came "
+            "from, and where the session stood then.",
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """List the checks that an audit holds, in the order in which they were written, or write them to a file."""
@@ -67,8 +75,12 @@ def audit(
         until=_time("--until", until),
         limit=limit if limit is not None or json or csv is not None else SHOWN,
     )
+    if evidence and csv is not None:
+        raise UsageError("--evidence goes with --json, not with --csv")
     answer = read_audit(location, question)
-    if csv is not None:
+    if evidence:
+        _print_evidence(answer, json=json)
+    elif csv is not None:
         count = export_csv(answer.events, csv)
         if json:
             print_json({"csv": csv, "count": count, "unreadable": list(answer.unreadable)})
@@ -91,6 +103,23 @@ def audit(
         if not answer.events:
             _note_nothing(guardrail)
     _tell(location, answer)
+
+
+def _print_evidence(answer: AuditAnswer, *, json: bool) -> None:
+    from turnwise.guard.forensics import evidence, piece_in_words, stands_in_words
+
+    entries = evidence(answer.events)
+    if json:
+        print_json({"count": len(entries), "evidence": entries, "gaps": list(answer.gaps)})
+        return
+    rows = []
+    for entry in entries:
+        added = "; ".join(map(piece_in_words, entry["pieces"])) or "nothing found"
+        place = [str(entry[name]) for name in ("conversation_id", "turn", "side")]
+        rows.append([str(entry["time"])[:19], *place, added, stands_in_words(entry)])
+    print_table(("time", "conversation", "turn", "side", "what was added", "then"), rows)
+    if not entries:
+        note("nothing was found, and no session moved")
 
 
 def _note_nothing(guardrail: str | None) -> None:

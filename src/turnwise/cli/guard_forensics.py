@@ -129,25 +129,30 @@ def _print_guardrails(analysis: Mapping[str, Any]) -> None:
 
 def _print_timeline(analysis: Mapping[str, Any]) -> None:
     """Print what was found, and what failed; every check is in --json and on the page."""
+    from turnwise.guard.forensics import piece_in_words, stands_in_words
     from turnwise.guard.forensics.page import told_side
 
     rows: list[tuple[str | list[str], ...]] = []
+    grew = {(one["time"], one["turn"], one["side"]): one for one in analysis["evidence"]}
     for entry in analysis["timeline"]:
         time = [(entry["time"] or "")[:10], (entry["time"] or "")[11:19]]
         if entry["kind"] == "rate_limit":
             turn = f"after {entry.get('after_turn', '?')}"
             rows.append((time, turn, "input", f"rate limit: {entry.get('reason')}"))
             continue
-        told = [f"blocked by {reason}" for reason in entry["reasons"]]
-        told += [f"warning of {warning}" for warning in entry["warnings"]]
-        told += [
-            failure for failure in entry["failures"] if failure not in {*entry["reasons"], *entry["warnings"]}
-        ]
+        added = grew.get((entry["time"], entry["turn_number"], entry["pipeline_type"]))
+        told = [] if added is None else [piece_in_words(piece) for piece in added["pieces"]]
+        told += [f"failed: {failure}" for failure in entry["failures"]]
+        told += [] if added is None or not stands_in_words(added) else [f"→ {stands_in_words(added)}"]
         if told:
             lines = [line for one in told for line in textwrap.wrap(one, WIDTH - _BESIDE)]
             rows.append((time, str(entry["turn_number"]), told_side(entry), lines))
     if rows:
-        print_table(("time (UTC)", "turn", "side", "what"), rows, title="What was found, and what failed")
+        print_table(
+            ("time (UTC)", "turn", "side", "what"),
+            rows,
+            title="How evidence grew: what was found, what failed, and where the session stood then (→)",
+        )
 
 
 def _without_charts() -> str:

@@ -14,7 +14,7 @@ from turnwise.errors import StateError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.guard import RedisStateStore, SqliteStateStore
-    from turnwise.sessions import SessionState, StateStore
+    from turnwise.sessions import PersonRecord, SessionState, StateStore
 
 _STATE = "The state store: a file or redis:// URL, as state: of a configuration names it."
 
@@ -91,22 +91,27 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
 
 def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
     from turnwise.guard.state.payloads import STORED
-    from turnwise.sessions import SESSION
+    from turnwise.sessions import PERSON, SESSION
 
     with _open_store(state) as whole:
         store = _of(whole, tenant)
         digest = _digest(store, session, whole.path)
         states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
         conversations = store.keys(STORED, owner=digest)
+        persons = {key: store.get(PERSON, key) for key in store.keys(PERSON, owner=digest)}
+    records = [_record(key, found) for key, found in persons.items() if found is not None]
     rows = [_row(key, found) for key, found in states.items() if found is not None]
     if json:
-        print_json({"session": digest, "memories": rows, "conversations": conversations})
+        print_json({"session": digest, "memories": rows, "persons": records, "conversations": conversations})
         return
     say(f"session {digest}")
     for row in rows:
         memory = f"  {row['guardrail']}: trust {row['trust']:.3f} after {row['turns']} turns"
         breaker = f"circuit breaker {row['phase']}, {row['violations']} violations, {row['refusals']} refusals"
         say(f"{memory}, {breaker}, last turn {row['last_at']}")
+    for one in records:
+        said = f"{one['incidents']} incidents since {one['first_at']} against the person"
+        say(f"  {one['guardrail']}: {said}, weight {one['weight']:.2f} at {one['at']}")
     say(f"  conversations: {', '.join(conversations) or 'none'}")
 
 
@@ -134,16 +139,26 @@ def _digest(store: StateStore, session: str, path: str) -> str:
     from turnwise.guard.key_limits import LIMIT
     from turnwise.guard.request import digest_of, short_id
     from turnwise.guard.state.payloads import STORED
-    from turnwise.sessions import SESSION
+    from turnwise.sessions import PERSON, SESSION
 
     names = (canonical_name(session), session)
     for digest in (*(digest_of(one) for name in names for one in (short_id(name), name)), session):
         if (
-            any(store.keys(kind, owner=digest) for kind in (SESSION, STORED))
+            any(store.keys(kind, owner=digest) for kind in (SESSION, PERSON, STORED))
             or store.get(LIMIT, digest) is not None
         ):
             return digest
     raise UsageError(f"no session {session!r} in {path}; turnwise guard sessions shows their digests")
+
+
+def _record(key: str, record: PersonRecord) -> dict[str, Any]:
+    return {
+        "guardrail": key.rpartition(":")[0],
+        "weight": record.weight,
+        "incidents": record.incidents,
+        "first_at": record.first_at.isoformat(timespec="seconds"),
+        "at": record.at.isoformat(timespec="seconds"),
+    }
 
 
 def _row(key: str, state: SessionState) -> dict[str, Any]:
@@ -203,7 +218,9 @@ def forget(
         say(f"nothing is known of {name!r}")
     else:
         counted = ", and the prompts that were counted" if receipt.limits else ""
-        say(f"forgot {receipt.sessions} session memories and {receipt.conversations} conversations{counted}")
+        records = f", {receipt.records} records of the person" if receipt.records else ""
+        memories = f"{receipt.sessions} session memories and {receipt.conversations} conversations"
+        say(f"forgot {memories}{records}{counted}")
         say(*(f"erased the texts of {count} events in {place}" for place, count in receipt.audit.items()))
     say("not reached:", *(f"  {place}" for place in receipt.unreached))
 
@@ -254,10 +271,10 @@ def _parts(store: StateStore, tenant: str | None) -> list[StateStore]:
     """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
     from turnwise.guard.state.payloads import STORED
     from turnwise.guard.state.views import APART, TenantStore
-    from turnwise.sessions import SESSION
+    from turnwise.sessions import PERSON, SESSION
 
     if tenant is not None:
         return [TenantStore(store, tenant)]
-    keys = [*store.keys(STORED), *store.keys(SESSION)]
+    keys = [*store.keys(STORED), *store.keys(SESSION), *store.keys(PERSON)]
     tenants = {name for name, apart, _ in (key.partition(APART) for key in keys) if apart}
     return [*(TenantStore(store, name) for name in sorted(tenants)), store]

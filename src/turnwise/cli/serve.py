@@ -50,6 +50,10 @@ def serve(
     body_seconds: Annotated[
         float, typer.Option(min=0.1, max=3_600, help="Time that a body may take to arrive.")
     ] = 30.0,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Tell every caller reasons and scores, not operators alone."),
+    ] = False,
     body_bytes: Annotated[int, typer.Option(min=1_024, help="Bytes of the bodies that a worker has at once.")] = 64
     << 20,
     grace_seconds: Annotated[
@@ -87,6 +91,7 @@ def serve(
         check_seconds=check_seconds,
         body_seconds=body_seconds,
         body_bytes=body_bytes,
+        explain=explain,
     )
     listening = Listening(host, port, workers, connections, header_seconds, grace_seconds)
     run(source, settings, listening, note)

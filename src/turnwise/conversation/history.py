@@ -166,7 +166,7 @@ class History:
         if turn.response is not None:
             self._complete += 1
             self._stretch(turn.response_timestamp)
-        elif turn.checks is None or not turn.blocked(Side.PROMPT):
+        elif not (turn.silent or turn.blocked(Side.PROMPT)):
             self._open[expected] = None
         self._stretch(turn.timestamp)
         return turn

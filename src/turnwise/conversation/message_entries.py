@@ -162,6 +162,11 @@ def is_text(part: object) -> bool:
     return isinstance(part, Mapping) and isinstance(part.get("text"), str)
 
 
+def is_thinking(part: object) -> bool:
+    """Return whether a content part is Anthropic's thinking, which goes back as it came: it is signed."""
+    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
+
+
 def _joined(content: object) -> str:
     if isinstance(content, list):
         return "\n".join(part["text"] for part in content if is_text(part))

@@ -18,6 +18,7 @@ from turnwise.conversation.message_entries import (
     Role,
     has_calls,
     has_results,
+    is_thinking,
     read_calls,
     read_openai,
     read_results,
@@ -61,7 +62,7 @@ def sendable(
         if result.call_id in (gone if result.alone else dropped):
             emptied.setdefault(result.place.message, set()).add(result.place)
         elif (RESULTS, result.call_id) in withheld:
-            log.replace(result, WITHHELD_RESULT)
+            log.replace(result, WITHHELD_RESULT, whole=True)
     kept = []
     for at, message in enumerate(log.messages):
         places = emptied.get(at, ())
@@ -81,7 +82,7 @@ def _without(message: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]
             left.pop(key)
             continue
         rest = [one for index, one in enumerate(message[key]) if index not in indices]
-        if rest:
+        if any(not is_thinking(one) for one in rest):
             left[key] = rest
         else:
             left.pop(key)
@@ -91,10 +92,11 @@ def _without(message: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]
 def without_text(message: dict[str, Any]) -> dict[str, Any]:
     """A message without its words; calls stay."""
     content = message.get("content")
-    if isinstance(content, list):
-        calls = [part for part in content if isinstance(part, Mapping) and part.get("type") == "tool_use"]
-        return {**message, "content": calls or None, "refusal": None} if calls else {**message, "content": None}
-    return {**{key: value for key, value in message.items() if key != "refusal"}, "content": None}
+    left = {key: value for key, value in message.items() if key != "refusal"}
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    if any(part.get("type") == "tool_use" for part in parts):
+        return {**left, "content": [part for part in parts if part.get("type") == "tool_use" or is_thinking(part)]}
+    return {**left, "content": None}
 
 
 def says_anything(message: Mapping[str, Any]) -> bool:
@@ -134,7 +136,7 @@ class Format:
 
     def turns(self, entries: Iterable[Entry]) -> tuple[list[Any], list[Turn]]:
         """The messages before the first turn as they came, and the turns, without time stamps."""
-        lead, slices = _cut(entries)
+        lead, slices = cut(entries)
         return [entry.raw for entry in lead], [
             self._turn(number, entries) for number, entries in enumerate(slices, start=1)
         ]
@@ -148,6 +150,8 @@ class Format:
         messages = self._lead(metadata)
         gone: set[str] = set()
         for turn in turns:
+            if turn.silent:
+                continue
             if blocked:
                 messages.extend(self.slice(turn))
             elif not turn.withheld(Side.PROMPT):
@@ -158,7 +162,7 @@ class Format:
         """The messages of a turn; unless `whole`, without a response that does not stand among them."""
         response = turn.response
         for source in self._sources:
-            lead, slices = _cut(source.kept(turn.own_metadata.get(source.key)))
+            lead, slices = cut(source.kept(turn.own_metadata.get(source.key)))
             if lead or len(slices) != 1:
                 continue
             told = _texts(slices[0])
@@ -197,7 +201,7 @@ class Format:
         if not (withheld or mute or gone):
             return messages
         entries = self.kept(messages)
-        last = _last_step(entries)
+        last = last_step(entries)
         if mute and last < 0:
             return self._plain(turn.prompt, None)
         # What an import has for a response is all that the assistant said in the turn.
@@ -227,7 +231,7 @@ class Format:
     def _lead(self, metadata: Mapping[str, Any]) -> list[Any]:
         for source in self._sources:
             kept = metadata.get(source.key)
-            lead, slices = _cut(source.kept(kept.get(LEAD) if isinstance(kept, Mapping) else None))
+            lead, slices = cut(source.kept(kept.get(LEAD) if isinstance(kept, Mapping) else None))
             if lead and not slices:
                 return self._from(lead, source)
         return []
@@ -291,7 +295,7 @@ def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
         first = next((at for at, one in enumerate(kept) if one.get("role") == Role.ASSISTANT), len(kept))
         return [*kept[:first], write_openai(Role.USER, text), *kept[first:]]
     entries = OPENAI.kept(messages)
-    first = 0 if _texts(entries)[1] == turn.response else _last_step(entries) + 1
+    first = 0 if _texts(entries)[1] == turn.response else last_step(entries) + 1
     spoken = [
         without_text(one) if at >= first and one.get("role") == Role.ASSISTANT else one
         for at, one in enumerate(messages)
@@ -306,7 +310,7 @@ def _without_words(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": parts}
 
 
-def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
+def cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
     """Split messages into those before the first turn and one list for each turn."""
     lead: list[Entry] = []
     slices: list[list[Entry]] = []
@@ -325,12 +329,12 @@ def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, st
     """Prompt and response in a turn's messages; with `after_tools`, only what was said after the last tool."""
     first = entries[0]
     prompt = first.text if first.role is Role.USER and first.text is not None else ""
-    spoken = entries[_last_step(entries) + 1 :] if after_tools else entries
+    spoken = entries[last_step(entries) + 1 :] if after_tools else entries
     said = [entry.text for entry in spoken if entry.role is Role.ASSISTANT and entry.text is not None]
     return prompt, "\n".join(said) if said else None
 
 
-def _last_step(entries: Items[Entry]) -> int:
+def last_step(entries: Items[Entry]) -> int:
     """Index of the last message with a call or a result; -1 without one."""
     for at in reversed(range(len(entries))):
         if has_calls(entries[at].raw) or has_results(entries[at].raw):

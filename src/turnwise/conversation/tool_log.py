@@ -162,15 +162,18 @@ class ToolLog:
             return self._first(self._by_name.get(name, []))
         return next(iter(self._waiting.values()), None)
 
-    def replace(self, step: Step, text: str) -> None:
-        """Put another text, such as a redacted one, in the place of a call's arguments or a result's content."""
+    def replace(self, step: Step, text: str, *, whole: bool = False) -> None:
+        """Put another text, such as a redacted one, in the place of a call's arguments or a result's content.
+
+        Pictures and the like of a result stay, unless the text stands for the `whole` of it.
+        """
         raw = self.messages[step.place.message]
         if isinstance(step, ToolCall):
             self.calls[step.call_id] = replace(step, arguments=text)
             _set_arguments(raw, step.place, text)
         else:
             self.results[step.call_id] = replace(step, content=text)
-            _set_content(raw, step.place, text)
+            _set_content(raw, step.place, text, whole=whole)
 
     def _first(self, calls: list[ToolCall], *, last: bool = False) -> ToolCall | None:
         while calls:
@@ -257,10 +260,17 @@ def _as_object(text: str) -> Any:
     return read if isinstance(read, dict) else {"arguments": text}
 
 
-def _set_content(message: dict[str, Any], place: Place, text: str) -> None:
+def _set_content(message: dict[str, Any], place: Place, text: str, *, whole: bool) -> None:
     held, key = (message, place.key) if place.at is None else (_held(message, place), "content")
     content = held.get(key)
     if isinstance(content, list):
-        held[key] = [{"type": "text", "text": text}, *(part for part in content if not is_text(part))]
+        rest = () if whole else (part for part in content if not is_text(part))
+        held[key] = [_like(content, text), *rest]
     else:
         held[key] = text
+
+
+def _like(parts: list[Any], text: str) -> dict[str, Any]:
+    """A part with a text, in the shape of the first one that has any."""
+    first = next((part for part in parts if is_text(part)), {"type": "text"})
+    return {**first, "text": text}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from turnwise.conversation.history import History
@@ -15,7 +15,7 @@ from turnwise.errors import ConversationError
 _LOOKED_BACK: Final = 20
 """Turns among which the call of a result is looked for, from the last one back."""
 
-_READ: Final = 32
+_READ: Final = 64
 """Turns whose calls and results are held ready."""
 
 
@@ -221,6 +221,12 @@ class Tools:
                 if log.waiting(call_id) or (found and not _checked(turn, RESULTS, call_id)):
                     return turn
         return self._turn_of_call(None)
+
+    def latest_results(self, turn: Turn) -> Iterator[ToolResult]:
+        """Yield what tools gave back in a turn, the latest first; messages that were read are not read again."""
+        with self._history.lock:
+            results = [*self._tool_log(turn, keep=False).results.values()]
+        return reversed(results)
 
     def _tool_log(self, turn: Turn, *, keep: bool = True) -> ToolLog:
         """The calls and results of a turn; with `keep`, its messages stay in its metadata in OpenAI's form."""

@@ -49,6 +49,9 @@ PARTICIPANT_KEY: Final = "participant"
 CHECKING_KEYS: Final = {side: f"guardrail_checking_{side}" for side in Side}
 """Key of a turn's metadata that is true while a guard checks that side; `History.annotate` takes it away."""
 
+CONTEXT_KEY: Final = "guardrail_context"
+"""Key of a turn's metadata with the tool descriptions, documents and memory that a guard checked, by id."""
+
 CHECKING_TOOLS: Final = "guardrail_checking_tools"
 """Key of a turn's metadata with the tool calls and results under check: pairs of what they are and an id."""
 
@@ -144,6 +147,13 @@ class Turn(_Metadata):
     def complete(self) -> bool:
         """Whether the turn has its response."""
         return self.response is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody speaks in it: it only has what a guard checked beside the messages."""
+        own = self.own_metadata
+        spoken = self.prompt or self.response is not None or any(key in own for key in MESSAGE_KEYS)
+        return CONTEXT_KEY in own and not spoken
 
     @property
     def speaker(self) -> str:

@@ -6,7 +6,8 @@ What is where, in the order in which a check runs:
   key), `setup` builds it; `key_limits` counts prompts, `refused_prompts` notes those that a limit refused;
   `request` reads what a caller passes;
 - `check_text`: a prompt, response, call or result becomes part of its turn and is checked; `check_messages`: what
-  came last in a list of messages; `stream` and `held_back`: a response in pieces;
+  came last in a list of messages; `sendable`: what a model may get of it;
+  `stream` and `held_back`: a response in pieces;
 - `check_run`: guardrails run over a text and the names that come with it, and what they say is kept;
 - `step`: a guardrail in its place; `threads`: where it runs;
 - `guardrail`: what a guardrail is and sees, and those that there are; `finding`: what it says;
@@ -17,7 +18,8 @@ What is where, in the order in which a check runs:
 """
 
 from turnwise.guard.config import build_guardrail
-from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, Redaction, TextKind
+from turnwise.guard.context import approve_tools
+from turnwise.guard.finding import CLEAN, Action, Cost, EarlierPart, Finding, On, OnError, Redaction, TextKind
 from turnwise.guard.forgetting import Forgotten, GuardSession
 from turnwise.guard.guardrail import (
     GUARDRAILS,
@@ -57,6 +59,7 @@ __all__ = [
     "Correction",
     "Cost",
     "Detail",
+    "EarlierPart",
     "Finding",
     "Forgotten",
     "GuardSession",
@@ -81,6 +84,7 @@ __all__ = [
     "Step",
     "TextKind",
     "ToolText",
+    "approve_tools",
     "build_guardrail",
     "check_guardrail",
     "check_state_store",

@@ -1,4 +1,4 @@
-"""Checks what came last in a list of messages, and says what a model may be sent of the list.
+"""Checks what came last in a list of messages.
 
 A list is checked in the conversation that it continues, or stands by itself.
 """
@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from collections.abc import Sequence as Ordered
-from copy import deepcopy
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from turnwise.conversation import Conversation, Role, from_messages
-from turnwise.conversation.message_entries import TEXT_PARTS, has_results
+from turnwise.conversation import Conversation, from_messages
 from turnwise.conversation.message_formats import OPENAI
-from turnwise.conversation.tool_log import Step, ToolCall, ToolLog
 from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.check_run import refused
 from turnwise.guard.check_text import (
@@ -39,9 +36,6 @@ from turnwise.guard.step import CheckRun
 
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
-
-_OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
-"""Roles of messages that are part of no turn."""
 
 
 def check_last(
@@ -225,63 +219,3 @@ def open_listed_stream(
         if turn is not chat.history.last:
             chat.history.withdraw(turn.number)
     return open_stream(setup, chat, None, None, session_id, metadata, placed or PlacedText(None))
-
-
-def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
-    """A list of messages as a model may be sent it; see `GuardrailPipeline.sendable`."""
-    if result.blocked:
-        raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
-    sent = [dict(message) for message in messages]
-    first = len(sent) - 1
-    while first and has_results(sent[first]) and has_results(sent[first - 1]):
-        first -= 1
-    sent[first:] = deepcopy(sent[first:])
-    parts, log = result.parts or (result,), ToolLog(sent[first:])
-    steps_of: dict[TextKind, Mapping[str, Step]] = {
-        TextKind.TOOL_RESULT: log.results,
-        TextKind.TOOL_CALL: log.calls,
-    }
-    for kind, steps in steps_of.items():
-        told = [part for part in parts if part.pipeline_type is kind]
-        if len(told) > len(steps):
-            raise GuardError(f"a {kind.replace('_', ' ')} is not in the list; give the list that was checked")
-        for part, step in zip(told[::-1], [*steps.values()][::-1], strict=False):
-            if part.text != (step.arguments if isinstance(step, ToolCall) else step.content):
-                log.replace(step, part.text)
-    for part in parts:
-        if part.pipeline_type in (TextKind.INPUT, TextKind.OUTPUT):
-            sent[-1] = _with_text(sent[-1], part.text)
-    lists = setup.lists
-    chat = None if lists is None else lists.held(result.conversation_id)
-    if lists is None or chat is None or result.place is None or lists.is_clean(result.place):
-        return sent
-    return _without_blocked(sent, chat, result)
-
-
-def _without_blocked(
-    messages: Ordered[Mapping[str, Any]], chat: Conversation, result: PipelineResult
-) -> list[dict[str, Any]]:
-    """A list with earlier messages as its conversation has them: redacted, without what was blocked."""
-    ours = [dict(message) for message in messages if message.get("role") in _OURS]
-    sent, last = chat.to_messages(until=result.turn_number), messages[-1]
-    while result.recorded and sent and sent[-1].get("role") != last.get("role"):
-        sent.pop()  # what was said to it when it was sent before
-    if sent and last.get("role") == Role.USER and sent[-1].get("role") == Role.USER:
-        # What nobody reads of it, such as a picture, is part of no turn.
-        sent[-1] = _with_text(dict(last), str(sent[-1]["content"]))
-    return [*ours, *sent]
-
-
-def _with_text(message: dict[str, Any], text: str) -> dict[str, Any]:
-    """A message with another text; parts that hold none stay."""
-    content = message.get("content")
-    if not isinstance(content, list):
-        if content is None and isinstance(message.get("refusal"), str):
-            return {**message, "refusal": text}
-        return message if content == text else {**message, "content": text}
-    said = [part for part in content if part.get("type") in TEXT_PARTS]
-    if "\n".join(str(part.get(TEXT_PARTS[part["type"]])) for part in said) == text or not said:
-        return message
-    whole = {**said[0], TEXT_PARTS[said[0]["type"]]: text}
-    kept = (part for part in content if part is said[0] or part.get("type") not in TEXT_PARTS)
-    return {**message, "content": [whole if part is said[0] else part for part in kept]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Mapping
+from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,18 +14,22 @@ from time import perf_counter
 from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.tool_log import CALLS, RESULTS
+from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
+from turnwise.conversation.tool_log import Step as ToolStep
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
-from turnwise.guard.finding import Action, OnError, TextKind
+from turnwise.guard.context import note_seen, replace_context
+from turnwise.guard.finding import CONTEXT, Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.key_limits import Refusal
+from turnwise.guard.recognisers.earlier_texts import drop_texts
 from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
-from turnwise.guard.request import as_text, is_ordinary
+from turnwise.guard.request import Arguments, as_text, is_ordinary
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.state.conversations import forgotten_at
+from turnwise.guard.state.keeper import done
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -76,7 +82,7 @@ def _found(
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
         return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
     gravest = None
-    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id)
+    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id, alone=True)
     for step in () if is_ordinary(name) else setup.steps:
         looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
         if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
@@ -98,8 +104,12 @@ def _found(
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
-_SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
-"""Where the checks of calls and results stand in what is kept of a turn."""
+_SECTIONS: Final = {
+    TextKind.TOOL_CALL: CALLS,
+    TextKind.TOOL_RESULT: RESULTS,
+    **{kind: str(kind) for kind in CONTEXT},
+}
+"""Where the checks of such texts stand in what is kept of a turn."""
 
 _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
 
@@ -127,7 +137,7 @@ def run_check(
     names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of a text in order: `here`, or by yielding each step to whoever awaits it."""
-    content, steps = check.text, setup.by_kind[check.kind]
+    content, steps, check.person = check.text, setup.by_kind[check.kind], setup.person
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
     extra = yield from _beside(setup, check, unread, forged, names, here=here)
@@ -154,8 +164,10 @@ def run_check(
                         detail = held = NO_TIME
                         extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
                 details.append(detail)
-                if detail.blocked and blocker is None:
-                    blocker = step
+                check.said[step.name] = detail
+                check.against |= detail.blocked and detail.found and step.guardrail.counts_against
+                if detail.blocked and not detail.asks and blocker is None:
+                    blocker = step  # a user who approves must know what the others say
                 if detail.redactions:
                     check.text = redacted(check.text, detail)
     except BaseException as ended:
@@ -170,8 +182,21 @@ def run_check(
         if check.state is not None:
             tell(setup, result, check.session_id, check.conversation)
         raise
-    blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
+    yield from _noted(steps, check, here=here)
+    blocked = any(detail.blocked for detail in (*details, *extra.values()))
     return conclude(setup, check, content, details, extra, start, blocked=blocked)
+
+
+def _noted(steps: Iterable[Step], check: Check, *, here: bool) -> Generator[Any, Any, None]:
+    """Let guardrails that remember take note of what all said, before the result says where a session stands."""
+    noting = [step for step in steps if step.enabled and step.takes_note]
+    if noting:
+        yield from done(partial(_note, noting, check), here=here or check.state is None)
+
+
+def _note(steps: Iterable[Step], check: Check) -> None:
+    for step in steps:
+        step.note(check)
 
 
 def conclude(
@@ -186,6 +211,9 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
+    if check.text != content:
+        drop_texts(conversation)
+    _redact_before(check)
     names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
@@ -204,16 +232,19 @@ def conclude(
             _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
         elif tool.arguments is not None:
             check.text = tool.arguments.raw
+        if tool.digest and not blocked:
+            note_seen(conversation, tool.name, tool.digest)
         section = _SECTIONS[tool.kind]
-        change = partial(with_check, turn.number, record, section)
-        conversation.history.annotate(turn.number, GUARD_KEY, change, release=(section, tool.call_id))
     else:
+        section = ""
         if check.text != content:
             conversation.history.replace_text(turn.number, side, check.text)
         if blocked and side is Side.PROMPT:
             conversation.history.withdraw(turn.number)
-        change = partial(with_check, turn.number, record, "")
-        conversation.history.annotate(turn.number, GUARD_KEY, change, release=side)
+    change = partial(with_check, turn.number, record, section)
+    conversation.history.annotate(
+        turn.number, GUARD_KEY, change, release=side if tool is None else (section, tool.call_id)
+    )
     result = PipelineResult(
         blocked=blocked,
         warnings=record.warnings,
@@ -400,12 +431,63 @@ def _beside(
 
 
 def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
-    """Write a call or result back with what was replaced in it; the text of the check becomes that."""
+    """Write such a text back with what was replaced in it; of a call, the text of the check becomes that."""
+    if tool.kind in CONTEXT:
+        replace_context(check.turn, tool.call_id, check.text)
+        return
     if tool.arguments is not None:
         redactions = [detail.redactions for detail in details if detail.redactions]
         check.text = tool.arguments.redacted(redactions) if redactions else check.text
     number, section = check.turn.number, _SECTIONS[tool.kind]
     check.conversation.tools.replace_text(number, section, tool.call_id, check.text)
+
+
+def _redact_before(check: Check) -> None:
+    """Replace what a check found in texts before its own; a text that changed since is left alone."""
+    conversation = check.conversation
+    places: dict[tuple[int, TextKind, str | None, str], set[Redaction]] = {}
+    for part in check.redact_before:
+        places.setdefault((part.turn, part.text_kind, part.call_id, part.text), set()).add(part.redaction)
+    with conversation.history.lock if places else nullcontext():
+        for (number, kind, call_id, text), found in places.items():
+            apart: list[Redaction] = []
+            for one in sorted(found, key=lambda one: (one.start, -one.end)):
+                if not apart or one.start >= apart[-1].end:
+                    apart.append(one)
+            instead = redacted(text, Detail(Status.EVALUATED, redactions=tuple(apart)))
+            turn = conversation.turn(number)
+            before = turn.prompt, turn.response, deepcopy(turn.own_metadata)
+            if kind in (TextKind.INPUT, TextKind.OUTPUT):
+                side = Side.PROMPT if kind is TextKind.INPUT else Side.RESPONSE
+                if turn.text(side) != text:
+                    continue
+                conversation.history.replace_text(number, side, instead)
+            else:
+                step = next(
+                    (one for one in turn.tool_steps if one.call_id == call_id and _kind_of(one) is kind), None
+                )
+                if isinstance(step, ToolCall):
+                    arguments = Arguments(step.arguments)
+                    if arguments.text != text:
+                        continue
+                    instead = arguments.redacted([apart])
+                elif step is None or step.content != text:
+                    continue
+                conversation.tools.replace_text(number, _SECTIONS[kind], step.call_id, instead)
+            if check.state is not None and number != check.turn.number:
+                check.state.turns.add(number)
+                check.state.undo.append(partial(_put_back, turn, *before))
+
+
+def _kind_of(step: ToolStep) -> TextKind:
+    return TextKind.TOOL_CALL if isinstance(step, ToolCall) else TextKind.TOOL_RESULT
+
+
+def _put_back(turn: Turn, prompt: str, response: str | None, metadata: dict[str, Any]) -> None:
+    """Undo what a check made of an earlier turn, where it is done again."""
+    turn.prompt, turn.response = prompt, response
+    turn.own_metadata.clear()
+    turn.own_metadata.update(metadata)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

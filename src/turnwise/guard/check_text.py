@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import ATTEMPTS_KEY
 from turnwise.guard.check_run import amended, broken_off, refused, run_check, tell, tell_corrections
+from turnwise.guard.context import take_context
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.identity.lists import PlacedText
@@ -181,6 +182,32 @@ def check_result(
         return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
 
     return _checked(setup, tool_result, unread, start, chat, session, mode)
+
+
+def check_beside(
+    setup: Setup,
+    kind: TextKind,
+    text: str,
+    conversation: Conversation | NoConversation,
+    name: str,
+    session_id: str | None = None,
+    digest: str = "",
+    mode: CheckMode = HERE,
+) -> CheckRun:
+    """Make a description of a tool, a document or a memory part of the last turn and check it; as `check_call`.
+
+    `digest` is of a description.
+    """
+    start = perf_counter()
+    text, name = checkable(text), checkable(name)
+    chat, session = _placed(setup, conversation, session_id)
+    mode = _kept_if_given(mode, conversation)
+
+    def beside() -> Check:
+        turn, tool = take_context(chat, kind, name, text, digest)
+        return Check(text, Side.PROMPT, turn, chat, session, tool=tool)
+
+    return _checked(setup, beside, "", start, chat, session, mode)
 
 
 def _placed(

@@ -50,7 +50,19 @@ _ARGUMENTS = {"audit": "audit=", "state": "state_store="}
 """Arguments of a pipeline that stand for a key of the configuration."""
 
 
-OnName = Literal["input", "output", "both", "tool_call", "tool_result", "tools", "all"]
+OnName = Literal[
+    "input",
+    "output",
+    "both",
+    "tool_call",
+    "tool_result",
+    "tool_description",
+    "document",
+    "memory",
+    "tools",
+    "untrusted",
+    "all",
+]
 """The texts that a guardrail may be set to look at; see `turnwise.guard.On`."""
 
 

@@ -22,29 +22,48 @@ class Action(StrEnum):
 
 
 class TextKind(StrEnum):
-    """The kinds of text that a guard checks: prompts, responses, calls of tools, and what tools give back."""
+    """The kinds of text that a guard checks, by where they come from.
+
+    Prompts are the user's, responses and calls of tools the model's; what tools give back, what is said of tools,
+    retrieved documents and memory are untrusted: anybody may have written them.
+    """
 
     INPUT = "input"
     OUTPUT = "output"
     TOOL_CALL = "tool_call"
     TOOL_RESULT = "tool_result"
+    TOOL_DESCRIPTION = "tool_description"
+    DOCUMENT = "document"
+    MEMORY = "memory"
 
 
 class On(StrEnum):
-    """Which texts a guardrail looks at; ``both`` is prompts and responses, ``tools`` calls and results."""
+    """Which texts a guardrail looks at.
+
+    ``both`` is prompts and responses, ``tools`` calls and results of tools, ``untrusted`` results and descriptions
+    of tools, documents and memory.
+    """
 
     INPUT = "input"
     OUTPUT = "output"
     BOTH = "both"
     TOOL_CALL = "tool_call"
     TOOL_RESULT = "tool_result"
+    TOOL_DESCRIPTION = "tool_description"
+    DOCUMENT = "document"
+    MEMORY = "memory"
     TOOLS = "tools"
+    UNTRUSTED = "untrusted"
     ALL = "all"
 
+
+CONTEXT = (TextKind.TOOL_DESCRIPTION, TextKind.DOCUMENT, TextKind.MEMORY)
+"""Kinds that stand before a model beside the messages of a conversation."""
 
 _KINDS = {
     On.BOTH: (TextKind.INPUT, TextKind.OUTPUT),
     On.TOOLS: (TextKind.TOOL_CALL, TextKind.TOOL_RESULT),
+    On.UNTRUSTED: (TextKind.TOOL_RESULT, *CONTEXT),
     On.ALL: tuple(TextKind),
 }
 
@@ -117,6 +136,25 @@ class Redaction:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierPart:
+    """A stretch of an earlier text of the conversation that should be replaced.
+
+    Args:
+        turn: number of its turn.
+        text_kind: which text of the turn.
+        call_id: of a tool call or result its id.
+        text: that text as it was read; one that has changed since is left alone.
+        redaction: the stretch.
+    """
+
+    turn: int
+    text_kind: TextKind
+    call_id: str | None
+    text: str
+    redaction: Redaction
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What a guardrail says of a text.
 
@@ -130,6 +168,7 @@ class Finding:
         data: what else is to be kept with the turn; JSON values.
         stance: the stance towards the session, where the guardrail knows it.
         unread: language of a text that the guardrail's observer does not read, a code of BCP 47; see `not_read`.
+        earlier: stretches of earlier texts to replace, where the action is ``redact``.
 
     Raises:
         GuardError: something was found without a reason, or a confidence out of [0, 1].
@@ -143,6 +182,7 @@ class Finding:
     data: Mapping[str, Any] | None = None
     stance: Stance | None = None
     unread: str | None = None
+    earlier: tuple[EarlierPart, ...] = ()
 
     def __post_init__(self) -> None:
         if self.found and not self.reason:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from turnwise.conversation.participants import ParticipantType
@@ -23,7 +24,17 @@ from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import conversation_key, note_forgotten, person_key
 from turnwise.guard.state.payloads import STORED, StoredConversation
 from turnwise.guard.state.views import key_of
-from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
+from turnwise.sessions import (
+    PERSON,
+    SESSION,
+    EngagementMode,
+    PersonRecord,
+    Phase,
+    Sessions,
+    SessionState,
+    Stance,
+    StateStore,
+)
 
 _MODES = tuple(EngagementMode)
 
@@ -49,12 +60,20 @@ class GuardSession:
         session_id: the session, as checks name it.
         memories: the session memories of guardrails that have one, each with the guardrail's name.
         store: the state store; None where sessions live in this process alone.
+        forgets: forgets what guardrails remember of the session beside that.
     """
 
-    def __init__(self, session_id: str, memories: Sequence[tuple[str, Memory]], store: StateStore | None) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        memories: Sequence[tuple[str, Memory]],
+        store: StateStore | None,
+        forgets: Sequence[Callable[[], bool]] = (),
+    ) -> None:
         self.session_id = session_id
         self._memories = memories
         self._store = store
+        self._forgets = forgets
 
     @property
     def stances(self) -> dict[str, Stance]:
@@ -97,12 +116,22 @@ class GuardSession:
         found = {name: memory.sessions.state(memory.session_id) for name, memory in reversed(self._memories)}
         return {name: state for name, state in found.items() if state is not None}
 
+    @property
+    def persons(self) -> dict[str, PersonRecord]:
+        """What each guardrail has against the person of this name over conversations, by the guardrail's name."""
+        found = {name: memory.sessions.person(memory.session_id) for name, memory in reversed(self._memories)}
+        return {name: record for name, record in found.items() if record is not None and record.weight}
+
     def release(self) -> Stance | None:
         """Close the circuit breaker, of a terminated session as well; trust and turns stay. Return the stance.
+
+        What adds up in the session is gone, what speaks against the person of this name, and the blocked tries
+        that `probing` counts.
 
         Raises:
             StateError: the state store can't be written.
         """
+        self._forget_tries()
         for _, memory in self._memories:
             memory.sessions.release(memory.session_id)
         return self.stance
@@ -110,18 +139,24 @@ class GuardSession:
     def reset(self) -> bool:
         """Let the session begin anew, a terminated one as well, and return whether it was known.
 
+        What speaks against the person of this name is forgotten, too.
+
         Conversations and rate limits stay; see `GuardrailPipeline.forget`.
 
         Raises:
             StateError: the state store can't be written.
         """
-        known = False
+        known = self._forget_tries()
         for _, memory in self._memories:
             if self._store is None or memory.key is None:
                 known |= memory.sessions.forget(memory.session_id)
             else:
+                known |= self._store.remove(PERSON, memory.key)
                 known |= self._store.remove(SESSION, memory.key)
         return known
+
+    def _forget_tries(self) -> bool:
+        return sum(forget() for forget in self._forgets) > 0  # all of them
 
     def __repr__(self) -> str:
         stance = self.stance
@@ -132,14 +167,16 @@ def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardS
     """A session; see `GuardrailPipeline.session`. `ids` are those it may have, by default `ids_of` its name."""
     store = None if setup.keeper is None else setup.keeper.store
     memories: list[tuple[str, Memory]] = []
+    forgets: list[Callable[[], bool]] = []
     for known in ids or ids_of(session_id):
         digest = digest_of(known)
         for step in setup.steps:
+            forgets.append(partial(step.guardrail.forget, known, store))
             sessions = step.guardrail.sessions(store)
             if sessions is not None:
                 place = (known, None) if store is None else (digest, key_of(step.name, digest))
                 memories.append((step.name, Memory(sessions, *place)))
-    return GuardSession(session_id, memories, store)
+    return GuardSession(session_id, memories, store, forgets)
 
 
 def ids_of(session_id: str) -> tuple[str, ...]:
@@ -167,6 +204,7 @@ class Forgotten:
         time: when, ISO 8601 in UTC.
         sessions: session memories.
         conversations: conversations with their turns, verdicts and guardrail states.
+        records: what spoke against a person over conversations, by guardrail.
         limits: names under which prompts were counted.
         audit: events of the audit whose personal parts were erased, by file or table.
         unreached: where texts may still be: what could not be read or written, and what is beyond reach.
@@ -176,12 +214,13 @@ class Forgotten:
     time: str
     sessions: int = 0
     conversations: int = 0
+    records: int = 0
     limits: int = 0
     audit: Mapping[str, int] = field(default_factory=dict)
     unreached: tuple[str, ...] = BEYOND_REACH
 
     def __bool__(self) -> bool:
-        return bool(self.sessions or self.conversations or self.limits or self.audit)
+        return bool(self.sessions or self.conversations or self.records or self.limits or self.audit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -193,6 +232,7 @@ class _Removed:
     """What was removed from a state store so far; `old` says whether something past its time was."""
 
     sessions: int = 0
+    records: int = 0
     limits: int = 0
     names: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
@@ -200,6 +240,7 @@ class _Removed:
 
     def add(self, other: _Removed) -> None:
         self.sessions += other.sessions
+        self.records += other.records
         self.limits += other.limits
         self.names += other.names
         self.unreached += other.unreached
@@ -211,7 +252,11 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
     checked_name(name, "the name")
     limits = setup.limits.forget(name)
     if setup.keeper is None:
-        removed = _Removed(_reset(setup, [beside for one in ids_of(name) for beside in sessions_of(one)]))
+        ids = [beside for one in ids_of(name) for beside in sessions_of(one)]
+        removed = _Removed(records=len(session_in(setup, name).persons))
+        for session in (session_in(setup, one, [one]) for one in ids):
+            is_record = not session.states and bool(session.persons)  # and no session
+            removed.sessions += session.reset() and not is_record
         note_forgotten(setup.forgotten, [person_key(name)], now)
     else:
         removed = _person_in(setup.keeper.store, name, now)
@@ -314,6 +359,8 @@ def _person_in(store: StateStore, name: str, now: datetime) -> _Removed:
             removed.old |= store.remove(STORED, key)
     for one in {beside for each in ids_of(name) for beside in map(digest_of, sessions_of(each))} | {name}:
         removed.sessions += _sessions(store, one)
+    for one in digests:
+        removed.records += sum(store.remove(PERSON, key) for key in store.keys(PERSON, owner=one))
     removed.limits = sum(store.remove(LIMIT, digest) for digest in {digest_of(person), name})
     return _scrubbed(store, removed)
 
@@ -352,11 +399,13 @@ def _remove_links(store: StateStore, conversation_id: str) -> None:
 
 
 def _sessions(store: StateStore, owner: str) -> int:
-    return sum(store.remove(SESSION, key) for key in store.keys(SESSION, owner=owner))
+    from turnwise.guard.guardrails.probing import PROBING
+
+    return sum(store.remove(kind, key) for kind in (SESSION, PROBING) for key in store.keys(kind, owner=owner))
 
 
 def _scrubbed(store: StateStore, removed: _Removed) -> _Removed:
-    if removed.names or removed.sessions or removed.limits or removed.old:
+    if removed.names or removed.sessions or removed.records or removed.limits or removed.old:
         removed.unreached += store.scrub()
     return removed
 
@@ -383,6 +432,7 @@ def _receipt(
         time_text(now),
         removed.sessions,
         len(removed.names),
+        removed.records,
         removed.limits,
         erased.events,
         (*dict.fromkeys([*removed.unreached, *erased.unreached]), *BEYOND_REACH),

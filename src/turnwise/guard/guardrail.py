@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.deadline import Deadline, current_deadline
-from turnwise.guard.finding import Action, Cost, Finding, On, TextKind
+from turnwise.guard.finding import Action, Cost, EarlierPart, Finding, On, TextKind
 from turnwise.guard.threads import in_time
 from turnwise.plugins import Registry, hints_of, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.request import Arguments
-    from turnwise.guard.results import Correction
+    from turnwise.guard.results import Correction, Detail
     from turnwise.guard.state.views import Work
 
 Value = TypeVar("Value")
@@ -32,20 +32,22 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """What a text under check has to do with a tool.
+    """What a text under check has to do with a tool, or where a document or memory comes from.
 
     Args:
-        kind: ``tool_call`` or ``tool_result``.
-        name: name of the tool; empty where it is not known.
-        call_id: id of the call.
+        kind: any kind of text but ``input`` and ``output``.
+        name: name of the tool or source; empty where it is not known.
+        call_id: id of the call; of a description, document or memory its own.
         arguments: of a call its arguments: ``arguments.raw`` as the model gave them, ``arguments.text`` as they
-            are checked. None of a result.
+            are checked. None of other kinds.
+        digest: of a description the SHA-256 of all that it says, in hexadecimal; else empty.
     """
 
     kind: TextKind
     name: str
     call_id: str
     arguments: Arguments | None = None
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -54,20 +56,25 @@ class Check:
 
     Args:
         text: the text, as redacted by the guardrails before.
-        side: ``prompt`` for an input and for what a tool gave back, ``response`` for an output and for the
-            arguments of a tool call: what reaches the model, and what it says.
+        side: ``response`` for an output and for the arguments of a tool call, ``prompt`` for all others: what
+            the model says, and what reaches it.
         turn: the turn that the text belongs to.
         conversation: the conversation with all its turns.
         session_id: the session that the turn belongs to.
         shared: results that several guardrails of this check may use; see `once`.
         stance: the stance towards the session, from the last guardrail that knew it.
-        tool: the call or result that the text is of; None for a prompt or a response.
+        tool: the tool or source that the text is of; None for a prompt or a response.
         before: characters of the text that come before this stretch of it, where it is a stretch; see
             `Guardrail.reach`.
         more: whether more of the text is still to come.
+        alone: whether it is looked at without what was said before it, as a name is.
+        redact_before: what is to be replaced in earlier texts of the conversation once the check ends.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
         deadline: when the check has to end; None for no limit.
+        person: stands for an initiator without a name; empty for nobody.
         afterwards: is called once the check has ended and is kept, with what takes corrections of it.
+        said: what the guardrails before this one said, by name.
+        against: whether one of them blocked it whose blocks speak against whoever wrote it.
     """
 
     text: str
@@ -80,13 +87,18 @@ class Check:
     tool: ToolText | None = None
     before: int = 0
     more: bool = False
+    alone: bool = False
+    redact_before: list[EarlierPart] = field(default_factory=list)
     state: Work | None = None
     deadline: Deadline | None = None
+    person: str = ""
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)
+    said: dict[str, Detail] = field(default_factory=dict)
+    against: bool = False
 
     @property
     def kind(self) -> TextKind:
-        """Which of the four kinds of text it is."""
+        """Which kind of text it is."""
         if self.tool is not None:
             return self.tool.kind
         return TextKind.INPUT if self.side is Side.PROMPT else TextKind.OUTPUT
@@ -117,10 +129,11 @@ class Guardrail(ABC):
     - ``cost``: the cheaper ones run first;
     - ``redacts``: whether findings have redactions, without which ``action: redact`` is refused;
     - ``default_action``;
-    - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all four unless it
+    - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all unless it
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
+    - ``counts_against``: whether what it blocks speaks against whoever wrote it (`Check.against`);
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -131,6 +144,7 @@ class Guardrail(ABC):
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
     reads_names: ClassVar[bool] = False
+    counts_against: ClassVar[bool] = False
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -175,6 +189,27 @@ class Guardrail(ABC):
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+    def note(self, check: Check, said: Mapping[str, Detail]) -> None:
+        """Take note of what all guardrails said of a text, once they have; by default nothing is noted.
+
+        It is also called where this guardrail was spared the text. What it changes in ``check.state`` is written
+        with the check, and ``check.stance`` is what the result tells.
+
+        Args:
+            check: the text under check.
+            said: what each guardrail said, by name.
+        """
+        return
+
+    def forget(self, session_id: str, store: StateStore | None = None) -> bool:
+        """Forget what it remembers of a session beside `sessions`, and return whether there was any.
+
+        Args:
+            session_id: the session.
+            store: the state store, where the pipeline has one.
+        """
+        return False
 
     def placed(self, name: str, clock: Clock) -> Guardrail:
         """Return the guardrail as it stands in a pipeline; most don't care.
@@ -259,7 +294,9 @@ GUARDRAILS: Registry[GuardrailFactory] = Registry(
     "guardrail", "turnwise.guardrails", is_factory, as_factory, modules=True
 )
 for _name, _place in {
+    "actions": "actions:Actions",
     "code": "code:Code",
+    "data_flow": "data_flow:DataFlow",
     "drift": "drift:Drift",
     "harm": "harm:Harm",
     "keywords": "keywords:Keywords",
@@ -268,9 +305,11 @@ for _name, _place in {
     "openai_moderation": "services:OpenAIModeration",
     "pii": "pii:Pii",
     "presidio": "services:Presidio",
+    "probing": "probing:Probing",
     "prompt_injection": "prompt_injection:PromptInjection",
     "regex": "keywords:Regex",
     "secrets": "secrets:Secrets",
+    "sources": "sources:Sources",
     "topics": "topics:Topics",
     "toxicity": "toxicity:Toxicity",
     "urls": "urls:Urls",

@@ -14,7 +14,8 @@ from turnwise.conversation import Conversation, Side
 from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.config import build_from
-from turnwise.guard.finding import Action, Cost, Finding, On, TextKind, kinds_on
+from turnwise.guard.context import digest_of_tool, take_context
+from turnwise.guard.finding import CONTEXT, Action, Cost, Finding, On, TextKind, kinds_on
 from turnwise.guard.guardrail import Check, CheckFunction, Guardrail, ToolText, as_factory
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.request import Arguments
@@ -67,7 +68,7 @@ def finding_of(guardrail: Guardrail, text: str, side: Side | TextKind = Side.PRO
     Args:
         guardrail: the guardrail.
         text: the text; of a call its arguments.
-        side: whether it is a prompt or a response, or a kind of text: also the call of a tool, or its result.
+        side: whether it is a prompt or a response, or a kind of text.
     """
     return guardrail.check(opening_check(text, side))
 
@@ -80,6 +81,9 @@ def opening_check(text: str, side: Side | TextKind = Side.PROMPT) -> Check:
         turn, call = conversation.tools.take_call(TOOL, text)
         tool = ToolText(side, TOOL, call.call_id, read)
         return Check(read.text, Side.RESPONSE, turn, conversation, conversation.conversation_id, tool=tool)
+    if side in CONTEXT:
+        turn, tool = take_context(conversation, TextKind(side), TOOL, text, digest_of_tool(TOOL, text, None))
+        return Check(text, Side.PROMPT, turn, conversation, conversation.conversation_id, tool=tool)
     if side is TextKind.TOOL_RESULT:
         turn, result = conversation.tools.take_result(text, name=TOOL)
         tool = ToolText(side, TOOL, result.call_id)
@@ -122,7 +126,7 @@ def check_guardrail(guardrail: Guardrail | Callable[[], Guardrail] | CheckFuncti
         for side in Side:
             _tried(made, text, side)
     for text in (*TEXTS, *texts):
-        for kind in sorted(kinds_on(made.default_on) & kinds_on(On.TOOLS)):
+        for kind in sorted(kinds_on(made.default_on) & kinds_on([On.TOOLS, On.UNTRUSTED])):
             _tried(made, text, kind)
     # An opening text alone has no history, so what is said of it depends on nothing else.
     opening = {(text, side): _tried(made, text, side) for text in TEXTS for side in Side}

@@ -8,19 +8,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation, Role, Side, Turn, from_messages
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.message_entries import Entry, has_results, read_calls, read_results, unread
 from turnwise.conversation.message_formats import OPENAI
-from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, CONTEXT_KEY, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.finding import Redaction, TextKind
 from turnwise.sessions.state import ID_BYTES
 
-RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
+if TYPE_CHECKING:
+    from turnwise.guard.results import Detail
+
+RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, CONTEXT_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
 """Keys of a turn's metadata that belong to the guard."""
 
 _KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}
@@ -327,6 +330,22 @@ class Arguments:
         before = (self.text[start:end] for start, end in self._leaves)
         after = (text[start:end] for start, end in leaves)
         return _written(self._value, zip(before, after, strict=True))
+
+
+def redacted_parts(parts: Sequence[str], details: Iterable[Detail]) -> list[str]:
+    """Parts of a text, joined by line breaks when it was checked, with what guardrails replaced in each.
+
+    >>> from turnwise.guard.results import Detail, Status
+    >>> redacted_parts(["to ann", "bob"], [Detail(Status.EVALUATED, redactions=(Redaction(3, 6, "name"),))])
+    ['to [NAME]', 'bob']
+    """
+    text = "\n".join(parts)
+    ends = list(accumulate((len(part) + 1 for part in parts), initial=0))
+    leaves = [(start, end - 1) for start, end in pairwise(ends)]
+    for detail in details:
+        if detail.redactions:
+            text, leaves = _replaced(text, leaves, detail.redactions)
+    return [text[start:end] for start, end in leaves]
 
 
 def _told(value: Any) -> Iterator[tuple[str, bool]]:

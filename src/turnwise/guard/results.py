@@ -93,6 +93,11 @@ class Detail:
         return not self.blocked and self.action in (Action.WARN, Action.REDACT)
 
     @property
+    def asks(self) -> bool:
+        """Whether it blocked the text only until the user approves of it, which `data` says."""
+        return self.blocked and self.data is not None and self.data.get("asks") is True
+
+    @property
     def did(self) -> str:
         """What it did, in a word: the action, else ``block`` or ``failed``; empty where it did nothing."""
         if self.action is not None:
@@ -127,15 +132,16 @@ class PipelineResult(dict[str, Any]):
         warnings: ``"name: reason"`` of every guardrail that warned.
         reasons: ``"name: reason"`` of every guardrail that blocked.
         details: what each guardrail said, by name.
-        pipeline_type: ``input``, ``output``, ``tool_call`` or ``tool_result``.
+        pipeline_type: the kind of text, a `TextKind`.
         conversation_id: the conversation that the text belongs to.
         turn_number: its turn, from 1; None where the rate limit refused it.
         stance: the stance towards the session, where a guardrail knows it; as a key a mapping.
         text: the text, redacted where a guardrail redacts; of a tool call its arguments as they may go on.
         rate_limited: whether a rate limit refused it, so that no guardrail ran.
         seconds: how long the check took.
-        tool: name of the tool that the text has to do with; None of a prompt and a response.
-        call_id: id of its call; None likewise.
+        tool: name of the tool that the text has to do with, or where a document or memory comes from; None of a
+            prompt and a response.
+        call_id: id of the call, or of the description, document or memory; None likewise.
         parts: the results of each text, where `check_messages` checked several at once; the other fields join
             them: blocked where any is, and of each guardrail the gravest detail.
         retry_after: seconds until a prompt that was refused would be let through; None where none was.
@@ -239,7 +245,18 @@ class PipelineResult(dict[str, Any]):
             "failures": self.failures,
             "unread": self.unread,
             "outcome": str(self.outcome),
+            "asks": self.asks,
         }
+
+    def without_reasons(self) -> dict[str, Any]:
+        """The dict without what tells how near a text came: reasons, warnings, details, stance, unread languages.
+
+        Of failures the names of the guardrails are left, and a text with a warning is one that passed.
+        """
+        told = self.to_dict() | {"warnings": [], "reasons": [], "details": {}, "stance": None, "unread": []}
+        told["failures"] = [failure.partition(":")[0] for failure in self.failures]
+        told["parts"] = [part.without_reasons() for part in self.parts]
+        return told | {"outcome": str(Outcome.PASSED if self.outcome is Outcome.WARNED else self.outcome)}
 
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -276,6 +293,11 @@ class PipelineResult(dict[str, Any]):
         statuses = {detail.status for detail in self.details.values()}
         unchecked = bool(statuses & {Status.SKIPPED, Status.NOT_READ}) and Status.EVALUATED not in statuses
         return Outcome.UNCHECKED if unchecked else Outcome.PASSED
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is blocked only until the user approves of it; see the guardrail ``actions``."""
+        return self.blocked and all(detail.asks for detail in self.details.values() if detail.blocked)
 
     @property
     def failures(self) -> list[str]:
@@ -349,6 +371,9 @@ class Correction:
 class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, which is no fault of the caller
     """A guardrail blocked a text. The message has the reasons, and nothing of the text.
 
+    ``brief`` is the message without reasons, for whoever wrote the text: scores and names of guardrails help to
+    write around them.
+
     Args:
         result: the verdict.
         path: where the text stands, in something that has several; empty for the text as such.
@@ -356,7 +381,8 @@ class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, w
 
     def __init__(self, result: PipelineResult, path: str = "") -> None:
         what = path or f"the {result.pipeline_type.replace('_', ' ')}"
-        super().__init__(f"{what} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
+        self.brief = f"{what} was blocked"
+        super().__init__(f"{self.brief}: {'; '.join(result.reasons) or 'no reason was given'}")
         self.result = result
 
 

@@ -42,7 +42,8 @@ class Given:
 
     The audit is closed with the pipeline, the store stays open. `tenant` keeps its states apart from those of
     others in the same store; empty for nobody's. `shared` gives the setup of the pipeline whose audit and store
-    serve where the configuration names none. `on_correction` is told what second looks say afterwards.
+    serve where the configuration names none. `on_correction` is told what second looks say afterwards. `person`
+    stands for initiators without a name; empty for nobody.
     """
 
     audit: AuditSink | None = None
@@ -50,6 +51,7 @@ class Given:
     tenant: str = ""
     shared: Callable[[], Setup] | None = None
     on_correction: Callable[[Correction], None] | None = None
+    person: str = ""
 
     def for_config(
         self, config: Config, before: Setup | None
@@ -82,7 +84,8 @@ class Setup:
     text. `by_person`: a session is all that one person says. `own_clock`: conversations go by
     another clock than the system's. `lists` is None where a state store keeps no conversations. `opened` is what
     the pipeline closes in the end. `forgotten` has what was forgotten, by hash. `limited`: rate limits of keys
-    count prompts. `clean_names`: names in which these guardrails found nothing.
+    count prompts. `person`: stands for initiators without a name. `clean_names`: names in which these guardrails
+    found nothing.
     """
 
     config: Config
@@ -101,6 +104,7 @@ class Setup:
     tenant: str = ""
     mode: Mode = Mode.ON
     limited: bool = False
+    person: str = ""
     on_correction: Callable[[Correction], None] | None = None
     clean_names: set[str] = field(default_factory=set, init=False, compare=False)
 
@@ -163,6 +167,7 @@ class Setup:
             tenant=given.tenant,
             mode=mode,
             limited=limits.active and mode is Mode.ON,
+            person=given.person,
             on_correction=given.on_correction,
         )
 

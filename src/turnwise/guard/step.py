@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -46,6 +47,8 @@ _BRIEF = 500
 millisecond."""
 
 Member = TypeVar("Member", bound=StrEnum)
+
+_LOG = logging.getLogger("turnwise.guard")
 
 _MOST_SECONDS = 600.0
 
@@ -127,8 +130,7 @@ class Step:
             guardrail: the guardrail.
             name: how results name it; by default its own name.
             enabled: whether it runs.
-            on: ``input``, ``output``, ``both``, ``tool_call``, ``tool_result``, ``tools``, ``all``, or several of
-                them; None for the guardrail's default.
+            on: names of `On`, one or several; None for the guardrail's default.
             action: the strictest action that it may take: ``block``, ``redact``, ``warn`` or ``log``; None for the
                 guardrail's default.
             on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it
@@ -220,6 +222,18 @@ class Step:
             check.deadline.check()
         return self.failed(error, seconds)
 
+    @property
+    def takes_note(self) -> bool:
+        """Whether the guardrail has a `Guardrail.note` of its own."""
+        return type(self.guardrail).note is not Guardrail.note
+
+    def note(self, check: Check) -> None:
+        """Let the guardrail take note of what all said; the text has its verdict, so a failure is only logged."""
+        try:
+            self.guardrail.note(check, check.said)
+        except Exception as error:  # noqa: BLE001 - as in run
+            _LOG.warning("not noted: guardrail=%s error=%s", self.name, type(error).__name__)
+
     def failed(self, error: BaseException | str, seconds: float = 0.0) -> Detail:
         """Return what is told of a check that failed: it ends as ``on_error`` says."""
         reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
@@ -244,6 +258,8 @@ class Step:
             action = milder(action, finding.action)
         if action is Action.REDACT and not finding.redactions:
             action = Action.WARN
+        if action is Action.REDACT and not self.logs:
+            check.redact_before += finding.earlier
         detail = Detail(
             status=status,
             blocked=action is Action.BLOCK,

@@ -118,6 +118,9 @@ class StoredTurn(_Stored):
     tool_calls: dict[str, StoredCheck | None] = {}
     tool_results: dict[str, StoredCheck | None] = {}
     texts: dict[str, StoredCheck | None] = {}
+    tool_description: dict[str, StoredCheck | None] = {}
+    document: dict[str, StoredCheck | None] = {}
+    memory: dict[str, StoredCheck | None] = {}
     pipeline_type: TextKind | None = None
 
 

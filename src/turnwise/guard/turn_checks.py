@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise.conversation import Turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
-from turnwise.guard.finding import TextKind
+from turnwise.guard.finding import CONTEXT, TextKind
 from turnwise.guard.results import Detail
 from turnwise.guard.validation import INITIATOR, GuardMetadataError, shown_key
 from turnwise.scoring import Score
@@ -158,7 +158,8 @@ class TurnChecks:
     """The last check of each text of a turn, apart and joined.
 
     `last` is the kind of text that was checked last. Calls and results are in order, by id of the call; `texts`,
-    which the responder said beside calls, by id of the first of them.
+    which the responder said beside calls, by id of the first of them; descriptions of tools, documents and memory
+    by their own.
     """
 
     input: TextCheck | None
@@ -167,11 +168,14 @@ class TurnChecks:
     tool_calls: Mapping[str, TextCheck] = field(default_factory=_no_checks)
     tool_results: Mapping[str, TextCheck] = field(default_factory=_no_checks)
     texts: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+    tool_description: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+    document: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+    memory: Mapping[str, TextCheck] = field(default_factory=_no_checks)
 
     @property
     def records(self) -> tuple[TextCheck, ...]:
-        """The checks, in the order in which a turn has the texts: prompt, rounds with tools, response."""
-        rounds: list[TextCheck | None] = []
+        """The checks, in the order in which a turn has the texts: prompt, context, rounds with tools, response."""
+        rounds: list[TextCheck | None] = [one for kind in CONTEXT for one in getattr(self, kind).values()]
         for name, call in self.tool_calls.items():
             rounds += [self.texts.get(name), call, self.tool_results.get(name)]
         for alone in (self.tool_results, self.texts):
@@ -198,7 +202,11 @@ class TurnChecks:
         return {
             "input": None if self.input is None else self.input.to_dict(),
             "output": None if self.output is None else self.output.to_dict(),
-            **{key: {name: one.to_dict() for name, one in getattr(self, key).items()} for key in SECTIONS},
+            **{
+                key: {name: one.to_dict() for name, one in getattr(self, key).items()}
+                for key in SECTIONS
+                if key not in CONTEXT or getattr(self, key)
+            },
             "blocked": self.blocked,
             "warnings": [text for one in records for text in one.warnings],
             "reasons": [text for one in records for text in one.reasons],
@@ -208,7 +216,12 @@ class TurnChecks:
         }
 
 
-SECTIONS: Final = {CALLS: TextKind.TOOL_CALL, RESULTS: TextKind.TOOL_RESULT, TEXTS: TextKind.OUTPUT}
+SECTIONS: Final = {
+    CALLS: TextKind.TOOL_CALL,
+    RESULTS: TextKind.TOOL_RESULT,
+    TEXTS: TextKind.OUTPUT,
+    **{str(kind): kind for kind in CONTEXT},
+}
 """Where the checks of a turn's parts stand, and what each is about."""
 
 

@@ -70,19 +70,22 @@ def was_blocked(conversation: Conversation, prompt: str) -> bool:
     return any(turn.prompt == prompt and turn.blocked(Side.PROMPT) for turn in conversation)
 
 
-def told(result: PipelineResult) -> dict[str, Any]:
-    """What a framework may keep of a verdict: nothing of the text.
+def told(result: PipelineResult, *, explain: bool = True) -> dict[str, Any]:
+    """What a framework may keep of a verdict: nothing of the text; reasons and scores if `explain`.
 
     >>> pipeline = GuardrailPipeline.from_preset("basic")
     >>> told(pipeline.check_input("Hello!"))["blocked"]
     False
     """
-    return {
-        "blocked": result.blocked,
+    why = {
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
         "failures": list(result.failures),
         "unread": list(result.unread),
+    }
+    return {
+        "blocked": result.blocked,
+        **(why if explain else {}),
         "pipeline_type": str(result.pipeline_type),
         "conversation_id": result.conversation_id,
         "turn_number": result.turn_number,

@@ -74,6 +74,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         stream: whether to show replies while they come, as far as the guard lets them, as texts in
             ``stream_mode="custom"``: mappings ``{"type": "turnwise.text", "text": ...}``. See
             `GuardrailPipeline.stream_output`.
+        explain: whether the verdict in messages, which frontends get, tells reasons and scores.
 
     Raises:
         UsageError: `on_block` is neither.
@@ -89,6 +90,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         refusal: str = REFUSAL,
         session: Callable[[Runtime[Any]], str | None] | None = None,
         stream: bool = False,
+        explain: bool = False,
     ) -> None:
         super().__init__()
         if on_block not in ("refuse", "raise"):
@@ -98,6 +100,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         self._refusal = refusal
         self._session = session
         self._stream = stream
+        self._explain = explain
         self._conversations = Conversations(pipeline)
 
     # Prompts
@@ -220,7 +223,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
             blocked = next((check for check in checks if check.blocked), None)
             if blocked is not None:
                 return ModelResponse(result=[self._refuse(blocked, message.id)])
-            changed = _changed(message, checks)
+            changed = _changed(message, checks, explain=self._explain)
             if changed is not message and structured is not None:
                 # The object was read from the text before something in it was replaced.
                 return ModelResponse(result=[self._refuse(checks[-1], message.id)])
@@ -282,7 +285,9 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     def _refuse(self, result: PipelineResult, message_id: str | None = None) -> AIMessage:
         if self._raises:
             raise GuardrailBlocked(result)
-        return AIMessage(content=self._refusal, id=message_id, response_metadata={RESULT: told(result)})
+        return AIMessage(
+            content=self._refusal, id=message_id, response_metadata={RESULT: told(result, explain=self._explain)}
+        )
 
 
 def _quiet(request: ModelRequest[Any], show: ReplyStream) -> ModelRequest[Any]:
@@ -321,7 +326,7 @@ def _with_text(message: BaseMessage, text: str) -> str | list[str | dict[str, An
     return [{"type": "text", "text": text}, *(part for part in message.content if not _is_text(part))]
 
 
-def _changed(message: AIMessage, checks: Sequence[PipelineResult]) -> AIMessage:
+def _changed(message: AIMessage, checks: Sequence[PipelineResult], *, explain: bool) -> AIMessage:
     """A message with what was redacted; the same object where nothing was.
 
     ``checks`` are of its text where that was checked, then of its calls, then of those that can't be read.
@@ -341,5 +346,5 @@ def _changed(message: AIMessage, checks: Sequence[PipelineResult]) -> AIMessage:
         id=message.id,
         name=message.name,
         usage_metadata=message.usage_metadata,
-        response_metadata={RESULT: told(checks[0])},
+        response_metadata={RESULT: told(checks[0], explain=explain)},
     )

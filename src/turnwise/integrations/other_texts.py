@@ -42,7 +42,10 @@ class Leaf(NamedTuple):
     text: str | None
 
     def put(self, text: str) -> None:
-        """Put another text in its place."""
+        """Put another text in its place; thinking that is signed is emptied: no other one would be taken back."""
+        if hasattr(self.holder, "model_dump"):
+            setattr(self.holder, self.key, "" if hasattr(self.holder, "signature") else text)
+            return
         if not isinstance(self.holder, dict | list) or "signature" in self.holder:
             raise UnreadError(self.path, "what must be replaced here can't be", "take it out")
         self.holder[self.key] = text

@@ -59,6 +59,7 @@ class Guard(AbstractCapability[Any]):
         refusal: the answer in place of what was blocked.
         session: gives the session of a run from its context, such as ``lambda context: context.deps.user``; by
             default what the pipeline's configuration says.
+        explain: whether the verdict in ``metadata`` of the refusal, which frontends may get, tells reasons.
 
     Raises:
         UsageError: `on_block` is neither.
@@ -71,6 +72,7 @@ class Guard(AbstractCapability[Any]):
         on_block: Literal["refuse", "raise"] = "refuse",
         refusal: str = REFUSAL,
         session: Callable[[RunContext[Any]], str | None] | None = None,
+        explain: bool = False,
     ) -> None:
         super().__init__()
         if on_block not in ("refuse", "raise"):
@@ -79,6 +81,7 @@ class Guard(AbstractCapability[Any]):
         self._raises = on_block == "raise"
         self._refusal = refusal
         self._session = session
+        self._explain = explain
         self._conversations = Conversations(pipeline)
         # What is known of a run; `for_run` makes a copy for each.
         self._chat: Conversation | None = None
@@ -209,7 +212,9 @@ class Guard(AbstractCapability[Any]):
     def _refuse(self, result: PipelineResult, parameters: ModelRequestParameters) -> m.ModelResponse:
         if self._raises or not parameters.allow_text_output or parameters.output_object is not None:
             raise GuardrailBlocked(result)
-        return m.ModelResponse(parts=[m.TextPart(self._refusal)], metadata={RESULT: told(result)})
+        return m.ModelResponse(
+            parts=[m.TextPart(self._refusal)], metadata={RESULT: told(result, explain=self._explain)}
+        )
 
     def _open(self) -> AsyncOutputStream:
         turn = open_turn(self._conversation, self._where.get("turn_number"))

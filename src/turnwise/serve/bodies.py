@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -38,6 +38,12 @@ class Participants(Body):
         return self.model_dump(exclude_none=True)
 
 
+Side: TypeAlias = Literal["input", "output", "tool_call", "tool_result", "tool_description", "document", "memory"]
+
+_ANSWERS = ("output", "tool_call", "tool_result")
+"""Sides that may name the turn that they belong to."""
+
+
 class CheckRequest(Body):
     """A text, or a list of messages whose last one is checked."""
 
@@ -56,7 +62,7 @@ class CheckRequest(Body):
     messages: list[dict[str, Any]] | None = Field(
         None, min_length=1, max_length=_MOST_MESSAGES, description="OpenAI messages; the last one is checked"
     )
-    side: Literal["input", "output", "tool_call", "tool_result"] = Field("input", description="what the text is")
+    side: Side = Field("input", description="what the text is")
     conversation_id: Id | None = Field(
         None,
         description="the conversation that it continues, begun where it is not known; without it the text "
@@ -69,7 +75,8 @@ class CheckRequest(Body):
         "initiator; the responder's name makes it output",
     )
     turn_number: TurnNumber | None = Field(None, description="the turn; not for input")
-    tool: Name | None = Field(None, description="name of the tool")
+    tool: Name | None = Field(None, description="name of the tool; of a document or memory where it comes from")
+    parameters: dict[str, Any] | None = Field(None, description="schema of a tool_description")
     call_id: Name | None = Field(None, description="id of the call of the tool")
     session_id: Name | None = Field(None, description="the session; by default as the configuration says")
     key: Name | None = Field(None, description="whose rate limits count")
@@ -91,21 +98,25 @@ class CheckRequest(Body):
         if (self.text is None) == (self.messages is None):
             raise ValueError("give text or messages, one of them")
         if self.messages is not None:
-            alone = ("turn_number", "tool", "call_id")
+            alone = ("turn_number", "tool", "call_id", "parameters")
             if any(getattr(self, name) is not None for name in alone) or "side" in self.model_fields_set:
                 raise ValueError("messages carry turn, tool and side themselves; leave those out")
             if self.participants is not None and self.conversation_id is None:
                 raise ValueError("participants of messages need conversation_id")
             return self
-        if self.side == "tool_call" and self.tool is None:
-            raise ValueError("a tool_call needs tool, the name of the tool")
-        if self.turn_number is not None and (self.side == "input" or self.conversation_id is None):
-            raise ValueError("turn_number needs conversation_id, and a side other than input")
-        if (self.tool or self.call_id) is not None and not self.side.startswith("tool"):
-            raise ValueError("tool and call_id are of side tool_call or tool_result")
+        if self.side in ("tool_call", "tool_description") and self.tool is None:
+            raise ValueError(f"a {self.side} needs tool, the name of the tool")
+        if self.turn_number is not None and (self.side not in _ANSWERS or self.conversation_id is None):
+            raise ValueError(f"turn_number needs conversation_id, and a side of {', '.join(_ANSWERS)}")
+        if self.tool is not None and self.side in ("input", "output"):
+            raise ValueError("tool is of a side other than input and output")
+        if self.call_id is not None and self.side not in ("tool_call", "tool_result"):
+            raise ValueError("call_id is of side tool_call or tool_result")
+        if self.parameters is not None and self.side != "tool_description":
+            raise ValueError("parameters are of side tool_description")
         if (self.key or self.role) is not None and self.side != "input":
             raise ValueError("key and role count prompts: they are of side input")
-        if (self.metadata or self.participant) is not None and self.side.startswith("tool"):
+        if (self.metadata or self.participant) is not None and self.side not in ("input", "output"):
             raise ValueError("metadata and participant are of side input or output")
         return self
 
@@ -165,7 +176,10 @@ class ModeRequest(Body):
 
 
 class CheckResult(BaseModel):
-    """The verdict on a text; the fields of `turnwise.guard.PipelineResult`."""
+    """The verdict on a text; the fields of `turnwise.guard.PipelineResult`.
+
+    Reasons, warnings, details, stance and languages are empty unless the caller may see them (`explain`).
+    """
 
     blocked: bool = Field(description="whether the text must be stopped")
     warnings: list[str]
@@ -174,7 +188,7 @@ class CheckResult(BaseModel):
     unread: list[str] = Field(description="guardrails whose observer does not read the language of the text")
     outcome: Outcome = Field(description="what came of it: the verdict, or why there is none")
     details: dict[str, dict[str, Any]] = Field(description="by guardrail")
-    pipeline_type: Literal["input", "output", "tool_call", "tool_result"]
+    pipeline_type: Side
     conversation_id: str
     turn_number: int | None
     stance: dict[str, Any] | None

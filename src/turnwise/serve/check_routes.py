@@ -134,13 +134,17 @@ def check_routes(service: Service) -> APIRouter:
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """JSON values, or the result of a check, as a response."""
+    """JSON values as a response."""
     return Response(_json(value), status, media_type="application/json")
 
 
 def _json(value: Any) -> str:
-    plain = value.to_dict() if isinstance(value, PipelineResult) else value
-    return json.dumps(plain, separators=(",", ":"))
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _told(tenant: Tenant, result: PipelineResult) -> dict[str, Any]:
+    """A verdict, as far as the caller may see it."""
+    return result.to_dict() if tenant.explains else result.without_reasons()
 
 
 def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
@@ -156,7 +160,7 @@ def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
 
 
 def _checked(service: Service, tenant: Tenant, request: CheckRequest) -> str:
-    return _json(service.check(tenant, request))
+    return _json(_told(tenant, service.check(tenant, request)))
 
 
 def _opened(tenant: Tenant, start: StreamStart) -> OutputStream:
@@ -179,7 +183,7 @@ def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str
     shown = stream.feed(request.text)
     result = stream.end()
     service.metrics.tell(result, tenant.name)
-    return {"show": shown + stream.rest, "blocked": result.blocked, "result": result.to_dict()}
+    return {"show": shown + stream.rest, "blocked": result.blocked, "result": _told(tenant, result)}
 
 
 async def _shown(
@@ -194,12 +198,12 @@ async def _shown(
                 came += len(piece.text)
                 show = await service.run(stream.feed, piece.text, characters=len(piece.text))
                 if show and not stream.blocked:
-                    yield _line(show)
+                    yield _line(show, None)
             if piece.done:
                 break
         result = await service.run(stream.end, characters=came)
         service.metrics.tell(result, tenant.name)
-        yield _line(stream.rest, result)
+        yield _line(stream.rest, _told(tenant, result))
     except Problem as problem:
         why = _OUTCOMES.get(problem.kind, Outcome.BROKEN_OFF)
         yield json.dumps({"problem": json.loads(bytes(problem.response().body))}) + "\n"
@@ -217,9 +221,8 @@ def _ended(service: Service, tenant: Tenant, stream: OutputStream, why: Outcome)
             service.metrics.tell(stream.result, tenant.name)
 
 
-def _line(show: str, result: PipelineResult | None = None) -> str:
-    blocked = result is not None and result.blocked
-    told = {"show": show, "blocked": blocked, "result": None if result is None else result.to_dict()}
+def _line(show: str, result: dict[str, Any] | None) -> str:
+    told = {"show": show, "blocked": result is not None and result["blocked"], "result": result}
     return json.dumps(told, separators=(",", ":")) + "\n"
 
 

@@ -31,7 +31,9 @@ class TenantSettings:
 
     `name` is by default made of a digest of the key. The key is given as `key` or as `key_sha256`, in hexadecimal
     digits. `preset` or `config`, a YAML file, is its configuration; with neither it has that of the service. An
-    `operator` may see metrics, reload, and change the modes of all. Messages of errors never show a key.
+    `operator` may see metrics, reload, and change the modes of all. With `one_person` all initiators without a
+    name are one person, of whom `drift` remembers over conversations, from the next start on. `explain`: it is
+    told reasons and scores, as operators are. Errors never show a key.
     """
 
     name: str = ""
@@ -41,6 +43,8 @@ class TenantSettings:
     config: str | None = None
     mode: Literal["on", "off", "log"] = "on"
     operator: bool = False
+    one_person: bool = False
+    explain: bool = False
 
     def __post_init__(self) -> None:
         if (self.key is None) == (self.key_sha256 is None):

@@ -17,6 +17,7 @@ from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.sendable import goes_on
 from turnwise.integrations.asking import ask
 from turnwise.integrations.other_texts import UnreadError, last_heard, leaves
 from turnwise.serve.check_routes import json_response
@@ -127,7 +128,8 @@ def _answer(service: Service, tenant: Tenant, request: GuardrailRequest) -> Guar
     except (UnreadError, GuardrailBlocked) as error:
         if tenant.pipeline.mode is not Mode.ON:
             return GuardrailAnswer(action="NONE")
-        return GuardrailAnswer(action="BLOCKED", blocked_reason=str(error))
+        told = error.brief if isinstance(error, GuardrailBlocked) and not tenant.explains else str(error)
+        return GuardrailAnswer(action="BLOCKED", blocked_reason=told)
 
 
 def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
@@ -149,8 +151,8 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
         except ConversationError:
             raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
         service.metrics.tell(result, tenant.name)
-        if result.blocked:
-            return _blocked(result)
+        if not goes_on(result):
+            return _blocked(result, tenant)
         if request.litellm_call_id is not None and result.place is not None:
             call, store = _Call(result.place), tenant.pipeline.state_store or tenant.places
             store.change(_CALL, _key(request), lambda _: (call, None))
@@ -211,7 +213,7 @@ def _joined(service: Service, tenant: Tenant, results: list[PipelineResult], tex
         service.metrics.tell(result, tenant.name)
     blocked = next((result for result in results if result.blocked), None)
     if blocked is not None:
-        return _blocked(blocked)
+        return _blocked(blocked, tenant)
     outputs = [
         part.text
         for result in results
@@ -223,9 +225,11 @@ def _joined(service: Service, tenant: Tenant, results: list[PipelineResult], tex
     return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=outputs)
 
 
-def _blocked(result: PipelineResult) -> GuardrailAnswer:
-    kind = result.pipeline_type.replace("_", " ")
-    return GuardrailAnswer(action="BLOCKED", blocked_reason=f"{kind} blocked: {'; '.join(result.reasons)}")
+def _blocked(result: PipelineResult, tenant: Tenant) -> GuardrailAnswer:
+    why = f": {'; '.join(result.reasons)}" if tenant.explains else ""
+    return GuardrailAnswer(
+        action="BLOCKED", blocked_reason=f"{result.pipeline_type.replace('_', ' ')} blocked{why}"
+    )
 
 
 def _named(request: GuardrailRequest) -> dict[str, Any]:

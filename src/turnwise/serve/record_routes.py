@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import Response
 
 from turnwise.conversation import Conversation
+from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.guard import Forgotten
 from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.guard.turn_checks import readable_checks
@@ -20,6 +21,8 @@ from turnwise.serve.tenants import Caller, Tenant
 
 ConversationId = Annotated[Id, Path(examples=["chat-7"])]
 SessionId = Annotated[str, Path(min_length=1, max_length=256, examples=["user_123"])]
+
+_CHECKS = (GUARD_KEY, ATTEMPTS_KEY)
 
 
 def record_routes(service: Service) -> APIRouter:
@@ -41,7 +44,10 @@ def record_routes(service: Service) -> APIRouter:
 
     @routes.get("/conversations/{conversation_id}", tags=["conversations"], summary="Read a conversation")
     async def read(tenant: Caller, conversation_id: ConversationId) -> Response:
-        """Return a conversation with its turns, redacted where a guardrail redacts, and the checks of each."""
+        """Return a conversation with its turns, redacted where a guardrail redacts.
+
+        Whoever may see reasons and scores gets the checks of each turn as well.
+        """
         return json_response(await service.run(_read, tenant, conversation_id))
 
     @routes.get(
@@ -67,7 +73,7 @@ def record_routes(service: Service) -> APIRouter:
 
     @routes.get("/sessions/{session_id}", tags=["sessions"], summary="Read a session")
     async def session(tenant: Caller, session_id: SessionId) -> Response:
-        """Return stance, trust and circuit breaker of a session."""
+        """Return whether a session was terminated; to those who may see scores also stance, trust and breaker."""
         return json_response(await service.run(_session, tenant, session_id))
 
     @routes.post("/sessions/{session_id}/release", tags=["sessions"], summary="Release a session")
@@ -124,24 +130,33 @@ def _head(chat: Conversation) -> dict[str, Any]:
 
 
 def _read(tenant: Tenant, conversation_id: str) -> dict[str, Any]:
-    return _found(tenant, conversation_id).to_dict()
+    found = _found(tenant, conversation_id).to_dict()
+    if not tenant.explains:
+        for turn in found["turns"]:
+            turn["metadata"] = {key: one for key, one in turn["metadata"].items() if key not in _CHECKS}
+    return found
 
 
 def _analysed(tenant: Tenant, conversation_id: str, texts: bool) -> dict[str, Any]:
-    return analyze_conversation_forensics(_found(tenant, conversation_id), texts=texts)
+    chat = _found(tenant, conversation_id)
+    tenant.must_explain()
+    return analyze_conversation_forensics(chat, texts=texts)
 
 
 def _session(tenant: Tenant, session_id: str, *, release: bool = False) -> dict[str, Any]:
     session = tenant.pipeline.session(session_id)
-    if session.stance is None:
+    if session.stance is None and not session.persons:
         raise not_known("session")
     if release:
         session.release()
     stance = session.stance
-    return {
-        "session_id": session_id,
-        "terminated": session.terminated,
+    told = {"session_id": session_id, "terminated": session.terminated}
+    if not tenant.explains:
+        return told
+    persons = {name: {"weight": one.weight, "incidents": one.incidents} for name, one in session.persons.items()}
+    return told | {
         "trust": session.trust,
         "breaker": None if session.breaker is None else str(session.breaker),
         "stance": None if stance is None else stance.to_dict(),
+        "persons": persons,
     }

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import PARTICIPANT_KEY
@@ -176,6 +176,14 @@ class Service:
                 turn_number=number,
                 session_id=session,
             )
+        elif side == "tool_description":
+            result = pipeline.check_tool_description(
+                request.tool or "", text, request.parameters, conversation=chat, session_id=session
+            )
+        elif side in ("document", "memory"):
+            source: Literal["document", "memory"] = "memory" if side == "memory" else "document"
+            name = request.tool or ""
+            result = pipeline.check_context(text, source, name=name, conversation=chat, session_id=session)
         else:
             result = pipeline.check_tool_result(
                 text,

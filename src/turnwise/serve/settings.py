@@ -40,6 +40,8 @@ class ServeSettings:
         read_config: reads the configuration anew, for a reload on request; None where there is nothing to read.
         read_keys: reads the keys anew likewise; None where they stay.
         reloaded: is told after a reload on request, so that other workers reload as well.
+        explain: whether every caller is told reasons, warnings, scores and stances, which help whoever writes the
+            texts to write around the guard; without it operators and tenants that say ``explain`` are.
         metrics_folder: folder in which workers share what they count; None for one worker.
 
     Raises:
@@ -60,6 +62,7 @@ class ServeSettings:
     read_keys: Callable[[], ApiKeys | None] | None = None
     reloaded: Callable[[], None] | None = None
     metrics_folder: str | None = None
+    explain: bool = False
 
     def __post_init__(self) -> None:
         if not 1_024 <= self.max_body <= MOST_BODY:

@@ -57,6 +57,8 @@ class Tenant:
     places: MemoryStateStore = field(default_factory=lambda: MemoryStateStore(limit=100_000))
     chosen: Mode | None = None
     followed: float = -_FOLLOWED
+    explain: bool = False
+    """Whether the service tells everybody reasons and scores."""
     others: OtherTexts = field(init=False)
     """Checks texts of a proxy that belong to no conversation."""
 
@@ -67,6 +69,19 @@ class Tenant:
     def mode(self) -> Mode:
         """How its pipeline is to run."""
         return self.chosen or Mode("on" if self.settings is None else self.settings.mode)
+
+    @property
+    def explains(self) -> bool:
+        """Whether it is told reasons and scores."""
+        own = self.settings
+        return self.explain or (own is not None and (own.explain or own.operator))
+
+    def must_explain(self) -> None:
+        """Refuse those who may not see reasons and scores."""
+        if not self.explains:
+            raise Problem(
+                403, "this takes the key of a tenant with explain: true, or turnwise serve --explain", "explain"
+            )
 
 
 class Tenants:
@@ -112,7 +127,8 @@ class Tenants:
         for name, settings in keys.tenants.items():
             tenant = self.by_name.get(name)
             if tenant is None:
-                tenant = self._made(name, self._pipeline.for_tenant(name, configs[name]))
+                pipeline = self._pipeline.for_tenant(name, configs[name], one_person=settings.one_person)
+                tenant = self._made(name, pipeline)
             else:
                 tenant.pipeline.reload(configs[name] or shared)
             tenant.settings = settings
@@ -175,7 +191,7 @@ class Tenants:
 
     def _made(self, name: str, pipeline: GuardrailPipeline) -> Tenant:
         held = HeldConversations(pipeline, self._settings.conversations, self._metrics, name)
-        return Tenant(name, pipeline, held)
+        return Tenant(name, pipeline, held, explain=self._settings.explain)
 
 
 async def _tenant_of(request: Request) -> Tenant:

@@ -1,6 +1,7 @@
 """Session memory, what outlives a conversation: trust, boundary testing, circuit breaker, stance."""
 
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
+from turnwise.sessions.evidence import PERSON, Evidence, PersonRecord
 from turnwise.sessions.live import Sessions
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.memory_state_store import MemoryStateStore
@@ -11,6 +12,7 @@ from turnwise.sessions.settings import (
     DEFAULT_PRESET,
     BoundarySettings,
     BreakerSettings,
+    EvidenceSettings,
     PresetInfo,
     SessionSettings,
     TrajectorySettings,
@@ -23,6 +25,7 @@ from turnwise.sessions.state_store import Change, Evicted, StateKind, StateStore
 
 __all__ = [
     "DEFAULT_PRESET",
+    "PERSON",
     "SESSION",
     "BoundarySettings",
     "BreakerCounts",
@@ -31,11 +34,14 @@ __all__ = [
     "Change",
     "EngagementMode",
     "Evicted",
+    "Evidence",
+    "EvidenceSettings",
     "ExchangeCounts",
     "Friction",
     "MemoryStateStore",
     "Outcome",
     "Outcomes",
+    "PersonRecord",
     "Phase",
     "PresetInfo",
     "SessionMemory",

@@ -53,7 +53,13 @@ DEFAULT_BREAKER = BreakerSettings()
 
 
 def next_breaker(
-    state: BreakerState, F: float, *, violation: bool, settings: BreakerSettings = DEFAULT_BREAKER
+    state: BreakerState,
+    F: float,
+    *,
+    violation: bool,
+    settings: BreakerSettings = DEFAULT_BREAKER,
+    strikes: int = 0,
+    held_open: bool = False,
 ) -> BreakerState:
     """Return the circuit breaker after a turn.
 
@@ -67,6 +73,8 @@ def next_breaker(
         F: highest F of the turn, in [0, 1].
         violation: whether the turn is a breaker: F > 0.65, or a saturated context.
         settings: how it reacts.
+        strikes: recoveries that are used up from the start, at least 0; with none left a violation is final.
+        held_open: whether the breaker stays open after a clean turn, whatever the trust.
 
     >>> state = next_breaker(BreakerState(), F=0.9, violation=True)
     >>> state.phase.value, state.trust, state.processing
@@ -82,12 +90,17 @@ def next_breaker(
         return state
     if phase is _NORMAL:
         if violation:
-            return BreakerState(_VIOLATED, state.attempts, state.trust * settings.first_cut, state.violations + 1)
+            return BreakerState(
+                _TERMINATED if strikes >= settings.attempts else _VIOLATED,
+                state.attempts,
+                state.trust * settings.first_cut,
+                state.violations + 1,
+            )
         trust = recovery_ema(state.trust, F, settings.alpha)
         return BreakerState(_NORMAL, state.attempts, trust, state.violations)
     attempts = state.attempts + (phase is _VIOLATED)
     if violation:
-        spent = attempts >= settings.attempts
+        spent = attempts + strikes >= settings.attempts
         return BreakerState(
             _TERMINATED if spent else _VIOLATED,
             attempts,
@@ -95,7 +108,7 @@ def next_breaker(
             state.violations + 1,
         )
     trust = recovery_ema(state.trust, F, settings.alpha)
-    if trust >= settings.target - settings.tolerance:
+    if trust >= settings.target - settings.tolerance and not held_open:
         return BreakerState(_NORMAL, 0, trust, state.violations)
     return BreakerState(_RECOVERY, attempts, trust, state.violations)
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from turnwise.clock import Clock
 from turnwise.scoring import TurnScores
 from turnwise.sessions.breaker import BreakerState
+from turnwise.sessions.evidence import NO_EVIDENCE, NO_PRIOR, PERSON, PersonRecord, Prior, faded
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.stance import Stance
 from turnwise.sessions.state import SESSION, SessionState
 from turnwise.sessions.state_store import ChangesStates, StateStore
+
+Taken = tuple[SessionState, Stance]
+
+_LEAST = 1e-3
+"""Weight below which two amounts of evidence are the same."""
 
 
 class Sessions:
@@ -39,6 +45,11 @@ class Sessions:
         self._clock = clock
         self._memory = memory or SessionMemory()
 
+    @property
+    def memory(self) -> SessionMemory:
+        """The rules."""
+        return self._memory
+
     def ruled_by(self, memory: SessionMemory) -> Sessions:
         """Return the same sessions under other rules, from their next turn on."""
         return Sessions(self._keeper, self._clock, memory)
@@ -52,6 +63,7 @@ class Sessions:
         conversation_id: str | None = None,
         now: datetime | None = None,
         key: str = "",
+        person: str = "",
     ) -> Stance:
         """Take a turn into its session, which begins with its first turn, and return the stance after it.
 
@@ -62,19 +74,78 @@ class Sessions:
             conversation_id: the conversation that the turn is part of.
             now: when the turn came, aware; by default what the clock says.
             key: names the turn for `correct`, where its scores may still be corrected.
+            person: who said it, at most 64 bytes, as `turnwise.guard` has names in canonical form: what speaks
+                against a person counts in all sessions of that person. Empty for nobody known.
 
         Raises:
             SessionError: an id that is empty or too long, or a store that can't keep it.
         """
         at = self._clock() if now is None else now
 
-        def change(state: SessionState | None) -> tuple[SessionState, Stance]:
-            before = state or self._memory.start(session_id, at)
-            return self._memory.update(
-                before, scores, at, response=response, conversation_id=conversation_id, key=key
-            )
+        def change(state: SessionState, prior: Prior) -> tuple[SessionState, Stance]:
+            about: dict[str, Any] = {"response": response, "conversation_id": conversation_id, "key": key}
+            return self._memory.update(state, scores, at, prior=prior, **about)
 
-        return self._store.change(SESSION, session_id, change)
+        return self._with_person(session_id, person, at, change)
+
+    def note(self, session_id: str, weight: float, *, person: str = "") -> Stance:
+        """Take an event that is no evaluated turn into a session and the record of its person.
+
+        Args:
+            session_id: id of the session.
+            weight: what it weighs, at least 0, such as `turnwise.sessions.evidence.BLOCKED`.
+            person: as for `take`.
+        """
+        now = self._clock()
+
+        def change(state: SessionState, prior: Prior) -> tuple[SessionState, Stance]:
+            after = self._memory.noted(state, weight, now, prior)
+            return after, self._memory.assess(after)
+
+        return self._with_person(session_id, person, now, change)
+
+    def _with_person(
+        self, session_id: str, person: str, at: datetime, change: Callable[[SessionState, Prior], Taken]
+    ) -> Stance:
+        """Change a session, and the record of its person by as much as the session's own evidence changed."""
+        rules = self._memory.settings.evidence
+        record = self._store.get(PERSON, person) if person and rules is not None else None
+        more = 0.0, 0
+
+        def change_session(state: SessionState | None) -> tuple[SessionState, Stance]:
+            nonlocal more
+            before = state or self._memory.start(session_id, at)
+            half_life = None if rules is None else rules.half_life
+            prior = NO_PRIOR if record is None else self._prior(record, before, at, half_life)
+            after, stance = change(before, prior)
+            more = self._memory.added(before, after)
+            return after, stance
+
+        stance = self._store.change(SESSION, session_id, change_session)
+        if person and rules is not None and (abs(more[0]) >= _LEAST or more[1]):
+            # `more` is that of the session as it was changed last, where a store changes it again.
+            self._change_person(person, at, lambda: more)
+        return stance
+
+    @staticmethod
+    def _prior(record: PersonRecord, session: SessionState, now: datetime, half_life: timedelta | None) -> Prior:
+        own = session.evidence
+        left = faded(own.weight, now - session.last_at, half_life)
+        return record.prior(now, own._replace(weight=left), half_life)
+
+    def _change_person(self, person: str, at: datetime, more: Callable[[], tuple[float, int]]) -> None:
+        rules = self._memory.settings.evidence
+        half_life = None if rules is None else rules.half_life
+
+        def change(record: PersonRecord | None) -> tuple[PersonRecord, None]:
+            known = record or PersonRecord(person, at, at)
+            return known.changed(*more(), at, half_life), None
+
+        self._store.change(PERSON, person, change)
+
+    def person(self, person: str) -> PersonRecord | None:
+        """Return what speaks against a person, or None for nothing."""
+        return self._store.get(PERSON, person)
 
     def answered(self, session_id: str, response: str) -> Stance:
         """Take the response to the latest turn of a session, and return the stance after it; no turn is counted.
@@ -91,7 +162,9 @@ class Sessions:
 
         return self._store.change(SESSION, session_id, change)
 
-    def correct(self, session_id: str, key: str, scores: TurnScores, answer: Mapping[str, Any]) -> Stance | None:
+    def correct(
+        self, session_id: str, key: str, scores: TurnScores, answer: Mapping[str, Any], *, person: str = ""
+    ) -> Stance | None:
         """Give a turn other scores, as though it had had them from the beginning; return the stance after it.
 
         Args:
@@ -99,20 +172,29 @@ class Sessions:
             key: names the turn, as `take` was given it.
             scores: its scores.
             answer: JSON values that are kept with the turn until `settle`, for another process.
+            person: as for `take`; their record changes by as much.
 
         Returns:
             None where the turn can't be corrected any more, or the session is not known.
         """
         if self._store.get(SESSION, session_id) is None:
             return None
-        now = self._clock()
+        at, more = self._clock(), (0.0, 0)
 
         def change(state: SessionState | None) -> tuple[SessionState, Stance | None]:
-            before = state or self._memory.start(session_id, now)
+            nonlocal at, more
+            before = state or self._memory.start(session_id, at)
             after = self._memory.correct(before, key, scores, answer)
-            return (before, None) if after is None else (after, self._memory.assess(after))
+            if after is None:
+                more = 0.0, 0
+                return before, None
+            at, more = after.last_at, self._memory.added(before, after)
+            return after, self._memory.assess(after)
 
-        return self._store.change(SESSION, session_id, change)
+        stance = self._store.change(SESSION, session_id, change)
+        if person and stance is not None and (more[0] > 0.0 or self._store.get(PERSON, person) is not None):
+            self._change_person(person, at, lambda: more)
+        return stance
 
     def settle(self, session_id: str, key: str) -> None:
         """Let go of what `correct` needs of a turn: it won't be corrected any more."""
@@ -138,17 +220,19 @@ class Sessions:
     def release(self, session_id: str) -> Stance | None:
         """Close the circuit breaker of a session, even a terminated one, and return the stance after it.
 
-        Trust and what is known of its turns stay; their scores are not corrected any more. None for a session that
-        is not known.
+        What adds up in it, or speaks against a person of that id, is gone. Trust and what is known of its turns
+        stay; their scores are not corrected any more. None for a session that is not known.
         """
+        now = self._clock()
+        if self._store.get(PERSON, session_id) is not None:
+            self._store.change(PERSON, session_id, lambda _: (PersonRecord(session_id, now, now), None))
         if self._store.get(SESSION, session_id) is None:
             return None
-        now = self._clock()
 
         def change(state: SessionState | None) -> tuple[SessionState, Stance]:
             before = state or self._memory.start(session_id, now)
             fresh = BreakerState(trust=self._memory.settings.breaker.initial)
-            after = replace(before, breaker=fresh, open=None)
+            after = replace(before, breaker=fresh, evidence=NO_EVIDENCE, open=None)
             return after, self._memory.assess(after)
 
         return self._store.change(SESSION, session_id, change)
@@ -166,8 +250,9 @@ class Sessions:
         return other
 
     def forget(self, session_id: str) -> bool:
-        """Forget a session, even a terminated one, and return whether it was known."""
-        return self._keeper.remove(SESSION, session_id)
+        """Forget a session, even a terminated one, and a person of that id; return whether either was known."""
+        known = self._keeper.remove(PERSON, session_id)
+        return self._keeper.remove(SESSION, session_id) or known
 
     def purge(self) -> int:
         """Have the store drop expired sessions, and return how many; none where sessions don't expire."""

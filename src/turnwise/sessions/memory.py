@@ -13,6 +13,7 @@ from turnwise.conversation.json_values import as_utc
 from turnwise.scoring import TurnScores, balance, trust_strength
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
+from turnwise.sessions.evidence import NO_EVIDENCE, NO_PRIOR, Evidence, Prior, event_of, faded
 from turnwise.sessions.open_turns import LONGEST, OpenTurns, TakenTurn
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.settings import F_HISTORY, HISTORY, SessionSettings
@@ -48,6 +49,7 @@ class SessionMemory:
 
     Args:
         settings: the rules; see `turnwise.sessions.preset`.
+        point: F of the observer that is a breach, in (0, 1], which only the words of a stance tell.
 
     >>> from datetime import UTC, datetime
     >>> from turnwise.scoring import Score
@@ -61,6 +63,7 @@ class SessionMemory:
     """
 
     settings: SessionSettings = field(default_factory=SessionSettings)
+    point: float = HOSTILE_F
     _pause: timedelta = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +100,7 @@ class SessionMemory:
         response: str | None = None,
         conversation_id: str | None = None,
         key: str = "",
+        prior: Prior = NO_PRIOR,
     ) -> tuple[SessionState, Stance]:
         """Return the session after a turn, and the stance that follows.
 
@@ -108,17 +112,18 @@ class SessionMemory:
                 later is passed to `answered`.
             conversation_id: the conversation that the turn is part of, at most 64 bytes.
             key: names the turn for `correct`, where its scores may still be corrected; empty where not.
+            prior: what is known of the person from other sessions.
 
         Raises:
             SessionError: a conversation id that is empty or too long.
             ConversationError: a time without a zone.
         """
         refused = response is not None and is_refusal(response)
-        after, stance = self._taken(state, scores, now, conversation_id, refused=refused)
+        after, stance = self._taken(state, scores, now, conversation_id, refused, prior)
         if state.open is None and not key:
             return after, stance
         opened = OpenTurns(state) if state.open is None else state.open
-        turn = TakenTurn(scores, as_utc(now, "now"), conversation_id, refused, key)
+        turn = TakenTurn(scores, as_utc(now, "now"), conversation_id, refused, key, prior=prior)
         return replace(after, open=self._shortened(replace(opened, turns=(*opened.turns, turn)))), stance
 
     def correct(
@@ -150,7 +155,14 @@ class SessionMemory:
 
     def _again(self, state: SessionState, turns: Iterable[TakenTurn]) -> SessionState:
         for one in turns:
-            state, _ = self._taken(state, one.scores, one.at, one.conversation_id, refused=one.refused)
+            if one.weight:
+                if self.expired(state, one.at):
+                    state = self.start(state.session_id, one.at)
+                evidence = self._evidence(state, one.at, one.prior, None).noted(one.weight)
+                state = replace(state, last_at=max(one.at, state.last_at), evidence=evidence)
+                continue
+            rest = one.conversation_id, one.refused, one.prior
+            state, _ = self._taken(state, one.scores, one.at, *rest)
         return state
 
     def _shortened(self, opened: OpenTurns) -> OpenTurns | None:
@@ -171,8 +183,8 @@ class SessionMemory:
         scores: TurnScores,
         now: datetime,
         conversation_id: str | None,
-        *,
         refused: bool,
+        prior: Prior,
     ) -> tuple[SessionState, Stance]:
         settings = self.settings
         if now.tzinfo is not UTC:
@@ -188,7 +200,8 @@ class SessionMemory:
         if conversation_id is not None and (not ids or ids[-1] != conversation_id):
             checked_id(conversation_id, "conversation_id")
             ids = (*(known for known in ids if known != conversation_id), conversation_id)[-CONVERSATIONS:]
-        known = scores.scores
+        rules, known = settings.evidence, scores.scores
+        evidence = NO_EVIDENCE if rules is None else self._evidence(state, now, prior, conversation_id)
         if not known:
             state = replace(
                 state,
@@ -199,9 +212,10 @@ class SessionMemory:
                 refusals=state.refusals + refused,
                 refusal_bits=push_bit(state.refusal_bits, refused),
                 conversation_ids=ids,
+                evidence=evidence,
                 open=None,
             )
-            return state, assess(state, settings, restarted=restarted)
+            return state, assess(state, settings, self.point, restarted=restarted)
 
         length = scores.length
         worst = max(known.values(), key=_F)
@@ -214,6 +228,14 @@ class SessionMemory:
         breakers = state.breakers
         if broken:
             breakers = BreakerCounts(breakers.role_confusion + confused, breakers.context_saturation + saturated)
+        strikes = 0
+        if rules is not None and (evidence is not NO_EVIDENCE or broken or rules.drift < F):
+            strikes = evidence.strikes_before
+            evidence = evidence.taken(F, rules)
+            weight = event_of(F, evidence, rules, broken=broken)
+            broken |= rules.drift < F and evidence.cusum >= rules.limit * (1 if strikes else 2)
+            evidence = evidence.noted(weight)
+        stands = rules is not None and evidence.cusum >= rules.limit
         trajectory = settings.trajectory
         state = SessionState(
             state.session_id,
@@ -232,9 +254,49 @@ class SessionMemory:
             push_bit(state.refusal_bits, refused),
             _counted(state.exchanges, low),
             ids,
-            next_breaker(breaker, F, violation=broken, settings=settings.breaker),
+            next_breaker(
+                breaker, F, violation=broken, settings=settings.breaker, strikes=strikes, held_open=stands
+            ),
+            evidence,
         )
-        return state, assess(state, settings, restarted=restarted)
+        return state, assess(state, settings, self.point, restarted=restarted)
+
+    def _evidence(self, state: SessionState, now: datetime, prior: Prior, conversation_id: str | None) -> Evidence:
+        """The evidence before a turn at a time."""
+        rules, ids, idle = self.settings.evidence, state.conversation_ids, now - state.last_at
+        evidence = state.evidence
+        if rules is None or (evidence is NO_EVIDENCE and prior is NO_PRIOR):
+            return NO_EVIDENCE
+        if idle > self._pause and evidence.cusum:
+            evidence = evidence._replace(cusum=round(faded(evidence.cusum, idle, self.settings.half_life), DIGITS))
+        elsewhere = conversation_id is not None and bool(ids) and ids[-1] != conversation_id
+        return evidence.rested(idle, rules.half_life, prior, elsewhere=elsewhere)
+
+    def noted(self, state: SessionState, weight: float, now: datetime, prior: Prior = NO_PRIOR) -> SessionState:
+        """Return the session after an event that is no evaluated turn, such as a block by another guardrail.
+
+        Args:
+            state: the session; it is not changed.
+            weight: what the event weighs, at least 0, such as `turnwise.sessions.evidence.BLOCKED`.
+            now: the present time, aware.
+            prior: what is known of the person from other sessions.
+        """
+        if self.settings.evidence is None:
+            return state
+        event = TakenTurn(TurnScores(1, {}), as_utc(now, "now"), prior=prior, weight=weight)
+        after, opened = self._again(replace(state, open=None), [event]), state.open
+        if opened is None:
+            return after
+        return replace(after, open=self._shortened(replace(opened, turns=(*opened.turns, event))))
+
+    def added(self, before: SessionState, after: SessionState) -> tuple[float, int]:
+        """Weight and number of the incidents that a session has more than before, as of its latest turn."""
+        rules = self.settings.evidence
+        own, begun = before.evidence, before.started_at == after.started_at
+        if rules is None or not begun:
+            return after.evidence.weight, after.evidence.incidents
+        left = own.weight and faded(own.weight, after.last_at - before.last_at, rules.half_life)
+        return after.evidence.weight - left, after.evidence.incidents - own.incidents
 
     def answered(self, state: SessionState, response: str) -> SessionState:
         """Return the session after the response to its latest turn; no turn is counted.
@@ -247,13 +309,16 @@ class SessionMemory:
             return state
         opened = state.open
         if opened is not None:
-            latest = replace(opened.turns[-1], refused=True)
-            opened = replace(opened, turns=(*opened.turns[:-1], latest))
+            turns = list(opened.turns)
+            last = max((at for at, one in enumerate(turns) if not one.weight), default=None)
+            if last is not None:
+                turns[last] = replace(turns[last], refused=True)
+            opened = replace(opened, turns=tuple(turns))
         return replace(state, refusals=state.refusals + 1, refusal_bits=state.refusal_bits | 1, open=opened)
 
     def assess(self, state: SessionState) -> Stance:
         """Return the stance towards a session as it is, without a turn."""
-        return assess(state, self.settings)
+        return assess(state, self.settings, self.point)
 
     def expired(self, state: SessionState, now: datetime) -> bool:
         """Return whether a turn at this time (aware) would begin the session anew; a terminated one never does."""

@@ -37,7 +37,7 @@ class MemoryStateStore:
     turn that would have needed the room, or the look at a session past its `ttl`, is an error.
 
     Args:
-        limit: live states that are kept, at least 1. 200,000 sessions take about 300 MB.
+        limit: live states that are kept, at least 1. 200,000 sessions take up to 400 MB.
         ended_limit: ends of terminated sessions that are remembered beside them, at least 0.
         on_evict: is told of every state that had to make room or was too old; called outside the lock of the
             store.

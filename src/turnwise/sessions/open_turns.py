@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise._support.visible import shown
 from turnwise.errors import SessionError
 from turnwise.scoring import TurnScores, from_triples, to_triples
+from turnwise.sessions.evidence import NO_PRIOR, Prior, prior_of
 
 if TYPE_CHECKING:
     from turnwise.sessions.state import SessionState
@@ -29,6 +30,8 @@ class TakenTurn:
         refused: whether the response to it refused.
         key: names it while its scores may be corrected, and after that; empty for a turn that can't be.
         answer: what corrected it, as `Sessions.correct` was given it; None before.
+        prior: what was known of the person from elsewhere.
+        weight: of an event that is no turn; 0 for a turn.
     """
 
     scores: TurnScores
@@ -37,17 +40,20 @@ class TakenTurn:
     refused: bool = False
     key: str = ""
     answer: Mapping[str, Any] | None = None
+    prior: Prior = NO_PRIOR
+    weight: float = 0.0
 
     def to_list(self) -> list[Any]:
         """The turn as JSON values."""
         length, triples = self.scores.length, to_triples(self.scores.scores)
-        return [self.key, self.at.isoformat(), self.conversation_id, self.refused, length, triples, self.answer]
+        head = [self.key, self.at.isoformat(), self.conversation_id, self.refused]
+        return [*head, length, triples, self.answer, *self.prior, self.weight]
 
     @classmethod
     def from_list(cls, value: Any) -> TakenTurn:
         """Read what `to_list` gave; `SessionError` where it can't be."""
         try:
-            key, at, conversation_id, refused, length, triples, answer = value
+            key, at, conversation_id, refused, length, triples, answer, *prior, weight = value
             return cls(
                 TurnScores(1, from_triples(triples), int(length)),
                 datetime.fromisoformat(at),
@@ -55,6 +61,8 @@ class TakenTurn:
                 bool(refused),
                 str(key),
                 None if answer is None else dict(answer),
+                prior_of(prior),
+                float(weight),
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise SessionError(f"an open turn can't be read: {shown(value)}: {error}") from None

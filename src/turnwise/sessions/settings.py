@@ -184,6 +184,38 @@ class TrajectorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceSettings:
+    """When F adds up over turns, and how long what speaks against a person lasts.
+
+    F is on the scale of the session memory, where a breach begins above 0.65.
+
+    Args:
+        drift: F that an ordinary turn may have before it adds up, in [0, 1].
+        limit: sum from which a session is guarded, above 0, at most 100; from twice that a turn that adds to it is
+            a violation for the circuit breaker, and for a person with a strike from the sum itself.
+        near: F from which a turn counts as a near miss, in [0, 1].
+        half_life: time after which incidents weigh half, above 0; None for never.
+        held: strikes from which all turns of a person are refused until enough have faded, 1 to 10.
+
+    Raises:
+        SessionError: a value out of its range.
+    """
+
+    drift: float = 0.1
+    limit: float = 2.0
+    near: float = 0.52
+    half_life: timedelta | None = timedelta(days=14)
+    held: int = 5
+
+    def __post_init__(self) -> None:
+        in_range("evidence drift", self.drift, 0.0, 1.0)
+        in_range("evidence limit", self.limit, 0.0, 100.0, above=True)
+        in_range("evidence near", self.near, 0.0, 1.0)
+        duration("evidence half_life", self.half_life)
+        whole("evidence held", self.held, 1, 10)
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSettings:
     """Everything that may be set of the session memory. `turnwise.sessions.preset` gives the named ones.
 
@@ -195,6 +227,7 @@ class SessionSettings:
         boundary: when a session counts as testing its boundaries.
         trajectory: when it counts as improving or degrading.
         breaker: how its circuit breaker reacts.
+        evidence: what adds up over turns and conversations; None for nothing.
         half_life: time without a turn after which trust is half as far from `initial`; None for never.
         expires_after: time without a turn after which a session begins anew; None for never. A terminated session
             does not expire.
@@ -210,6 +243,7 @@ class SessionSettings:
     boundary: BoundarySettings = field(default_factory=BoundarySettings)
     trajectory: TrajectorySettings = field(default_factory=TrajectorySettings)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    evidence: EvidenceSettings | None = field(default_factory=EvidenceSettings)
     half_life: timedelta | None = timedelta(days=7)
     expires_after: timedelta | None = timedelta(days=30)
 
@@ -227,6 +261,8 @@ class SessionSettings:
         ):
             if not isinstance(getattr(self, name), kind):
                 raise SessionError(f"{name} must be {kind.__name__}(...), not {getattr(self, name)!r}")
+        if not isinstance(self.evidence, EvidenceSettings | None):
+            raise SessionError(f"evidence must be EvidenceSettings(...) or None, not {self.evidence!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +280,14 @@ def presets() -> tuple[PresetInfo, ...]:
     original = SessionSettings(
         boundary=boundary,
         trajectory=TrajectorySettings(rules="original"),
+        evidence=None,
         half_life=None,
         expires_after=None,
     )
     return (
         PresetInfo(
             DEFAULT_PRESET,
-            "Compares F with F, forgets old turns, lets good faith reach normal.",
+            "Compares F with F, forgets old turns, lets good faith reach normal; evidence adds up.",
             SessionSettings(),
         ),
         PresetInfo("original", "The rules of the validation summary as they were.", original),

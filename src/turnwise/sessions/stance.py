@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.breaker import Phase
+from turnwise.sessions.evidence import NO_EVIDENCE, Counted, counted
 from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import SessionSettings
 from turnwise.sessions.state import SessionState
@@ -30,6 +33,11 @@ class EngagementMode(StrEnum):
     GUARDED = "guarded"
     TERMINATED = "terminated"
 
+
+_DAY, _NOTHING = timedelta(days=1), Counted()
+
+_CAUTIOUS_FROM, _GUARDED_FROM = 2, 3
+"""Strikes from which the mode is at least that, in every conversation of a person."""
 
 _BAD = (SessionTrajectory.DEGRADING, SessionTrajectory.HOSTILE)
 
@@ -56,6 +64,8 @@ class Stance:
         attempts: recoveries begun since the circuit breaker was last normal.
         restarted: whether the session had expired and began anew with this turn.
         alarms: turns of the last 10 that broke trust.
+        strikes: incidents of the session and its person that still count, to the nearest whole number.
+        counted: what adds up; `evidence` has it in words.
     """
 
     trust_level: TrustLevel
@@ -70,12 +80,22 @@ class Stance:
     attempts: int
     restarted: bool = False
     alarms: int = 0
+    strikes: int = 0
+    counted: Counted = _NOTHING
+
+    @property
+    def evidence(self) -> str:
+        """What adds up over turns and conversations, in words; empty for nothing."""
+        return self.counted.words
 
     @property
     def rationale(self) -> str:
         """Why, in words that can be checked against the state."""
         turns = "turn" if self.interactions == 1 else "turns"
         parts = [f"trust {self.trust:.3f} after {self.interactions} {turns}, {self.trajectory}"]
+        if self.evidence:
+            escalated = self.mode in (_GUARDED, _TERMINATED)
+            parts.append(f"escalated: {self.evidence}" if escalated else f"on record: {self.evidence}")
         if self.boundary:
             parts.append(f"boundary testing by {', '.join(self.boundary)}")
         if self.friction is not Friction.NONE:
@@ -102,6 +122,9 @@ class Stance:
             "attempts": self.attempts,
             "restarted": self.restarted,
             "alarms": self.alarms,
+            "strikes": self.strikes,
+            "counted": list(self.counted),
+            "evidence": self.evidence,
             "rationale": self.rationale,
         }
 
@@ -110,7 +133,7 @@ class Stance:
         """Return the stance that `to_dict` gave.
 
         Raises:
-            KeyError, ValueError: it can't be read.
+            KeyError, TypeError, ValueError: it can't be read.
         """
         return cls(
             TrustLevel(data["trust_level"]),
@@ -125,15 +148,20 @@ class Stance:
             int(data["attempts"]),
             bool(data["restarted"]),
             int(data["alarms"]),
+            int(data["strikes"]),
+            Counted(*data["counted"]),
         )
 
 
-def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = False) -> Stance:
+def assess(
+    state: SessionState, settings: SessionSettings, point: float = HOSTILE_F, *, restarted: bool = False
+) -> Stance:
     """Return the stance towards a session. Pure: the state says everything.
 
     Args:
         state: the session after a turn.
         settings: which rules.
+        point: F of the observer that is a breach, in (0, 1], for the words.
         restarted: whether the session had expired and began anew.
     """
     heading = direction(state, settings.trajectory)
@@ -149,6 +177,17 @@ def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = 
         mode, level = original_stance(state.trust, heading, low=settings.low, high=settings.high)
     else:
         mode, level = _corrected(state, settings, heading, became, processing=processing)
+    rules, evidence, strikes, told = settings.evidence, state.evidence, 0, _NOTHING
+    if rules is not None and evidence is not NO_EVIDENCE:
+        strikes = evidence.strikes
+        if strikes or evidence.cusum >= rules.limit:
+            told = counted(evidence, rules, (state.last_at - state.started_at) / _DAY, point)
+        if strikes >= rules.held:
+            mode, level = _TERMINATED, _ZERO
+        elif mode in (_NORMAL, _CAUTIOUS) and (strikes >= _GUARDED_FROM or evidence.cusum >= rules.limit):
+            mode = _GUARDED
+        elif mode is _NORMAL and strikes >= _CAUTIOUS_FROM:
+            mode = _CAUTIOUS
     return Stance(
         level,
         mode,
@@ -162,6 +201,8 @@ def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = 
         breaker.attempts,
         restarted,
         state.breaker_bits.bit_count(),
+        strikes,
+        told,
     )
 
 

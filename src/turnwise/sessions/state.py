@@ -12,6 +12,7 @@ from turnwise._support.bounded import read_json
 from turnwise._support.visible import shown
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
+from turnwise.sessions.evidence import NO_EVIDENCE, Evidence
 from turnwise.sessions.open_turns import LONGEST, OpenTurns, TakenTurn
 from turnwise.sessions.settings import F_HISTORY, HISTORY, in_range, whole
 from turnwise.sessions.state_store import StateKind
@@ -42,8 +43,8 @@ _KEYS = (
 )
 """Keys of a state as JSON."""
 
-_OPEN = "open"
-"""A further key, while scores of turns may still be corrected."""
+_OPEN, _EVIDENCE = "open", "evidence"
+"""Further keys: while scores of turns may still be corrected, and where anything speaks against the session."""
 
 
 class BreakerCounts(NamedTuple):
@@ -103,6 +104,7 @@ class SessionState:
         exchanges: evaluated turns by what was exchanged.
         conversation_ids: the last 2 conversations, oldest first.
         breaker: the circuit breaker.
+        evidence: what adds up over turns, and over conversations.
         open: the turns from the first one whose scores may still be corrected; None where none may.
     """
 
@@ -123,6 +125,7 @@ class SessionState:
     exchanges: ExchangeCounts = _NO_EXCHANGES
     conversation_ids: tuple[str, ...] = ()
     breaker: BreakerState = _CLOSED
+    evidence: Evidence = NO_EVIDENCE
     open: OpenTurns | None = None
 
     @property
@@ -138,7 +141,9 @@ class SessionState:
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values, at most 700 bytes without open turns; times in microseconds of UTC."""
         breaker, still = self.breaker, self.open
-        opened = {} if still is None else {_OPEN: [still.before.to_dict(), [one.to_list() for one in still.turns]]}
+        more: dict[str, Any] = {} if self.evidence == NO_EVIDENCE else {_EVIDENCE: self.evidence.to_list()}
+        if still is not None:
+            more[_OPEN] = [still.before.to_dict(), [one.to_list() for one in still.turns]]
         return {
             "id": self.session_id,
             "at": [_microseconds(self.started_at), _microseconds(self.last_at)],
@@ -152,7 +157,7 @@ class SessionState:
             "exchanges": list(self.exchanges),
             "conversations": list(self.conversation_ids),
             "breaker": [str(breaker.phase), breaker.attempts, breaker.trust, breaker.violations],
-            **opened,
+            **more,
         }
 
     @classmethod
@@ -165,7 +170,7 @@ class SessionState:
         if not isinstance(data, Mapping):
             raise SessionError(f"a session state is an object with keys, not {type(data).__name__}")
         wrong = [f"without {key!r}" for key in _KEYS if key not in data]
-        wrong += [f"with the unknown key {key!r}" for key in data if key not in (*_KEYS, _OPEN)]
+        wrong += [f"with the unknown key {key!r}" for key in data if key not in (*_KEYS, _OPEN, _EVIDENCE)]
         if wrong:
             raise SessionError(f"a session state {', '.join(wrong)}; its keys: {', '.join(_KEYS)}")
         whole("turns", data["turns"], 0)
@@ -201,6 +206,7 @@ class SessionState:
                 checked_id(item, "conversations") for item in _list(data, "conversations", 0, CONVERSATIONS)
             ),
             breaker=_breaker(_list(data, "breaker", 4, 4)),
+            evidence=Evidence.from_list(data[_EVIDENCE]) if _EVIDENCE in data else NO_EVIDENCE,
             open=_open(_list(data, _OPEN, 2, 2)) if _OPEN in data else None,
         )
 
@@ -287,6 +293,7 @@ def _end(state: SessionState) -> SessionState | None:
         state.interactions,
         state.trust,
         breaker=state.breaker,
+        evidence=state.evidence,
     )
 
 
@@ -303,7 +310,7 @@ _WORDS: Final = (
     b'[0.0,0.1],"balances":[0.85,0.7,-0.5],"breakers":[0,0,0],"refusals":[0,0],"exchanges":[0,0,0,0],'
     b'"conversations":[""],"breaker":["normal",0,0.5,0]}'
 )
-"""What payloads of version 1 have in common. It never changes: they can't be read without it."""
+"""What payloads of both versions have in common; the first had no evidence. It never changes: readers need it."""
 
-SESSION: Final = StateKind("session", 1, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
+SESSION: Final = StateKind("session", 2, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
 """Session states in a state store."""

@@ -46,6 +46,7 @@ class _Limit:
             raise UsageError(f"the SQL query failed: {error}") from error
         finally:
             timer.cancel()
+            timer.join()  # else it may be the last to hold the connection, and close it while the process ends
             self._left -= time.perf_counter() - began
 
 

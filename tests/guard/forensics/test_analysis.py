@@ -11,7 +11,7 @@ from guard_rails import Contains, Raises
 
 from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
-from turnwise.guard import GuardrailPipeline
+from turnwise.guard import GuardrailPipeline, TextKind
 from turnwise.guard.config import Config
 from turnwise.guard.forensics import in_words, replay, replay_pipeline
 
@@ -35,11 +35,12 @@ KEYS = {
     "trajectory",
     "drift",
     "stance",
+    "evidence",
     "outcomes",
 }
 
 
-NO_TOOLS: dict[str, list[int]] = {"tool_call": [], "tool_result": []}
+NO_TOOLS: dict[str, list[int]] = {str(kind): [] for kind in TextKind if kind not in ("input", "output")}
 
 
 def came_back(conversation: Conversation) -> Conversation:

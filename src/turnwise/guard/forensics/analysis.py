@@ -13,6 +13,7 @@ from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.finding import Action, TextKind
+from turnwise.guard.forensics.evidence import evidence
 from turnwise.guard.refused_prompts import refusals_of
 from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
@@ -83,26 +84,26 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``conversation_id``, ``participants``, ``model_info``;
         - ``created_at``, ``duration`` in seconds, ``total_turns``;
         - ``times``: ``first`` and ``last`` of the turns, ``first_check``, ``last_check``;
-        - ``totals``: ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
-          ``output_checks``, ``tool_call_checks`` and ``tool_result_checks``; ``blocked_turns``, ``warned_turns``,
+        - ``totals``: ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``
+          and so on for each kind of text; ``blocked_turns``, ``warned_turns``,
           ``failures`` of guardrails, ``not_read``: texts in languages that a guardrail's observer does not read,
           once per guardrail, ``rate_limited`` prompts;
-        - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``,
-          ``output``, ``tool_call`` and ``tool_result``. A text that one guardrail blocked and another warned of is
+        - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by
+          kind of text. A text that one guardrail blocked and another warned of is
           in both;
         - ``guardrail_summary``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``,
           ``failed_closed``), ``not_read``, ``total_firings``, ``blocks``, ``warnings``, ``logged``,
           ``redactions`` by kind, ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the
-          same again under ``input``, ``output``, ``tool_call`` and ``tool_result``;
+          same again under each kind of text;
         - ``timeline``: an entry for each check and each rate-limit event, in order of ``time``. Of a check:
           ``turn_number``, ``pipeline_type``, ``blocked``, ``reasons``, ``warnings``, ``failures``, ``unread``,
           ``redacted``, ``stance``; of its turn ``timestamp``, ``speaker``, ``listener``, ``speaker_type``,
-          ``listener_type``, ``prompt`` and ``response``; for a call or result of a tool ``tool``, its name, and
-          ``call_id``;
+          ``listener_type``, ``prompt`` and ``response``; but for these two ``tool``, its name, and ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
         - ``stance``: the stance after each check that has one;
+        - ``evidence``: how evidence grew, see `turnwise.guard.forensics.evidence`;
         - ``outcomes``: what replies did by turn, where a drift guardrail scored replies (``judge: replies``): the
           turn at which the model gave way first (``broke``) and came nearest to it (``nearest``), the turns whose
           reply gave way and was ``held`` back, the first ``alarm`` (a prompt that was blocked or warned of) and
@@ -156,6 +157,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
             for check in checks
             if check.stance
         ],
+        "evidence": evidence(_event(check, conversation.conversation_id) for check in checks),
         "outcomes": _outcomes(drifts.values(), turns, [*blocked["input"], *warned["input"]], blocked["output"]),
     }
     analysis: dict[str, Any] = json_copy(found, "the analysis")
@@ -185,6 +187,30 @@ def _outcomes(
         **outcomes.to_dict(alarm=alarm),
         "held": [turn for turn in gave_way if turn in held],
         "in_words": outcomes.in_words(alarm=alarm),
+    }
+
+
+def _event(check: _Check, conversation_id: str) -> dict[str, Any]:
+    """A check as an audit has it, for `evidence`."""
+    text = check.text
+    guardrails = {
+        name: {
+            "status": one.status,
+            "found": one.found,
+            "blocked": one.blocked,
+            "action": one.action,
+            "reason": one.reason,
+            "data": one.data,
+        }
+        for name, one in text.details.items()
+    }
+    return {
+        "time": _text(check.time),
+        "conversation_id": conversation_id,
+        "turn": check.turn,
+        "side": check.side,
+        "stance": check.stance,
+        "guardrails": guardrails,
     }
 
 

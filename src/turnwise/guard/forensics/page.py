@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, ToolCall, ToolResult, Turn
 from turnwise.errors import ChartError
+from turnwise.guard.finding import CONTEXT
 from turnwise.guard.forensics.analysis import in_words
+from turnwise.guard.forensics.evidence import piece_in_words, stands_in_words
 from turnwise.linear_regex import LinearRegex
 from turnwise.plots import draw, trajectory_chart
 from turnwise.plots.style import CONFIG
@@ -60,7 +62,7 @@ def forensics_page(conversation: Conversation, analysis: Mapping[str, Any]) -> s
             parts.append(f"<h2>{_text(name)}</h2><div class='wide'>{shown}</div>")
     elif analysis["trajectory"]:
         parts += ["<h2>Trajectory</h2>", _scores(analysis), f"<p class='note'>{_text(NO_CHARTS)}</p>"]
-    parts += [_guardrails(analysis), _timeline(analysis), "<h2>What was said</h2>"]
+    parts += [_evidence(analysis), _guardrails(analysis), _timeline(analysis), "<h2>What was said</h2>"]
     parts += [_turn(turn, analysis) for turn in conversation]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -82,7 +84,13 @@ def _facts(analysis: Mapping[str, Any]) -> str:
         "Time": f"{_time(times['first'])} to {_time(times['last'])}" if times["first"] else "not known",
         "Turns": f"{analysis['total_turns']}, of which {totals['complete']} with their response",
         "Checks": f"{totals['checks']} ({totals['input_checks']} of inputs, {totals['output_checks']} of outputs, "
-        f"{totals['tool_call_checks']} of tool calls, {totals['tool_result_checks']} of tool results)",
+        f"{totals['tool_call_checks']} of tool calls, {totals['tool_result_checks']} of tool results"
+        + "".join(
+            f", {totals[f'{kind}_checks']} of {kind.replace('_', ' ')}"
+            for kind in CONTEXT
+            if totals.get(f"{kind}_checks")
+        )
+        + ")",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{rows}</dl>"
@@ -116,6 +124,21 @@ def _guardrails(analysis: Mapping[str, Any]) -> str:
     ]
     heads = ["guardrail", *(column.removeprefix("total_").replace("_", " ") for column in columns), "redactions"]
     return "<h2>Guardrails</h2>" + _table(heads, rows, numeric=heads[1:-1])
+
+
+def _evidence(analysis: Mapping[str, Any]) -> str:
+    if not analysis["evidence"]:
+        return ""
+    rows = [
+        [
+            str(entry["turn"]),
+            str(entry["side"]),
+            "<br>".join(_text(piece_in_words(piece)) for piece in entry["pieces"]) or "nothing found",
+            _text(stands_in_words(entry)),
+        ]
+        for entry in analysis["evidence"]
+    ]
+    return "<h2>How evidence grew</h2>" + _table(["turn", "side", "what was added", "then"], rows, escaped=True)
 
 
 def _kinds(redactions: Mapping[str, int]) -> str:

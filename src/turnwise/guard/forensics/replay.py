@@ -17,13 +17,16 @@ from turnwise.errors import ConversationError
 from turnwise.guard.audit.chain import ERASURE, TORN
 from turnwise.guard.audit.reader import events_in, missing_in
 from turnwise.guard.audit.record import CHECK, CORRECTION, GAP
+from turnwise.guard.check_text import check_beside
 from turnwise.guard.config import Config
-from turnwise.guard.finding import TextKind
+from turnwise.guard.context import context_of, take_context
+from turnwise.guard.finding import CONTEXT, TextKind
 from turnwise.guard.key_limits import RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.refused_prompts import EVENTS
 from turnwise.guard.request import RESERVED
 from turnwise.guard.results import PipelineResult
+from turnwise.guard.step import finish
 
 _MOST: Final = 64 * 1024**2
 """Bytes of a line, or of a conversation that is written over several lines."""
@@ -51,7 +54,11 @@ def checks_of(
     for turn in conversation:
         extra: Mapping[str, Any] = {key: value for key, value in turn.own_metadata.items() if key not in RESERVED}
         now = turn.timestamp or utc_now()
-        yield copy, pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra)
+        if not (turn.silent and turn.number == 1):
+            yield copy, pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra)
+        for one in context_of(turn):
+            run = check_beside(pipeline._setup, one.kind, one.text, copy, one.name, session, one.digest)
+            yield copy, finish(run)
         for result in _tools_again(pipeline, turn, copy, session):
             yield copy, result
         if turn.response is not None:
@@ -69,9 +76,10 @@ def check_again(
 ) -> tuple[Conversation, list[PipelineResult]]:
     """Check a conversation turn by turn; return a copy that carries the checks, and their results in order.
 
-    In each turn the prompt is checked, then calls and results of tools in order, then the response, together
-    with what was said beside the calls. Every turn is checked, also after a blocked one: what was said stays
-    said. A turn without a time gets the present one in the copy, since a live turn has a time.
+    In each turn the prompt is checked, then what stood beside it, then calls and results of tools in order, then
+    the response, together with what was said beside the calls. Every turn is checked, also after a blocked
+    one: what was said stays said. A turn without a time gets the present one in the copy, since a live turn has
+    a time.
 
     Args:
         pipeline: the pipeline.
@@ -232,12 +240,18 @@ def _said(chat: Conversation, event: Mapping[str, Any], turn: int | None) -> int
         raise ConversationError("the audit holds no text of it; replay needs one with text: redacted, or raw")
     if side == TextKind.INPUT:
         return chat.add_prompt(text, timestamp=time).number
+    if side in CONTEXT:
+        return take_context(chat, TextKind(side), event["tool"], text)[0].number
     if side == TextKind.TOOL_CALL:
         return chat.tools.take_call(event["tool"], text, call_id=event["call_id"], turn_number=turn)[0].number
     if side == TextKind.TOOL_RESULT:
         return chat.tools.take_result(
             text, call_id=event["call_id"], name=event["tool"] or None, turn_number=turn
         )[0].number
+    return _answered(chat, text, time, turn)
+
+
+def _answered(chat: Conversation, text: str, time: datetime, turn: int | None) -> int:
     if turn is None:
         return chat.add_turn("", text, timestamp=time, response_timestamp=time).number
     if chat.turn(turn).complete:  # it was blocked, and this one came in its place

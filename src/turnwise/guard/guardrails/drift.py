@@ -6,21 +6,31 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, ParticipantType, Side
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
-from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On
+from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On, TextKind
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.drift_hold import GaveWay, held, held_since, of_reply
-from turnwise.guard.guardrails.drift_judging import DriftSessions, TurnJudge, actions_by_mode, responder_session
+from turnwise.guard.guardrails.drift_judging import (
+    DriftSessions,
+    TurnJudge,
+    actions_by_mode,
+    person_of,
+    responder_session,
+)
 from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, When
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
+from turnwise.guard.results import Detail
 from turnwise.guard.scorer import Scorer
 from turnwise.observers import DEFAULT_OBSERVER
-from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, StateStore, preset
+from turnwise.scoring.score import HOSTILE_F
+from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, SessionSettings, StateStore, preset
+from turnwise.sessions.evidence import BLOCKED
 
 Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 """Whose texts are judged."""
@@ -65,6 +75,10 @@ class Drift(Guardrail):
             for a breach, too; with 1 none is.
         warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
         session: preset of the session memory, or null for none; see ``turnwise list session-presets``.
+        sustained: sum of F, less what an ordinary turn may have (see docs/session-memory.md), from which a session
+            is guarded; from twice that its circuit breaker opens. Above 0, at most 100.
+        person_half_life: days after which what a named initiator did in other conversations weighs half, above 0;
+            null for no memory over conversations.
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
         warn_stance: engagement mode from which a turn is warned of.
         breaker: what becomes of a turn while the session's circuit breaker is open, until trust is earned back:
@@ -112,6 +126,8 @@ class Drift(Guardrail):
     block_at: float | Literal["calibrated"] = "calibrated"
     warn_share: float | None = None
     session: str | None = "default"
+    sustained: float = 2.0
+    person_half_life: float | None = 14.0
     block_stance: Literal["guarded", "terminated", "never"] = "terminated"
     warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
     breaker: Literal["block", "warn", "ignore"] = "warn"
@@ -178,12 +194,24 @@ class Drift(Guardrail):
         point = scorer.operating_points.get("any_turn")
         if not isinstance(self.block_at, str) and detector.name == "any_turn":
             point = self.block_at  # what blocks a turn is what breaks trust
+        point = point if point is not None and 0.0 < point <= 1.0 else None
         return DriftSessions(
-            Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session))),
-            point if point is not None and 0.0 < point <= 1.0 else None,
+            Sessions(MemoryStateStore(), utc_now, SessionMemory(self._rules(self.session), point or HOSTILE_F)),
+            point,
             actions_by_mode(self.block_stance, self.warn_stance),
             self.breaker,
+            persons=self.person_half_life is not None,
         )
+
+    def _rules(self, name: str) -> SessionSettings:
+        """The rules of the session memory by the name of a preset, with what is set here."""
+        rules, days = preset(name), self.person_half_life
+        if days is not None and not 0.0 < days <= 36_500.0:
+            raise GuardError(f"person_half_life is {days}; use days above 0, at most 36500, or null")
+        if rules.evidence is None:
+            return rules
+        half_life = rules.evidence.half_life if days is None else timedelta(days=days)
+        return replace(rules, evidence=replace(rules.evidence, limit=self.sustained, half_life=half_life))
 
     @property
     def waits(self) -> bool:
@@ -208,8 +236,7 @@ class Drift(Guardrail):
         if before == self and self.patterns is None and not self.detector.endswith((".yaml", ".yml")):
             object.__setattr__(self, "_judge", before._judge)
         else:
-            rules = SessionMemory(preset(self.session or "default"))
-            self._set(memory=replace(own, sessions=given.sessions.ruled_by(rules)))
+            self._set(memory=replace(own, sessions=given.sessions.ruled_by(own.sessions.memory)))
             looks, known = self._judge.second_look, before._judge.second_look
             if looks is not None and known is not None:
                 self._set(second_look=replace(looks, answers=known.answers))
@@ -258,6 +285,12 @@ class Drift(Guardrail):
             self._judge.speakers.resume(conversation, parked)
         except (ValueError, TypeError, ObserverError) as error:
             raise StateError(f"the state of guardrail {self._judge.name} can't be read: {error}") from error
+
+    def note(self, check: Check, said: Mapping[str, Detail]) -> None:
+        """Let a prompt that another guardrail blocked speak against whoever wrote it."""
+        if check.against and self._judge.memory is not None and check.kind is TextKind.INPUT:
+            person = person_of(check.turn, Trajectory.INITIATOR, check.person)
+            check.stance = self._judge.memory.note(check, check.session_id, BLOCKED, person)
 
     def check(self, check: Check) -> Finding:
         """Take a text into its speaker's trajectory and judge it, or tell the session of a reply."""

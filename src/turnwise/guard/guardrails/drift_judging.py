@@ -49,6 +49,9 @@ _RESPONDER_MARK = "/responder"
 _ALARMS = 2
 """Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
 
+_REPEATED = 2
+"""Incidents that still count from which one such turn is enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class DriftSessions:
@@ -57,7 +60,7 @@ class DriftSessions:
     Where a check has a state store, changes are kept back in it, and a session is known by the digest of its name.
     `point` is the F that breaks trust, in (0, 1]: the observer's operating point of ``any_turn``, where it
     publishes one, or the number that was given; None leaves scores as they are. `by_mode` leaves out the modes in
-    which nothing is done.
+    which nothing is done. `persons`: what speaks against a person counts in other sessions of that person.
     """
 
     sessions: Sessions
@@ -65,6 +68,7 @@ class DriftSessions:
     by_mode: Mapping[EngagementMode, Action]
     breaker: Literal["block", "warn", "ignore"]
     name: str = "drift"
+    persons: bool = True
 
     def over(self, states: ChangesStates) -> Sessions:
         """The sessions as they stand in a state store."""
@@ -83,20 +87,34 @@ class DriftSessions:
         conversation_id: str,
         now: datetime | None,
         key: str = "",
+        person: str = "",
     ) -> Stance:
         """Take a turn into its session, and return the stance after it; `now` is None for the present.
 
-        `key` names a turn whose scores may be corrected.
+        `key` names a turn whose scores may be corrected; `person` is who said it, empty for nobody known.
         """
         sessions, kept_id = self._of(check.state, session_id)
-        return sessions.take(kept_id, self._scaled(told), conversation_id=conversation_id, now=now, key=key)
+        who, scaled = self._kept(check.state, person), self._scaled(told)
+        return sessions.take(kept_id, scaled, conversation_id=conversation_id, now=now, key=key, person=who)
+
+    def note(self, check: Check, session_id: str, weight: float, person: str) -> Stance:
+        """Take an event that is no evaluated turn into its session, and return the stance after it."""
+        sessions, kept_id = self._of(check.state, session_id)
+        return sessions.note(kept_id, weight, person=self._kept(check.state, person))
 
     def correct(
-        self, states: ChangesStates | None, session_id: str, key: str, told: TurnScores, answer: Answer
+        self,
+        states: ChangesStates | None,
+        session_id: str,
+        key: str,
+        told: TurnScores,
+        answer: Answer,
+        person: str,
     ) -> Stance | None:
         """Give a turn of a session the judge's scores; None where they can't be given any more."""
         sessions, kept_id = self._of(states, session_id)
-        return sessions.correct(kept_id, key, self._scaled(told), answer.to_dict())
+        who, scaled = self._kept(states, person), self._scaled(told)
+        return sessions.correct(kept_id, key, scaled, answer.to_dict(), person=who)
 
     def answer(self, states: ChangesStates | None, session_id: str, key: str) -> Answer | None:
         """What a judge that was asked by another process said of a turn; None where nothing is known."""
@@ -124,7 +142,8 @@ class DriftSessions:
         """Why a stance asks for something, and for what; None for nothing."""
         action = self.by_mode.get(stance.mode)
         if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
-            opened = Action(self.breaker) if stance.alarms >= _ALARMS else Action.WARN
+            needed = 1 if stance.strikes >= _REPEATED else _ALARMS
+            opened = Action(self.breaker) if stance.alarms >= needed else Action.WARN
             return f"circuit breaker open: {stance.rationale}", opened
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
@@ -132,6 +151,11 @@ class DriftSessions:
         if states is None:
             return self.sessions, session_id
         return self.over(states), digest_of(session_id)
+
+    def _kept(self, states: ChangesStates | None, person: str) -> str:
+        if not person or not self.persons:
+            return ""
+        return short_id(person) if states is None else digest_of(short_id(person))
 
 
 def sessions_of(session_id: str) -> tuple[str, str]:
@@ -141,6 +165,18 @@ def sessions_of(session_id: str) -> tuple[str, str]:
     ('c1', 'c1/responder')
     """
     return session_id, short_id(f"{session_id}{_RESPONDER_MARK}")
+
+
+def person_of(turn: Turn, trajectory: Trajectory, unnamed: str) -> str:
+    """Who says the judged texts of a turn, as the application names them, in canonical form.
+
+    Responders have no record over conversations. `unnamed` stands for those whose names show nothing; empty for
+    nobody.
+    """
+    if trajectory is not Trajectory.INITIATOR:
+        return ""
+    person = canonical_name(turn.speaker)
+    return canonical_name(unnamed) if person in UNNAMED else person
 
 
 def responder_session(session_id: str, conversation: Conversation) -> str:
@@ -263,7 +299,8 @@ class TurnJudge:
         signal = self._detected(speaker, told)
         stance = None
         if self.memory is not None:
-            stance = self.memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp, key)
+            person, chat = person_of(turn, speaker.trajectory, check.person), speaker.conversation_id
+            stance = self.memory.take(check, session_id, told, chat, turn.timestamp, key, person)
         finding = self._finding(speaker, told, signal, stance)
         if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
@@ -301,6 +338,7 @@ class TurnJudge:
         earlier, judged = self._as_judged(speaker, chat, turn, text)
         states = None if check.state is None else check.state.store
         trajectory, name = speaker.trajectory, speaker.name
+        person = person_of(turn, trajectory, check.person)
 
         def arrived(tell: Callable[[Correction], None], answer: Answer, seconds: float) -> None:
             after = TurnScores(number, {**told.scores, **answer.scores}, told.length)
@@ -308,7 +346,7 @@ class TurnJudge:
             said = replace(look, path=LATER if answer.trouble else AFTERWARDS, trouble=answer.trouble)
             stance = None
             if self.memory is not None and not answer.trouble:
-                stance = self.memory.correct(states, session_id, key, after, answer)
+                stance = self.memory.correct(states, session_id, key, after, answer, person)
             data = replace(self._data(trajectory, name, after, signal), second_look=said.to_dict())
             reason = f"{_WHOSE[trajectory]}{signal.reason}; {said}" if signal.active else str(said)
             detail = Detail(
@@ -358,7 +396,8 @@ class TurnJudge:
             trail.correct(number, answer)
             if memory is not None:
                 if known is None and not answer.trouble:  # the session could not be corrected when it came
-                    memory.correct(check.state, session_id, key, trail.told(number), answer)
+                    person = person_of(chat.turn(number), speaker.trajectory, check.person)
+                    memory.correct(check.state, session_id, key, trail.told(number), answer, person)
                 memory.settle(check.state, session_id, key)
         if not corrected:
             return []
@@ -390,8 +429,10 @@ class TurnJudge:
         # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
         # those that drift was skipped at are still to be told.
         memory = self.memory
-        if memory is not None and not speaker.turns and memory.stance(check, session_id) is not None:
-            memory = None
+        if memory is not None and not speaker.turns:
+            stance = memory.stance(check, session_id)
+            # One that only heard of blocked prompts has no turns yet.
+            memory = memory if stance is None or not stance.interactions else None
         if not speaker.turns and number - 1 > _CATCH_UP:
             speaker.turns = number - 1 - _CATCH_UP
         for before in range(speaker.turns + 1, number):
@@ -411,7 +452,8 @@ class TurnJudge:
                 self.second_look.listen(speaker.asking, told)
             self._detected(speaker, told)
             if memory is not None:
-                memory.take(check, session_id, told, speaker.conversation_id, turn.timestamp)
+                person, chat = person_of(turn, speaker.trajectory, check.person), speaker.conversation_id
+                memory.take(check, session_id, told, chat, turn.timestamp, person=person)
 
     def _tried(self, speaker: Speaker, turn: Turn, check: Check) -> Finding | Exception:
         try:

@@ -40,6 +40,7 @@ class Harm(Guardrail):
     _levels: Mapping[Side, Levels] = field(init=False, repr=False, compare=False)
     _scorer: Scorer = field(init=False, repr=False, compare=False)
 
+    counts_against: ClassVar[bool] = True
     cost: ClassVar[Cost] = Cost.MODEL
     default_on: ClassVar[On | tuple[On, ...]] = On.INPUT
     default_timeout: ClassVar[float | None] = None

@@ -12,18 +12,20 @@ from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
+from turnwise.guard.recognisers.assembly import numbers_over_turns
 from turnwise.guard.recognisers.checked_numbers import (
     CARD_SHAPES,
     IBAN_SHAPES,
     find_cards,
     find_ibans,
 )
+from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.labelled_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
 from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
 from turnwise.guard.recognisers.patterns import check_types
 from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
-from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading
+from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading, apart
 
 PiiType = Literal[
     "ssn",
@@ -111,8 +113,10 @@ class Pii(Guardrail):
     Last four digits, amounts, births told in prose ("Ada Lovelace was born on ...") and loopback addresses are
     ignored.
 
-    It does not find names, postal addresses, digits spelled as words, identity numbers that no word names, and
-    numbers spread over several messages.
+    A number that one speaker gives in parts is found by the message that completes it.
+
+    It does not find names, postal addresses, digits spelled as words in one message, and identity numbers that no
+    word names.
 
     Args:
         types: what to look for, any of ``ssn``, ``card``, ``iban``, ``phone``, ``email``, ``ip``, ``passport``,
@@ -126,10 +130,11 @@ class Pii(Guardrail):
         min_confidence: findings below this confidence, in [0, 1], are left out.
         placeholders: what redaction puts in place: ``typed``, such as [EMAIL], or ``numbered``, such as [EMAIL_1],
             with the same number for the same value in a text.
+        over_turns: turns before a text, 0 to 50, whose parts of a number are joined with its own; 0 for none.
 
     Raises:
         GuardError: no types, an unknown region, an expression in `allow` that can't be read, a confidence out of
-            [0, 1].
+            [0, 1], or turns out of range.
 
     >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Pii(), "Mail jane@example.com about order 4111111111111111.").reason
@@ -148,6 +153,7 @@ class Pii(Guardrail):
     allow: tuple[str, ...] = ()
     min_confidence: float = 0.5
     placeholders: Literal["typed", "numbered"] = "typed"
+    over_turns: int = OVER_TURNS
     _allowed: Allowed = field(init=False, repr=False, compare=False)
     _shapes: Sequence[RegexSet] = field(init=False, repr=False, compare=False)
     _phones: Phones | None = field(init=False, repr=False, compare=False)
@@ -155,6 +161,7 @@ class Pii(Guardrail):
 
     def __post_init__(self) -> None:
         check_types("type of personal data", self.types, get_args(PiiType))
+        check_over_turns("pii", self.over_turns)
         if not 0.0 <= self.min_confidence <= 1.0:
             raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
         if self.placeholders not in ("typed", "numbered"):
@@ -186,9 +193,19 @@ class Pii(Guardrail):
         """The personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)
         sure = [value for value in values if value.span.confidence >= self.min_confidence] if values else []
-        if not sure:
+        over = numbers_over_turns(check, self.over_turns, self._find)
+        if not sure and not over:
             return CLEAN
-        return values_found(check, sure, _SINGULAR_PLURAL, self._placeholders(sure))
+        return values_found(check, sure, over, _SINGULAR_PLURAL, self._placeholders)
+
+    def _find(self, joined: str) -> list[Span]:
+        """What a text is found to have that parts of several were joined to."""
+        reading = TextReading(joined.lower())
+        return [
+            span
+            for span in apart(self._read(reading))
+            if span.confidence >= self.min_confidence and joined[span.start : span.end] not in self._allowed
+        ]
 
     def _read(self, reading: TextReading) -> Iterator[Span]:
         shapes = frozenset[str]()

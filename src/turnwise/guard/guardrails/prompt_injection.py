@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -16,7 +16,8 @@ import numpy as np
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, IfUnread, On, not_read
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.recognisers.hidden_text import plain_texts
+from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
+from turnwise.guard.recognisers.hidden_text import plain_texts, plain_texts_of
 from turnwise.guard.recognisers.phrases import (
     INJECTION_FILES,
     LANGUAGE_FILES,
@@ -25,6 +26,7 @@ from turnwise.guard.recognisers.phrases import (
     load_phrases,
     shipped_words,
 )
+from turnwise.guard.recognisers.split_orders import orders_over_turns
 from turnwise.guard.request import is_name
 from turnwise.guard.scorer import Levels, Scorer, judge, levels_of, read_text, single_turn_scorer
 from turnwise.scoring import Score
@@ -101,7 +103,8 @@ class PromptInjection(Guardrail):
     Found are orders to ignore instructions in English, Mandarin, Hindi, Spanish, French, Arabic, Bengali,
     Portuguese, Russian, Urdu, German and Japanese; chat-template tokens; false role marks; requests for hidden
     instructions; personas without limits; orders to an assistant in a document. In English a negation or quotation
-    alone excuses nothing; other languages have lists of exceptions.
+    alone excuses nothing; other languages have lists of exceptions. An order in several messages, or begun by one
+    and ended by what a tool gave back, is found by its words once they are joined.
 
     Args:
         observer: ``"local"``, or another observer; then both levels must be given. None for the words alone.
@@ -110,9 +113,10 @@ class PromptInjection(Guardrail):
         phrases: whether to look at the words.
         unread: what becomes of a text in a language that the observer does not read, where the words do not block
             it: ``allow``, ``block`` or ``warn``.
+        over_turns: turns before a text, 0 to 50, with which its words are joined; 0 for none.
 
     Raises:
-        GuardError: a level that can't be, or nothing to look for.
+        GuardError: a level or a number of turns that can't be, or nothing to look for.
         ObserverError: the observer can't be built.
     """
 
@@ -121,16 +125,19 @@ class PromptInjection(Guardrail):
     block_above: float | None = None
     phrases: bool = True
     unread: IfUnread = "allow"
+    over_turns: int = OVER_TURNS
     _levels: Levels | None = field(init=False, repr=False, compare=False)
     _scorer: Scorer | None = field(init=False, repr=False, compare=False)
     _words: Words | None = field(init=False, repr=False, compare=False)
 
+    counts_against: ClassVar[bool] = True
     cost: ClassVar[Cost] = Cost.MODEL
     reads_names: ClassVar[bool] = True
     default_on: ClassVar[On | tuple[On, ...]] = (On.INPUT, On.TOOL_RESULT)
     default_timeout: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
+        check_over_turns("prompt_injection", self.over_turns)
         levels = scorer = None
         if self.observer is not None:
             scorer = single_turn_scorer(self.observer, PRINCIPLE)
@@ -152,10 +159,17 @@ class PromptInjection(Guardrail):
         if words is None:
             return self._by_scores(check, None, None)
         texts = plain_texts(check, shipped_words())
-        order = max(map(words.orders.by_words, texts))
-        by_words = judge(_probability(order), words.alone, ORDER, "probability")
-        found = _graver(_by_phrases(words, texts, order), by_words)
+        order, found = _by_words(words, texts)
+        if self.over_turns and not found.in_full:
+            fully = partial(self._find_fully, check)
+            found = _graver(found, orders_over_turns(check, self.over_turns, _find_words, fully, found))
         return found if found.in_full or is_name(check.text) else self._by_scores(check, order, found)
+
+    def _find_fully(self, check: Check, text: str) -> Finding:
+        """What words and scores say of a text that was joined from several."""
+        whole = Check(text, check.side, check.turn, check.conversation, check.session_id, alone=True)
+        whole.deadline = check.deadline
+        return self.check(whole)
 
     def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
         """What the scores say, or the words where that is graver."""
@@ -173,6 +187,18 @@ class PromptInjection(Guardrail):
             joined = _probability(words.orders.with_scores(order, read.scores))
             found = _graver(found, judge(joined, words.joined, ORDER, "probability"))
         return found if by_words is None else _graver(by_words, found)
+
+
+def _by_words(words: Words, texts: Sequence[str]) -> tuple[float, Finding]:
+    """The log-odds of an order, and what the words say."""
+    order = max(map(words.orders.by_words, texts))
+    by_words = judge(_probability(order), words.alone, ORDER, "probability")
+    return order, _graver(_by_phrases(words, texts, order), by_words)
+
+
+def _find_words(text: str) -> Finding:
+    """What the words of a text say."""
+    return _by_words(shipped_words_of_orders(), plain_texts_of(text, shipped_words()))[1]
 
 
 def _by_phrases(words: Words, texts: Sequence[str], order: float) -> Finding:
@@ -205,7 +231,7 @@ def _probability(log_odds: float) -> float:
 # The weights are hashed (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009). It knows
 # English only.
 
-BITS = 16
+BITS = 18
 """Weights are 2 to the power of so many."""
 
 WHOLE, PIECE, STEP = 192, 128, 96
@@ -288,22 +314,20 @@ def log_odds(score: Score) -> list[float]:
     return [math.log(value / (1 - value)) for value in near]
 
 
-def pieces(text: str) -> Iterator[NDArray[np.intp]]:
+def pieces(text: str) -> Iterator[NDArray[np.int32]]:
     """The hashes of what is in each piece of a text, each once, in time linear in its length."""
     words = _hashes(text)
     single = words * _SINGLE
     pairs = words[:, :-1] * _BEFORE + words[:, 1:] * _BEHIND
-    places = (np.concatenate((single[:, 1:], pairs)) >> np.uint64(64 - BITS)).astype(np.intp)
+    places = (np.concatenate((single[:, 1:], pairs)) >> np.uint64(64 - BITS)).astype(np.int32)
     count = places.shape[1]
     if count <= WHOLE:
         starts, size = [0], count
     else:
         starts, size = [*range(0, count - PIECE, STEP), count - PIECE], PIECE
-    numbers, latest = np.arange(4 * size), np.empty(1 << BITS, np.intp)
     for start in starts:
-        piece = places[:, start : start + size].ravel()
-        latest[piece] = numbers
-        yield piece[latest[piece] == numbers]
+        piece = np.sort(places[:, start : start + size], axis=None)
+        yield piece[np.concatenate(([True], piece[1:] != piece[:-1]))]
 
 
 def _hashes(text: str) -> NDArray[np.uint64]:

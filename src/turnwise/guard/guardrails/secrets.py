@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, Literal, get_args
@@ -11,11 +11,13 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.assembly import keys_over_turns
+from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import Allowed, values_found, values_in
-from turnwise.guard.recognisers.text import Span, TextReading
+from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
+from turnwise.guard.recognisers.text import Span, TextReading, apart
 
 KeyType = Literal[
     "aws",
@@ -58,8 +60,9 @@ class Secrets(Guardrail):
     a person's PIN. Of connection strings and assignments only the secret part is cut. Ignored are ``AKIAXXXX...``,
     "placeholder", and the first line of a private key alone. Beyond 64 names only the format counts.
 
-    What is encoded or disguised is read. It does not find keys without a form of their own where nothing names
-    them, keys other than those of AWS cut in pieces, and passwords of letters alone.
+    What is encoded or disguised is read, and a secret that one speaker gives in parts is found by the message that
+    completes it. It does not find keys without a form of their own where nothing names them, keys other than those
+    of AWS cut in pieces in one message, and passwords of letters alone.
 
     Args:
         types: what to look for; all by default. The names are providers (``aws``, ``github``, ``stripe`` ...),
@@ -69,9 +72,11 @@ class Secrets(Guardrail):
         allow: what is never a finding: exact values, or regular expressions (RE2) between slashes, which the whole
             value must match.
         placeholders: what redaction puts in place: ``typed``, such as [GITHUB_KEY], or ``plain``, [SECRET].
+        over_turns: turns before a text, 0 to 50, whose parts of a secret are joined with its own; 0 for none.
 
     Raises:
-        GuardError: no or unknown types, an entropy out of range, an expression in `allow` that can't be read.
+        GuardError: no or unknown types, an entropy or turns out of range, an expression in `allow` that can't be
+            read.
 
     >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Secrets(), "postgres://app:s3cr3tpw@db.example/app").reason
@@ -88,11 +93,13 @@ class Secrets(Guardrail):
     min_entropy: float = 3.3
     allow: tuple[str, ...] = ()
     placeholders: Literal["typed", "plain"] = "typed"
+    over_turns: int = OVER_TURNS
     _allowed: Allowed = field(init=False, repr=False, compare=False)
     _shapes: RegexSet = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types("type of secret", self.types, get_args(KeyType))
+        check_over_turns("secrets", self.over_turns)
         if not 0.0 <= self.min_entropy <= 8.0:
             raise GuardError(f"min_entropy is in [0, 8] bits, not {self.min_entropy!r}")
         if self.placeholders not in ("typed", "plain"):
@@ -112,9 +119,21 @@ class Secrets(Guardrail):
     def check(self, check: Check) -> Finding:
         """The secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
-        if not values:
+        over = keys_over_turns(check, self.over_turns, self._find_in)
+        if not values and not over:
             return CLEAN
-        return values_found(check, values, _names(), (self._placeholder(value.span.kind) for value in values))
+        return values_found(check, values, over, _names(), self._placeholders)
+
+    def _find_in(self, joined: str) -> list[Span]:
+        """What a text is found to have that parts of several were joined to."""
+        return [
+            span
+            for span in apart(self._find(TextReading(joined)))
+            if joined[span[0] : span[1]] not in self._allowed
+        ]
+
+    def _placeholders(self, values: Sequence[Value]) -> list[str]:
+        return [self._placeholder(value.span.kind) for value in values]
 
     def _find(self, reading: TextReading) -> Iterator[Span]:
         shapes = self._shapes.present(reading.plain)

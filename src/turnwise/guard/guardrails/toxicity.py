@@ -76,6 +76,7 @@ class Toxicity(Guardrail):
     _own: Phrases | None = field(init=False, repr=False, compare=False)
     _words: frozenset[str] = field(init=False, repr=False, compare=False)
 
+    counts_against: ClassVar[bool] = True
     default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = None
 

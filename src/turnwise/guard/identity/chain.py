@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
-from turnwise.conversation.message_entries import TEXT_PARTS, Entry, Role, read_calls, read_results
+from turnwise.conversation.message_entries import TEXT_PARTS, Entry, Role, is_thinking, read_calls, read_results
 from turnwise.guard.request import short_id
 from turnwise.sessions.state_store import StateKind
 
@@ -65,7 +65,7 @@ class Said:
     def after(self, before: str, texts: Iterable[str] | None = None) -> str:
         """Its digest after the digest `before`; `texts` stand in for its own, such as redacted ones."""
         told = self.texts if texts is None else tuple(texts)
-        plain = [_plain(text) if self.by_model else text for text in told]
+        plain = [plain_text(text) if self.by_model else text for text in told]
         raw = json.dumps([before, self.role, plain, self.rest], ensure_ascii=True).encode("ascii")
         return sha256(raw).hexdigest()[:_DIGITS]
 
@@ -100,13 +100,13 @@ def _unread(raw: Any) -> str:
     content = raw.get("content")
     parts = content if isinstance(content, list) else ()
     read = (*TEXT_PARTS, "tool_use", "tool_result")
-    left = [part for part in parts if part.get("type") not in read]
+    left = [part for part in parts if part.get("type") not in read and not is_thinking(part)]
     if not left:
         return ""
     return sha256(json.dumps(left, sort_keys=True).encode("ascii")).hexdigest()[:_DIGITS]
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """A text of the model in one form, however a client keeps it: no white space around it, or in its JSON."""
     if text[:1] == "{":
         try:

@@ -6,6 +6,8 @@ import base64
 import binascii
 import html
 import string
+import sys
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -49,6 +51,12 @@ _FEWEST_TAGS = 4
 _TAG_ROW = LinearRegex(rf"[\x{{e0020}}-\x{{e007e}}]{{{_FEWEST_TAGS},}}")
 _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 """The tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)."""
+_OVERRIDE = LinearRegex(r"\x{202e}[^\x{202a}-\x{202e}\x{2066}-\x{2069}\n]{2,}")
+_CODE_POINTS = LinearRegex(
+    r"(?i)(?:(?:U\+|%u)[0-9A-F]{4,6}[ ,;]{0,2}){3,}|(?:\\[0-9A-F]{2,6} ){3,}"
+    r"|(?:chr\( ?[0-9]{1,7} ?\)[ +.&,]{0,3}){3,}"
+)
+_CODE_POINT = LinearRegex(r"[0-9A-Fa-f]{2,7}")
 _DIGITS = frozenset(string.digits)
 _CODE_DIGITS = frozenset(string.digits + ";")
 _OCTAL = frozenset("01234567")
@@ -173,6 +181,29 @@ def escapes(text: str) -> Iterator[Stretch]:
             yield Stretch(at, end, chr(int(digits, base)))
 
 
+def overridden(text: str) -> Iterator[Stretch]:
+    """Texts behind a right-to-left override, as they are shown (Unicode Standard Annex 9).
+
+    >>> [stretch.text for stretch in overridden("a \u202ecba\u202c d")]
+    ['abc']
+    """
+    for ((start, end),) in _OVERRIDE.spans(text):
+        yield Stretch(start, end, text[start + 1 : end][::-1])
+
+
+def code_points(text: str) -> Iterator[Stretch]:
+    """Rows of code points, such as U+0034 U+0031, %u0034%u0031, and chr(52)+chr(49).
+
+    >>> [stretch.text for stretch in code_points("so U+0034 U+0031 U+0031 is chr(52)+chr(49) + chr(49)")]
+    ['411 ', '411']
+    """
+    for row in _CODE_POINTS.finditer(text):
+        base = 10 if row[0][0] in "cC" else 16
+        codes = [int(code[0], base) for code in _CODE_POINT.finditer(row[0])]
+        if all(32 <= code <= 0x10FFFF for code in codes):
+            yield Stretch(row.start, row.end, "".join(map(chr, codes)) + " " * row[0].endswith(" "))
+
+
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
     for start, end in _CODED[mark].places(text.encode("ascii", "replace")):
@@ -223,6 +254,9 @@ _TO_STANDARD = str.maketrans("-_", "+/")
 
 _SHORTEST = 12
 """Characters of a word from which it may be encoded text; fewer encode less than a phone number has."""
+
+_LONGEST_NUMBER = 19
+"""Digits of a word, at most, that are a number rather than letters in hexadecimal digits."""
 
 _FEWEST_CODES = 7
 """Codes in a row, such as 34 31 31, from which they may be text."""
@@ -342,7 +376,7 @@ def _of_word(word: str) -> str | None:
         if _BITS.issuperset(bare) and len(bare) % 8 == 0:
             return _readable(bytes(int(bare[at : at + 8], 2) for at in range(0, len(bare), 8)))
         shown = _readable(bytes.fromhex(bare))
-        if shown is not None:
+        if shown is not None and (len(bare) > _LONGEST_NUMBER or not bare.isdigit() or shown.isdigit()):
             return shown
     body = word.rstrip("=")
     if word[:2] in _BASE32_STARTS and _BASE32.issuperset(word):
@@ -364,9 +398,14 @@ def _of_codes(codes: Sequence[str]) -> str | None:
     if all(len(code) == 8 and _BITS.issuperset(code) for code in codes):
         return _readable(bytes(int(code, 2) for code in codes))
     if all(code.isdigit() and 32 <= int(code) < 127 for code in codes):
-        return "".join(chr(int(code)) for code in codes)
+        shown = "".join(chr(int(code)) for code in codes)
+        if any(map(str.isalnum, shown)):  # else they are digits in hexadecimal ones
+            return shown
+    if all(len(code) == 3 and _OCTAL.issuperset(code) and "040" <= code < "177" for code in codes):
+        return "".join(chr(int(code, 8)) for code in codes)
     if not all(len(code.removeprefix("0x")) == 2 for code in codes):
-        return None
+        points = [int(code, 16) for code in codes if len(code) > 2 and code.startswith("0x")]
+        return "".join(map(chr, points)) if len(points) == len(codes) and max(points) <= sys.maxunicode else None
     return _readable(bytes.fromhex("".join(code.removeprefix("0x") for code in codes)))
 
 
@@ -376,7 +415,9 @@ def _readable(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     shown = text.translate(_WHITE)
-    return text if len(text) >= _FEWEST_CODES and shown.isprintable() and not shown.isspace() else None
+    if len(text) < _FEWEST_CODES or shown.isspace():
+        return None
+    return text if all(each.isprintable() or unicodedata.category(each) == "Cf" for each in set(shown)) else None
 
 
 def _line_end(text: str, at: int) -> int:
@@ -387,15 +428,20 @@ def _line_end(text: str, at: int) -> int:
 
 
 _BY_MARK: Sequence[tuple[str, Decoder]] = (
+    ("\u202e", overridden),
     ("\x1b[", terminal_codes),
     ("<", tags),
     ("&", entities),
+    ("%u", code_points),
+    ("U+", code_points),
+    ("chr(", code_points),
     ("%", percents),
+    ("\\", code_points),
     ("\\", escapes),
     ("=", soft_breaks),
 )
 
-HINTS = (r"[%&<\\=]", _ENCODED_HINT.pattern)
+HINTS = (r"[%&<\\=]|U\+|chr\(", _ENCODED_HINT.pattern)
 """What a text in one line of printable ASCII has, at least, in which something is encoded; RE2."""
 
 
@@ -405,7 +451,7 @@ def decoders_for(text: str) -> list[Decoder]:
     >>> decoders_for("An ordinary message, 20% off.") == [percents]
     True
     """
-    found = [decoder for mark, decoder in _BY_MARK if mark in text]
+    found = [*dict.fromkeys(decoder for mark, decoder in _BY_MARK if mark in text)]
     if not text.isascii() and _TAG_ROW.search(text) is not None:
         found.append(tag_characters)
     if _ENCODED_HINT.search(text) is not None:

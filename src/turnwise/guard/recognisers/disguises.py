@@ -12,7 +12,7 @@ import string
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import compress, dropwhile, pairwise, repeat
+from itertools import accumulate, compress, dropwhile, pairwise, repeat
 from operator import add, itemgetter, sub
 
 from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
@@ -41,9 +41,17 @@ _ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum()
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
 
+_SHORT_ROW = 2
+"""Those of a word between others that are pulled apart with the same separator."""
+
 _INSIDE = f"[ ,]{{0,{_GAP - 1}}} *, *"
-_ROW = LinearRegex(rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{_GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{3,}}[xo][^x]")
-"""Five single characters or more with separators between them, in the shapes of a text (see `_shapes_by`).
+_ROW, _SHORTER_ROW = (
+    LinearRegex(
+        rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{_GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{{least - 2},}}[xo][^x]"
+    )
+    for least in (_APART_LEAST, _SHORT_ROW)
+)
+"""Five single characters or more, or two, with separators between them, in the shapes of a text.
 
 A separator, sign or space stands before the first and behind the last, so that no letter of a longer word
 is taken. The last may belong to the next row as well.
@@ -113,7 +121,8 @@ def _rows(text: str, kinds: bytes, separator: str) -> Iterator[Sequence[int]]:
     shapes = kinds.translate(_shapes_by(separator))
     # A comma before the text and a space behind it stand for its ends.
     shapes = b",%b " % shapes
-    for start, end in _ROW.places(shapes, shared=2):
+    expression = _ROW if next(_ROW.places(shapes), None) is None else _SHORTER_ROW
+    for start, end in expression.places(shapes, shared=2):
         first, last = start + 1, end - 2
         row = shapes[first : last + 1].lstrip()
         first = last + 1 - len(row)
@@ -315,20 +324,38 @@ def names_of_secrets(text: str) -> Iterator[Stretch]:
 
 
 def wrapped_lines(text: str) -> Iterator[Stretch]:
-    """Line ends inside e-mail addresses, and between a name and its value."""
+    """Line ends inside e-mail addresses, between a name and its value, and between lines of one width."""
     if "\n" not in text:
         return
+    inside = _inside_cut_lines(text)
     at = text.find("\n")
     while at >= 0:
         before, after = text[at - 1 : at].strip(), text[at + 1 : at + 2]
         end = at + 1
         while end < len(text) and text[end] in " \t" and end < at + _GAP:
             end += 1
-        if before in (":", "=") or (end > at + 1 and before.isalnum()):
+        if at in inside:
+            end = at + 1
+            yield Stretch(at, end, "")
+        elif before in (":", "=") or (end > at + 1 and before.isalnum()):
             yield Stretch(at, end, " ")
         elif before and after.strip() and _ends_in_address(text, at):
             yield Stretch(at, end, "")
         at = text.find("\n", end)
+
+
+_WIDTHS = range(3, 21)
+"""Characters of lines into which a value or an order is cut."""
+
+
+def _inside_cut_lines(text: str) -> set[int]:
+    """Line ends beside lines of one width, two in a row at least, that are no numbers."""
+    lines = text.split("\n")
+    widths = [len(line) if len(line) in _WIDTHS and not line.isdigit() else 0 for line in lines]
+    same = [bool(width) and width == after for width, after in pairwise(widths)]
+    cut = [before or after for before, after in zip([False, *same], [*same, False], strict=True)]
+    ends = [end - 1 for end in accumulate(len(line) + 1 for line in lines)]
+    return {end for end, before, after in zip(ends, cut, cut[1:], strict=False) if before or after}
 
 
 def _ends_in_address(text: str, at: int) -> bool:

@@ -16,7 +16,7 @@ from turnwise.guard.recognisers.look_alikes import LEET, LEET_STROKES
 from turnwise.guard.recognisers.phrases import PHRASE_FILES
 from turnwise.guard.recognisers.readings import folded_readings, readings_of
 from turnwise.guard.recognisers.text import TextReading
-from turnwise.linear_regex import replace_characters
+from turnwise.linear_regex import LinearRegex, replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
@@ -81,10 +81,10 @@ def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], o
     respelling: Respelling | None = None
     for text in plain:
         for form in _normalised(text, known):
-            masked = bool(_MASKED_HINT.present(form))
-            if masked or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
+            hints = _MASKED_HINT.present(form)
+            if hints or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
                 respelling = respelling or Respelling(known)
-                texts[respelling.of(form, masked=masked)] = None
+                texts[respelling.of(form, masked="masked" in hints)] = None
             else:
                 texts[form] = None
     return tuple(texts)
@@ -119,6 +119,9 @@ _LONGEST_WORD = 16
 _FEWEST_SIGNS = 3
 """Signs between the letters of one word from which they stand for spaces."""
 
+_HUMP = LinearRegex("[A-Z][a-z]+")
+"""A word of a row in which only capitals tell where words begin."""
+
 _SPACE_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 """What may stand for the spaces between words."""
 
@@ -145,6 +148,7 @@ class Respelling:
     def of(self, text: str, *, masked: bool = True) -> str:
         """A text with its words respelled, with single spaces or lines; unchanged if nothing is to be done."""
         words = text.replace("\n", _LINE_END).split()
+        broken = self._joined(words)
         different = set(words)
         plain = self._unmasking.forms(different) if masked else {}
         if plain:
@@ -153,7 +157,23 @@ class Respelling:
         apart = self._forms_apart(different)
         if apart:
             words = [*map(apart.get, words, words)]
-        return " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n") if plain or apart else text
+        return (
+            " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n")
+            if plain or apart or broken
+            else text
+        )
+
+    def _joined(self, words: list[str]) -> bool:
+        """Join known words that the end of a line breaks, in place; whether there are any."""
+        places = [place for place, word in enumerate(words) if word == _LINE_END[1]]
+        before = len(words)
+        for place in reversed(places):
+            parts = words[place - 1 : place + 2] if place else []
+            if len(parts) == 3 and min(map(len, parts[::2])) >= _FEWEST_SEEN:
+                whole = parts[0].removesuffix("-") + parts[2]
+                if whole.strip(_ENDS).lower() in self._known and parts[0].lower() not in self._known:
+                    words[place - 1 : place + 2] = [whole]
+        return len(words) < before
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
         """What run-together words are made of, earlier ones too; empty where none of `words` is one."""
@@ -165,15 +185,16 @@ class Respelling:
             parts = spread.split()
             if len(parts) > _FEWEST_SIGNS:
                 self._apart[word] = " ".join(map(self._split, parts))
-            elif word.isalpha() and (split := self._split(word)) != word:
-                self._apart[word] = split
+            elif (bare := word.strip(_ENDS)).isalpha() and (split := self._split(bare)) != bare:
+                self._apart[word] = word.replace(bare, split)
         return {} if self._apart.keys().isdisjoint(words) else self._apart
 
     def _split(self, part: str) -> str:
         if not (_RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha()):
             return part
         if part not in self._parts:
-            self._parts[part] = _words(part, self._known)
+            humps = [hump[0] for hump in _HUMP.finditer(part)]
+            self._parts[part] = " ".join(humps) if len(humps) > _FEWEST_SIGNS else _words(part, self._known)
         return self._parts[part]
 
 
@@ -229,11 +250,12 @@ _MASKED_HINT = RegexSet(
             "(?:^|[^a-z0-9])[@$!|0-9][a-z]{2}",
             "[a-z][@$*0134578][^a-z]",
             *(f"{letter}{{3}}" for letter in string.ascii_lowercase),
-        ]
+        ],
+        "broken": [r"[a-z]-?\r?\n[a-z]"],
     },
     ignore_case=True,
 )
-"""What a text has at least in which a word is masked."""
+"""What a text has at least in which a word is masked, or broken by the end of a line."""
 
 _LONGEST_MASKED = 24
 """Letters of a word that is looked at."""

@@ -11,6 +11,8 @@ A file holds lists of words, and phrases made with them::
         patterns:                           # RE2 syntax; case does not matter; {drop} is any of those words
           - '\\b{drop}\\s+(all\\s+)?previous\\s+instructions'
     scripts: []                             # the same, for texts that have characters outside ASCII
+    languages: {it: {drop: 'ignora|scorda'}} # words by language, and phrases and mentions made of each one's words
+    templates: {phrases: [], mentions: []}
     signs: {demand: ['\\bunless\\b']}         # what says nothing by itself
     together:                               # what signs say that are near each other; see `Mix`
       - {name: a threat, type: threats, weight: 0.9, signs: [demand menace -friendly]}
@@ -252,6 +254,7 @@ def windows(text: str) -> Iterator[str]:
 
 INJECTION_FILES = ("injection_phrases.yaml",)
 LANGUAGE_FILES = ("injection_languages.yaml",)
+SOURCE_FILES = ("source_orders.yaml",)
 TOXICITY_FILES = (
     "slurs.yaml",
     "toxic_language.yaml",
@@ -261,7 +264,7 @@ TOXICITY_FILES = (
     "more_languages.yaml",
     "insult_forms.yaml",
 )
-PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *TOXICITY_FILES)
+PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *SOURCE_FILES, *TOXICITY_FILES)
 """All that ship."""
 
 
@@ -290,6 +293,14 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
         choices = marked({name: f"(?:{'|'.join(words)})" for name, words in lists.items()})
         phrases += _phrases(data.get("phrases", ()), choices, types)
         scripts += _phrases(data.get("scripts", ()), choices, types)
+        negations: list[str] = []
+        for language in data.get("languages", {}).values():
+            parts = {**choices, **_words_of(language)}
+            found = [*_of_language(data["templates"]["phrases"], parts)]
+            # Words in Latin letters stand without accents there, and are met in texts that are read without them.
+            phrases += [phrase for phrase in found if "".join(phrase.patterns).isascii()]
+            scripts += [phrase for phrase in found if not "".join(phrase.patterns).isascii()]
+            negations += _complete(data["templates"]["mentions"], parts)
         for name, patterns in data.get("signs", {}).items():
             signs[name] = tuple(filled(pattern, choices) for pattern in patterns)
         for entry in data.get("together", ()):
@@ -297,7 +308,7 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
                 together.append(Phrase(entry["name"], float(entry["weight"]), (), entry["type"]))
                 mixes[entry["name"]] = [Mix.read(line) for line in entry["signs"]]
         if "mentions" in data or "quotes" in data:
-            mentions = _mentions(data, choices)
+            mentions = _mentions(data, choices, negations)
     words = frozenset(_plain(known))
     made = Signs(signs, mixes) if mixes else None
     return Phrases(phrases, words, scripts=scripts, mentions=mentions, signs=made, together=together)
@@ -313,7 +324,32 @@ def _phrases(
             yield Phrase(entry["name"], float(entry["weight"]), patterns, kind)
 
 
-def _mentions(data: Mapping[str, Any], choices: dict[str, str]) -> Mentions:
+_MARK = LinearRegex(r"\{[a-z_]+\}")
+
+
+def _words_of(language: Mapping[str, str]) -> dict[str, str]:
+    """The lists of words of a language, as parts of patterns."""
+    spaced = {
+        name: words.replace(" ?", r"\s*").replace(" ", r"\s+").replace("~", r"[\s\x{200c}]*")
+        for name, words in language.items()
+    }
+    return marked({name: f"(?:{words})" for name, words in spaced.items()})
+
+
+def _complete(patterns: Iterable[str], choices: dict[str, str]) -> tuple[str, ...]:
+    """The patterns for which there are all words."""
+    made = (filled(pattern, choices) for pattern in patterns)
+    return tuple(pattern for pattern in made if _MARK.search(pattern) is None)
+
+
+def _of_language(templates: Iterable[Mapping[str, Any]], choices: dict[str, str]) -> Iterator[Phrase]:
+    """The phrases of templates for which a language has the words."""
+    for entry in templates:
+        if patterns := _complete(entry["patterns"], choices):
+            yield Phrase(entry["name"], float(entry["weight"]), patterns)
+
+
+def _mentions(data: Mapping[str, Any], choices: dict[str, str], negations: Sequence[str]) -> Mentions:
     heads = tuple(
         Heads(
             tuple(filled(head, choices) for head in group["heads"]),
@@ -322,7 +358,8 @@ def _mentions(data: Mapping[str, Any], choices: dict[str, str]) -> Mentions:
         )
         for group in data.get("mentions", ())
     )
-    return Mentions(heads, data.get("quotes", False), data.get("drafts", ""))
+    negated = (Heads(tuple(negations), 0),) if negations else ()
+    return Mentions((*heads, *negated), data.get("quotes", False), data.get("drafts", ""))
 
 
 @cache

@@ -7,19 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
 from turnwise.guard.finding import Finding, Redaction
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers import decoding, disguises
+from turnwise.guard.recognisers import decoding, disguises, spelled
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.look_alikes import UNDISGUISED
 from turnwise.guard.recognisers.patterns import compile_pattern
+from turnwise.guard.recognisers.spelled import SPELLINGS, ciphers_named
 from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading, apart, counted
+
+if TYPE_CHECKING:
+    from turnwise.guard.recognisers.assembly import Joined
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
@@ -125,9 +129,10 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     """The readings of a text, the text as it stands first; of an ordinary one there is no other.
 
     A second one has in plain characters what was encoded: entities, tags between characters, percent signs,
-    escapes, soft line breaks, tag characters, hexadecimal and binary digits, base32 and base64. A third, loose one
-    has disguises undone as well: lookalike letters and digits, values that are pulled apart, spelled e-mail
-    addresses. Takes time linear in the length of the text.
+    escapes, soft line breaks, tag characters, overrides, hexadecimal and binary digits, base32, base64. A third,
+    loose one has disguises undone as well: lookalike letters and digits, values that are pulled apart, what is
+    spelled in words or codes, cut into lines or put together. Further loose ones undo ciphers that the text
+    names. Takes time linear in the length of the text.
 
     >>> [reading.plain for reading in readings_of("Hello there.")]
     ['Hello there.']
@@ -135,7 +140,7 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     ['It is MTIzLTQ1LTY3ODk=', 'It is 123-45-6789']
     """
     first = TextReading(text)
-    if text.isascii() and text.isprintable() and not _hints().present(text):
+    if text.isascii() and text.isprintable() and not _hints().present(text) and not _spelled_hints().present(text):
         return (first,)
     decoded = _decoded(first)
     loose = _undisguised(decoded)
@@ -144,12 +149,20 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
         found.append(decoded)
     if loose.plain != decoded.plain:
         found.append(TextReading(loose.plain, True, loose.steps))
+    for undo in ciphers_named(decoded.plain) if "in cipher" in _spelled_hints().present(decoded.plain) else ():
+        turned = _undisguised(_decoded(decoded.behind(Replaced(decoded.plain, undo(decoded.plain)))))
+        found.append(TextReading(turned.plain, True, turned.steps))
     return tuple(found)
 
 
 @cache
 def _hints() -> RegexSet:
     return RegexSet({"encoded": decoding.HINTS, "disguised": disguises.HINTS})
+
+
+@cache
+def _spelled_hints() -> RegexSet:
+    return RegexSet({"spelled": spelled.SPELLED_HINTS, "in cipher": spelled.CIPHER_HINTS})
 
 
 def _decoded(reading: TextReading) -> TextReading:
@@ -166,7 +179,8 @@ def _decoded(reading: TextReading) -> TextReading:
 def _undisguised(reading: TextReading) -> TextReading:
     if not reading.plain.isascii():
         reading = reading.behind(UNDISGUISED.fold(reading.plain))
-    for undo in DISGUISES:
+    spellings = SPELLINGS if "spelled" in _spelled_hints().present(reading.plain) else ()
+    for undo in (*spellings, *DISGUISES):
         reading = reading.behind(Replaced(reading.plain, undo(reading.plain)))
     return reading
 
@@ -220,24 +234,46 @@ def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
 
 
 def values_found(
-    check: Check, values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
+    check: Check,
+    values: Sequence[Value],
+    over: Sequence[Joined],
+    names: Mapping[str, tuple[str, str]],
+    placeholders: Callable[[Sequence[Value]], Iterable[str]],
 ) -> Finding:
     """The finding of recognised values: kinds and counts, never the values themselves.
 
-    There is at least one; they are in order and apart. `names` has singular and plural by kind.
+    There is at least one, in the text or `over` turns; those in the text are in order and apart. `names` has
+    singular and plural by kind.
     """
-    spans = [value.span for value in values]
+    parts = [Value(span, joined.text) for joined in over for span in joined.spans]
+    whole = {span for span, _ in values}
+    spans = apart((*whole, *(part.span for part in parts)))
+    texts = {value.span: value.text for value in (*parts, *values)}
+    shown = [Value(span, texts[span]) for span in spans]
     redactions = tuple(
         Redaction(span.start, span.end, span.kind, placeholder)
-        for span, placeholder in zip(spans, placeholders, strict=True)
+        for (span, _), placeholder in zip(shown, placeholders(shown), strict=True)
     )
     check.shared[_FOUND] = (check.text, redactions)
+    told = [counted((span.kind for span, _ in values), names)] if values else []
+    told += [f"{counted((joined.kind,), names)} {joined.told}" for joined in over]
+    data: dict[str, Any] = {
+        "kinds": dict(Counter([*(span.kind for span, _ in values), *(one.kind for one in over)]))
+    }
+    if over:
+        data["over_turns"] = [joined.turns for joined in over]
     return Finding(
         found=True,
-        reason=counted((span.kind for span in spans), names),
-        confidence=max(span.confidence for span in spans),
+        reason=", ".join(told),
+        confidence=max([*(span.confidence for span, _ in values), *(joined.confidence for joined in over)]),
         redactions=redactions,
-        data={"kinds": dict(Counter(span.kind for span in spans))},
+        data=data,
+        earlier=tuple(
+            part
+            for joined in over
+            for placeholder in placeholders([Value(Span(0, 1, *joined[:2]), joined.text)])
+            for part in joined.earlier(placeholder)
+        ),
     )
 
 

@@ -315,6 +315,8 @@ class Keeper:
                     raise _outrun() from None
                 if made:
                     with chat.history.lock:
+                        for undo in reversed(work.undo):
+                            undo()
                         chat.history.take_back(number)
                         chat.limits.recount()
                     return False

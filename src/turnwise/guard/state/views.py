@@ -33,7 +33,7 @@ class Work:
     (1, None, ('counted',), 1)
     """
 
-    __slots__ = ("_now", "_store", "_without", "changes", "trouble", "turns")
+    __slots__ = ("_now", "_store", "_without", "changes", "trouble", "turns", "undo")
 
     def __init__(self, store: StateStore, without: Callable[[], StateStore] | None = None) -> None:
         self._store = store
@@ -44,7 +44,9 @@ class Work:
         self.changes: list[Change] = []
         """The changes so far, in order."""
         self.turns: set[int] = set()
-        """Earlier turns of the conversation whose checks changed."""
+        """Earlier turns of the conversation whose checks or texts changed."""
+        self.undo: list[Callable[[], None]] = []
+        """What puts their texts back here, should the check be done again."""
 
     @property
     def store(self) -> StateStore:

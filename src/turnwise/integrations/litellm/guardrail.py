@@ -15,22 +15,20 @@ from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
 from turnwise.integrations.asking import aask
-from turnwise.integrations.litellm.shapes import (
+from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
+from turnwise.integrations.openai.streams import END, ReplySteps, Show
+from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
+from turnwise.integrations.shapes import (
     Events,
-    as_items,
     as_message,
     as_messages,
-    fitted,
-    has_tools,
     is_chat_chunk,
+    items_sent,
     plain,
     put_texts,
     replies_in,
     texts_of,
 )
-from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
-from turnwise.integrations.openai.streams import END, ReplySteps, Show
-from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
 
 if TYPE_CHECKING:
     from fastapi import HTTPException
@@ -93,6 +91,8 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             workers need one to share.
         turnwise_trust_system: whether system prompts are yours and need no check; some quote the very orders that
             they are to resist.
+        turnwise_explain: whether answers to blocked requests tell reasons and scores, which help to write around
+            the guard.
         kwargs: as for LiteLLM's ``CustomGuardrail``.
 
     Raises:
@@ -109,6 +109,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         turnwise_config: str | None = None,
         turnwise_state: str | None = None,
         turnwise_trust_system: bool = False,
+        turnwise_explain: bool = False,
         **kwargs: Any,
     ) -> None:
         hooks = [GuardrailEventHooks(name) for name in ("pre_call", "post_call", "pre_mcp_call")]
@@ -122,6 +123,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             else:
                 pipeline = GuardrailPipeline.from_preset(turnwise_preset or "basic", state_store=store)
         self.pipeline = pipeline
+        self._explain = turnwise_explain
         self._guarding = Guarding(pipeline, None, awaited=True)
         self._others = OtherTexts(pipeline)
         self._trusted = _SYSTEM if turnwise_trust_system else frozenset()
@@ -149,7 +151,9 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                 raise UnreadError(kind, "a request is sent as it came, so nothing can be replaced", "take it out")
         except TurnwiseError as error:
             if not self._passes(error):
-                raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+                raise _refused(error, explain=self._explain) from (
+                    None if isinstance(error, GuardrailBlocked) else error
+                )
         return data
 
     async def async_post_call_success_hook(
@@ -161,7 +165,9 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             changed = await self._check_reply(tree, data, user_api_key_dict, lambda: tree)
         except TurnwiseError as error:
             if not self._passes(error):
-                raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+                raise _refused(error, explain=self._explain) from (
+                    None if isinstance(error, GuardrailBlocked) else error
+                )
             return response
         if changed and tree is not response:
             built = type(response)(**tree)
@@ -206,7 +212,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                     yield chunk
                 return
             # The answer has begun: LiteLLM makes of this one a last line that tells the error.
-            told, name = _told(error), self.guardrail_name
+            told, name = _told(error, explain=self._explain), self.guardrail_name
             raise GuardrailRaisedException(name, told, should_wrap_with_default_message=False) from None
         finally:
             if reply is not None:
@@ -243,10 +249,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         self._remember(data, asked)
         assert asked.sent is not None and asked.result is not None
         sent = [*asked.sent, *messages[heard:]]
-        fit = fitted(items, as_chat, sent)
-        if fit is None and key == "messages" and has_tools(sent) and not has_tools(items):
-            raise UnreadError(key, "a tool in it was blocked earlier", "leave that message out")
-        items = deepcopy(fit or (as_items(sent) if key == "input" else sent))
+        items = deepcopy(items_sent(items, sent) if key == "input" else sent)
         data[key] = items[0]["content"] if isinstance(given, str) and len(items) == 1 else items
         views = [as_message(item) or item for item in items] if key == "input" else items
         chat = self.pipeline.conversation_of(asked.result)
@@ -326,16 +329,19 @@ def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _refused(error: TurnwiseError) -> HTTPException:
+def _refused(error: TurnwiseError, *, explain: bool) -> HTTPException:
     """The answer to a request that does not go on; nothing of its text is part of it."""
     from fastapi import HTTPException
 
+    told: dict[str, Any] = {"error": _told(error, explain=explain)}
     if not isinstance(error, GuardrailBlocked):
-        return HTTPException(400, {"error": _told(error), "type": type(error).__name__})
+        return HTTPException(400, {**told, "type": type(error).__name__})
     result = error.result
-    told = {"error": str(error), "reasons": list(result.reasons), "turn_number": result.turn_number}
-    return HTTPException(429 if result.rate_limited else 400, told)
+    told |= {"reasons": list(result.reasons)} if explain else {}
+    return HTTPException(429 if result.rate_limited else 400, {**told, "turn_number": result.turn_number})
 
 
-def _told(error: TurnwiseError) -> str:
+def _told(error: TurnwiseError, *, explain: bool) -> str:
+    if isinstance(error, GuardrailBlocked) and not explain:
+        return error.brief
     return "the guard can't keep its state" if isinstance(error, StateError) else str(error)

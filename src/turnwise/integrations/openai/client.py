@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline
-from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, complete, finish
-from turnwise.integrations.openai.replies import not_guarded
-from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream
+from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, complete, finish, whose
+from turnwise.integrations.openai.replies import not_guarded, refuse_smuggled
+from turnwise.integrations.openai.responses import GuardedAsyncResponses, GuardedResponses, ResponsesApi
+from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream, ReplySteps
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
 _PAST_THE_GUARD: Final = frozenset(
     {
-        *("responses", "completions", "beta", "realtime", "batches", "evals", "fine_tuning", "conversations"),
+        *("completions", "beta", "realtime", "batches", "evals", "fine_tuning", "conversations"),
         *("chatkit", "decisions", "with_raw_response", "with_streaming_response"),
         *("get", "post", "put", "patch", "delete", "request", "get_api_list"),
     }
@@ -37,12 +39,12 @@ def guard(
 def guard(
     client: OpenAI | AsyncOpenAI, pipeline: GuardrailPipeline, *, refusal: str | None = None
 ) -> GuardedOpenAI | GuardedAsyncOpenAI:
-    """Return a client whose chat completions are checked on the way there and back.
+    """Return a client whose chat completions and responses are checked on the way there and back.
 
-    ``chat.completions.create`` and ``parse`` take what they always take, also streams and tools, and beside that
-    ``conversation_id``, ``session_id``, ``key`` and ``role``, as `GuardrailPipeline.check_messages` does. What may
-    not be sent is replaced or left out, in earlier messages as well; replies have ``turnwise_result``. What would
-    go past the guard, such as ``responses``, is refused.
+    ``create`` and ``parse`` of ``chat.completions`` and ``responses``, and ``responses.stream``, take what they
+    always take, also streams and tools, and beside that ``conversation_id``, ``session_id``, ``key`` and ``role``,
+    as `GuardrailPipeline.check_messages` does. What may not be sent is replaced or left out, also in earlier
+    messages; replies have ``turnwise_result``. What would go past the guard, such as ``batches``, is refused.
 
     Args:
         client: an `openai.OpenAI`, `openai.AsyncOpenAI`, or one for Azure.
@@ -66,8 +68,11 @@ def guard(
     raise GuardError(f"{type(client).__name__} is no client of openai; give openai.OpenAI or openai.AsyncOpenAI")
 
 
-class _Guarded:
-    """What both clients do: pass on what asks no model for text."""
+class GuardedClient:
+    """What guarded clients do: pass on what asks no model for text, and refuse what is ``past_the_guard``."""
+
+    past_the_guard: ClassVar[frozenset[str]] = _PAST_THE_GUARD
+    instead: ClassVar[str] = "create or parse of chat.completions or responses"
 
     def __init__(self, client: Any, guarding: Guarding) -> None:
         self.unguarded = client
@@ -75,16 +80,27 @@ class _Guarded:
         self._guarding = guarding
 
     def __getattr__(self, name: str) -> Any:
-        if name in _PAST_THE_GUARD:
-            raise not_guarded(name)
+        if name in self.past_the_guard:
+            raise not_guarded(name, self.instead)
         return getattr(self.unguarded, name)
 
     def __repr__(self) -> str:
         return f"guard({type(self.unguarded).__name__})"
 
 
-class GuardedOpenAI(_Guarded):
+class _OfOpenAI(GuardedClient):
+    def _of_responses(self) -> tuple[Any, ...]:
+        api = ResponsesApi(self._guarding, self.unguarded.conversations)
+        return self.unguarded.responses, api, self.instead, frozenset({"delete", "input_tokens"})
+
+
+class GuardedOpenAI(_OfOpenAI):
     """`openai.OpenAI` behind a guard; `guard` makes one."""
+
+    @cached_property
+    def responses(self) -> GuardedResponses:
+        """Responses, checked."""
+        return GuardedResponses(*self._of_responses())
 
     @property
     def chat(self) -> GuardedChat:
@@ -105,8 +121,13 @@ class GuardedOpenAI(_Guarded):
         self.unguarded.__exit__(*error)
 
 
-class GuardedAsyncOpenAI(_Guarded):
+class GuardedAsyncOpenAI(_OfOpenAI):
     """`openai.AsyncOpenAI` behind a guard; `guard` makes one."""
+
+    @cached_property
+    def responses(self) -> GuardedAsyncResponses:
+        """Responses, checked."""
+        return GuardedAsyncResponses(*self._of_responses())
 
     @property
     def chat(self) -> GuardedChat:
@@ -175,13 +196,13 @@ class GuardedCompletions(_Completions):
             GuardError: several replies are asked for in pieces.
             openai.OpenAIError: as without the guard.
         """
-        named = _named(conversation_id, session_id, key, role)
+        named = whose(conversation_id, session_id, key, role)
         if not given.get("stream"):
             run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
             return finish(run)
         asked = finish(ask(self._guarding, _streamed(given, messages), named))
         raw = None if asked.sent is None else self._completions.create(messages=asked.sent, **given)
-        return GuardedStream(self._guarding, asked, named, given.get("model"), raw)
+        return GuardedStream(ReplySteps(self._guarding, asked, named, given.get("model")), raw)
 
     def parse(
         self,
@@ -194,7 +215,7 @@ class GuardedCompletions(_Completions):
         **given: Any,
     ) -> Any:
         """Ask the model for what can be parsed, as ``parse`` of the package does; arguments as for `create`."""
-        named = _named(conversation_id, session_id, key, role)
+        named = whose(conversation_id, session_id, key, role)
         return finish(complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named))
 
 
@@ -212,13 +233,13 @@ class GuardedAsyncCompletions(_Completions):
         **given: Any,
     ) -> Any:
         """Ask the model; see `GuardedCompletions.create`. A stream is a `GuardedAsyncStream`."""
-        named = _named(conversation_id, session_id, key, role)
+        named = whose(conversation_id, session_id, key, role)
         if not given.get("stream"):
             run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
             return await afinish(run)
         asked: Asked = await afinish(ask(self._guarding, _streamed(given, messages), named))
         raw = None if asked.sent is None else await self._completions.create(messages=asked.sent, **given)
-        return GuardedAsyncStream(self._guarding, asked, named, given.get("model"), raw)
+        return GuardedAsyncStream(ReplySteps(self._guarding, asked, named, given.get("model")), raw)
 
     async def parse(
         self,
@@ -231,19 +252,13 @@ class GuardedAsyncCompletions(_Completions):
         **given: Any,
     ) -> Any:
         """Ask the model for what can be parsed; see `GuardedCompletions.parse`."""
-        named = _named(conversation_id, session_id, key, role)
+        named = whose(conversation_id, session_id, key, role)
         run = complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named)
         return await afinish(run)
 
 
-def _named(
-    conversation_id: str | None, session_id: str | None, key: str | None, role: str | None
-) -> dict[str, Any]:
-    given = {"conversation_id": conversation_id, "session_id": session_id, "key": key, "role": role}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _streamed(given: dict[str, Any], messages: Iterable[Any]) -> Iterable[Any]:
+    refuse_smuggled(given)
     many = given.get("n")
     if isinstance(many, int) and many > 1:
         raise GuardError(

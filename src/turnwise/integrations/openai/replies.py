@@ -16,6 +16,12 @@ RESULT: Final = "turnwise_result"
 FILTERED: Final = "content_filter"
 """Why a reply ended that was blocked, in the words of the API."""
 
+_SMUGGLED: Final = frozenset(
+    {"messages", "input", "prompt", "system", "instructions", "background", "previous_response_id", "conversation"}
+    | {"stream", "n"}
+)
+"""Keys of a request that may not come in ``extra_body``, past the guard."""
+
 _SPEAKING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
 
 
@@ -83,7 +89,7 @@ def redact_choice(choice: Any, result: PipelineResult) -> None:
                 call.custom.input = part.text
             elif call.function.arguments != part.text:
                 call.function.arguments = part.text
-                _parse_again(call.function, "parsed_arguments", part.text)
+                parse_again(call.function, "parsed_arguments", part.text)
         elif message.function_call is not None:
             message.function_call.arguments = part.text
 
@@ -94,12 +100,12 @@ def _put_text(choice: Any, text: str) -> None:
     if getattr(message, key) == text:
         return
     setattr(message, key, text)
-    _parse_again(message, "parsed", text)
+    parse_again(message, "parsed", text)
     if getattr(choice, "logprobs", None) is not None:
         choice.logprobs = None  # they spell the text
 
 
-def _parse_again(holder: Any, key: str, text: str) -> None:
+def parse_again(holder: Any, key: str, text: str) -> None:
     """Parse text that changed into the type that it was parsed into before; None where it no longer fits."""
     parsed = getattr(holder, key, None)
     if parsed is None:
@@ -110,8 +116,15 @@ def _parse_again(holder: Any, key: str, text: str) -> None:
         setattr(holder, key, None)
 
 
-def not_guarded(what: str) -> GuardError:
+def refuse_smuggled(given: Mapping[str, Any]) -> None:
+    """Raise GuardError where ``extra_body`` would change what was checked."""
+    beside = sorted(_SMUGGLED & (given.get("extra_body") or {}).keys())
+    if beside:
+        raise GuardError(
+            f"extra_body has {', '.join(beside)}, which would go past the guard; give it as an argument"
+        )
+
+
+def not_guarded(what: str, instead: str = "create or parse of chat.completions or responses") -> GuardError:
     """The error of a part of the surface that would go past the guard."""
-    return GuardError(
-        f"{what} is not guarded: use chat.completions.create or parse, or the client itself, as .unguarded"
-    )
+    return GuardError(f"{what} is not guarded: use {instead}, or the client itself, as .unguarded")

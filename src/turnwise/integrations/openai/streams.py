@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult
 from turnwise.guard.results import joined
@@ -168,6 +168,18 @@ def _piece(chunk: Any, delta: Mapping[str, Any], ended: str | None = None) -> An
     return chunk.model_copy(update={"choices": [choice.model_copy(update=kept)]})
 
 
+class PieceSteps(Protocol):
+    """A reply in pieces under check: what `GuardedStream` needs of it."""
+
+    result: PipelineResult | None
+
+    def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
+        """Take the model's pieces, and show what may be shown."""
+
+    def drop(self) -> None:
+        """Record that the reply broke off, where it did not end."""
+
+
 class GuardedStream(Iterator[Any]):
     """A reply that comes in pieces, as `openai.Stream` is one: an iterator, and a context manager.
 
@@ -175,10 +187,8 @@ class GuardedStream(Iterator[Any]):
     `turnwise.guard.GuardrailBlocked`, or with the refusal where one is set.
     """
 
-    def __init__(
-        self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object, raw: Any
-    ) -> None:
-        self._reply, self._raw = ReplySteps(guarding, asked, named, model), raw
+    def __init__(self, reply: PieceSteps, raw: Any) -> None:
+        self._reply, self._raw = reply, raw
         self._steps = self._reply.steps(self._following)
         pieces: Iterator[Any] = iter(raw if raw is not None else ())
         self._pieces = pieces
@@ -233,10 +243,8 @@ class GuardedStream(Iterator[Any]):
 class GuardedAsyncStream(AsyncIterator[Any]):
     """`GuardedStream` for async code, as `openai.AsyncStream` is one."""
 
-    def __init__(
-        self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object, raw: Any
-    ) -> None:
-        self._reply, self._raw = ReplySteps(guarding, asked, named, model), raw
+    def __init__(self, reply: PieceSteps, raw: Any) -> None:
+        self._reply, self._raw = reply, raw
         self._steps = self._reply.steps(self._following)
         self._pieces: AsyncIterator[Any] | None = None if raw is None else aiter(raw)
 
@@ -277,6 +285,8 @@ class GuardedAsyncStream(AsyncIterator[Any]):
         self._steps.close()
         self._reply.drop()
         await self._close_raw()
+
+    aclose = close
 
     async def _close_raw(self) -> None:
         if self._raw is not None:

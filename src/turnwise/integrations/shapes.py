@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -38,44 +38,85 @@ def as_message(item: Any) -> dict[str, Any] | None:
         what, key = _CALLS[kind]
         call = {"id": item.get("call_id"), "type": what, what: {"name": item.get("name"), key: item.get(key)}}
         return {"role": "assistant", "content": None, "tool_calls": [call]}
-    return dict(item) if isinstance(item, Mapping) and "role" in item else None
+    said = isinstance(item, Mapping) and "role" in item and item.get("type", "message") == "message"
+    return dict(item) if said else None
 
 
 def as_messages(items: Iterable[Any]) -> list[dict[str, Any]]:
     """Items of the Responses API as chat messages; what the assistant says in a row is one message."""
-    messages: list[dict[str, Any]] = []
-    for message in filter(None, map(as_message, items)):
-        last = messages[-1] if messages else message
+    return [message for message, _ in _grouped(items)]
+
+
+def _grouped(items: Iterable[Any]) -> list[tuple[dict[str, Any], list[int]]]:
+    """The messages that items come to, each with the places of its items."""
+    groups: list[tuple[dict[str, Any], list[int]]] = []
+    for place, message in enumerate(map(as_message, items)):
+        if message is None:
+            continue
+        last, places = groups[-1] if groups else (message, [])
         if last is message or {last["role"], message["role"]} != {"assistant"}:
-            messages.append(message)
+            groups.append((message, [place]))
             continue
         told = [one["content"] for one in (last, message) if one.get("content")]
         texts = [[{"type": "output_text", "text": one}] if isinstance(one, str) else one for one in told]
         calls = [*(last.get("tool_calls") or ()), *(message.get("tool_calls") or ())]
         content = told[0] if len(told) == 1 else [part for one in texts for part in one] or None
-        messages[-1] = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
-    return messages
+        merged = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
+        groups[-1] = merged, [*places, place]
+    return groups
 
 
-def as_items(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Chat messages as items of the Responses API."""
-    items: list[dict[str, Any]] = []
-    for message in messages:
-        calls = message.get("tool_calls") or ()
-        if message["role"] == "tool":
-            identity, told = message.get("tool_call_id"), message["content"]
-            items.append({"type": _OUTPUTS[0], "call_id": identity, "output": told})
-        elif message["content"] or not calls:
-            items.append({key: value for key, value in message.items() if key != "tool_calls"})
-        for call in calls:
-            kind = "custom_tool_call" if "custom" in call else "function_call"
-            items.append({"type": kind, "call_id": call.get("id"), **call[_CALLS[kind][0]]})
+def items_sent(items: Sequence[Any], sent: Sequence[dict[str, Any]]) -> list[Any]:
+    """Items of the Responses API with what may be sent of them, as the chat messages ``sent`` say.
+
+    Items of messages that are in ``sent`` stay as they are, and so do those before them that are no messages.
+    """
+    groups, left = _grouped(items), [*sent]
+    kept: dict[int, list[Any]] = {}
+    for at, (message, places) in enumerate(groups):
+        new = left[0] if left else None
+        if new == message:
+            left.pop(0)
+            continue
+        kept.update((place, []) for place in places)
+        comes = new is None or any(new == later for later, _ in groups[at + 1 :])
+        if new is not None and not comes and new["role"] == message["role"]:
+            kept[places[0]] = _with(items[places[0]], new) if len(places) == 1 else _items(new)
+            left.pop(0)
+    found: list[Any] = []
+    waiting: list[Any] = []
+    known = {place for _, places in groups for place in places}
+    for place, item in enumerate(items):
+        if place not in known:
+            waiting.append(item)
+            continue
+        told = kept.get(place, [item])
+        found += [*waiting, *told] if told else []
+        waiting = []
+    return [*found, *waiting, *(item for message in left for item in _items(message))]
+
+
+def _with(item: Mapping[str, Any], message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """An item with what a message says in its place."""
+    if item.get("type") in _OUTPUTS:
+        return [{**item, "output": message["content"]}]
+    if item.get("type") not in _CALLS:
+        return [{**item, "content": message["content"]}]
+    what, key = _CALLS[item["type"]]
+    return [{**item, key: message["tool_calls"][0][what][key]}]
+
+
+def _items(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A chat message as items of the Responses API."""
+    if message["role"] == "tool":
+        return [{"type": _OUTPUTS[0], "call_id": message.get("tool_call_id"), "output": message["content"]}]
+    calls = message.get("tool_calls") or ()
+    said = {key: value for key, value in message.items() if key != "tool_calls"}
+    items = [said] if message["content"] or not calls else []
+    for call in calls:
+        kind = "custom_tool_call" if "custom" in call else "function_call"
+        items.append({"type": kind, "call_id": call.get("id"), **call[_CALLS[kind][0]]})
     return items
-
-
-def has_tools(messages: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether tools have a part in messages, in the shape of OpenAI."""
-    return any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
 
 
 def replies_in(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -103,30 +144,27 @@ def texts_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def put_texts(tree: Any, messages: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> None:
     """Replace texts of messages by others, wherever these stand by themselves in the tree."""
-    new = {old: text for old, text in zip(texts_of(messages), texts, strict=True) if old != text}
-    for leaf in leaves(tree) if new else ():
-        # Arguments that are an object are one text, which is put back below.
-        if leaf.text in new and leaf.holder is not None and ".input." not in leaf.path:
+    replace_texts(tree, {old: text for old, text in zip(texts_of(messages), texts, strict=True) if old != text})
+    for message in messages:
+        content = message.get("content")
+        put_inputs(content if isinstance(content, list) else (), dict(zip(texts_of(messages), texts, strict=True)))
+
+
+def replace_texts(tree: Any, new: Mapping[str, str], skip: Collection[str] = ()) -> None:
+    """Replace texts by others, wherever they stand by themselves in a tree."""
+    for leaf in leaves(tree, skip=skip) if new else ():
+        # Arguments that are an object are one text, which `put_inputs` puts back.
+        if leaf.text is not None and leaf.text in new and leaf.holder is not None and ".input." not in leaf.path:
             leaf.put(new[leaf.text])
-    for message in messages if new else ():
-        for part in message["content"] if isinstance(message.get("content"), list) else ():
-            if part.get("type") == "tool_use" and arguments_text(part["input"]) in new:
-                part["input"] = json.loads(new[arguments_text(part["input"])])
 
 
-def fitted(
-    items: list[Any], as_chat: Callable[[list[Any]], list[dict[str, Any]]], sent: Sequence[Mapping[str, Any]]
-) -> list[Any] | None:
-    """Put the texts of ``sent`` into a copy of the items; None where the two don't match.
-
-    Tools may have another shape in ``sent``; ``as_chat`` gives the items as chat messages.
-    """
-    items, wanted = deepcopy(items), texts_of(sent)
-    messages = as_chat(items)
-    if len(texts_of(messages)) != len(wanted):
-        return None
-    put_texts(items, messages, wanted)
-    return items if texts_of(as_chat(items)) == wanted else None
+def put_inputs(parts: Iterable[Any], new: Mapping[str, str]) -> None:
+    """Replace arguments of calls that are objects, in parts of a message in Anthropic's shape."""
+    for part in parts:
+        told = part if isinstance(part, dict) else vars(part)
+        text = arguments_text(told["input"]) if told.get("type") == "tool_use" else ""
+        if new.get(text, text) != text:
+            told["input"] = json.loads(new[text])
 
 
 def plain(given: Any, path: str) -> dict[str, Any]:
@@ -153,15 +191,15 @@ class Events:
             self.events = _sent(raw.decode("utf-8", "replace"))
         else:
             self.events = [deepcopy(plain(chunk, "the reply in pieces")) for chunk in chunks]
-        self._places: dict[Any, list[tuple[Any, str]]] = {}
+        self.places: dict[Any, list[tuple[Any, str]]] = {}
         for event in self.events:
             for group, holder, key in _pieces(event):
-                self._places.setdefault(group, []).append((holder, key))
+                self.places.setdefault(group, []).append((holder, key))
         self.texts: list[str] = []
-        for group, places in self._places.items():
+        for group, places in self.places.items():
             text = "".join(holder[key] for holder, key in places)
             arguments = group[-1] == "partial_json" and text
-            self.texts.append(arguments_text(json.loads(text)) if arguments else text)
+            self.texts.append(arguments_text(_object(text)) if arguments else text)
             for holder, key in places:
                 holder[key] = ""
 
@@ -173,22 +211,33 @@ class Events:
             for event in self.events
             if event.get("type") == "content_block_start"
         }
-        for (index, key), text in zip(self._places, self.texts, strict=True) if blocks else ():
+        for (index, key), text in zip(self.places, self.texts, strict=True) if blocks else ():
             said = (
-                {"input": json.loads(text)} if key == "partial_json" else {key: blocks[index].get(key, "") + text}
+                {"input": _object(text) if text else {}}
+                if key == "partial_json"
+                else {key: blocks[index].get(key, "") + text}
             )
             blocks[index].update(said)
         return whole[-1] if whole else {"type": "message", "content": [*blocks.values()]} if blocks else {}
 
     def chunks(self) -> list[Any]:
         """The pieces with what was replaced: each text in the place of its first piece."""
-        for places, text in zip(self._places.values(), self.texts, strict=True):
+        for places, text in zip(self.places.values(), self.texts, strict=True):
             holder, key = places[0]
             holder[key] = text
         if isinstance(self._chunks[0], bytes | str):
             return [f"event: {one.get('type')}\ndata: {json.dumps(one)}\n\n".encode() for one in self.events]
         pairs = zip(self._chunks, self.events, strict=True)
         return [one if isinstance(raw, dict) else type(raw).model_construct(**one) for raw, one in pairs]
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Arguments of a call; those that broke off as one text."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    return told if isinstance(told, dict) else {"arguments": text}
 
 
 def is_chat_chunk(chunk: Any) -> bool:

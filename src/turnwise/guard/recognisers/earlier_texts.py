@@ -1,0 +1,164 @@
+"""What the speaker of a text said before it, in the same conversation, and what was made of each text once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypedDict, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
+from turnwise.conversation.turn import MESSAGE_KEYS
+from turnwise.errors import GuardError
+from turnwise.guard.finding import TextKind
+from turnwise.guard.guardrail import Check
+from turnwise.guard.request import Arguments
+
+Made = TypeVar("Made")
+
+OVER_TURNS: Final = 12
+"""Turns before a text that are looked at with it, unless set otherwise."""
+
+MOST_TURNS: Final = 50
+"""Turns that may be set, at most."""
+
+_END: Final = 1_000
+"""Characters at either end of a long text that are looked at."""
+
+
+class OverTurns(TypedDict):
+    """What was found over several turns: its kind, its turns, and which of their texts had gone on before."""
+
+    kind: str
+    turns: list[int]
+    sent: list[int]
+
+
+def ends_of(text: str) -> str:
+    """A text; of a long one its two ends, with as many blanks between that offsets are the same."""
+    if len(text) <= 2 * _END:
+        return text
+    return f"{text[:_END]}{' ' * (len(text) - 2 * _END)}{text[-_END:]}"
+
+
+@dataclass(slots=True, eq=False)
+class Said:
+    """One text: its turn, its kind, the id of its tool call where it has one.
+
+    `before` is what the other side said right before it, and `made` what was made of it.
+    """
+
+    turn: Turn
+    kind: TextKind
+    call_id: str | None
+    text: str
+    before: str = ""
+    made: dict[object, Any] = field(default_factory=dict)
+
+    def once(self, key: object, compute: Callable[[str], Made]) -> Made:
+        """What `compute` makes of the text, the first time that it is asked for."""
+        if key not in self.made:
+            self.made[key] = compute(ends_of(self.text))
+        return cast(Made, self.made[key])
+
+    @property
+    def sent(self) -> bool:
+        """Whether it was let through, so that the other side has it."""
+        if self.kind in (TextKind.INPUT, TextKind.OUTPUT):
+            return not self.turn.withheld(Side.PROMPT if self.kind is TextKind.INPUT else Side.RESPONSE)
+        section = CALLS if self.kind is TextKind.TOOL_CALL else RESULTS
+        return (section, self.call_id) not in self.turn.withheld_tools()
+
+
+_Place = tuple[int, TextKind, str | None]
+_KEPT: WeakKeyDictionary[Conversation, dict[_Place, Said]] = WeakKeyDictionary()
+"""Texts of live conversations, as long as they are within reach of the next check."""
+
+_LOCK = threading.Lock()
+
+
+def check_over_turns(name: str, turns: int) -> None:
+    """Refuse a number of turns that can't be."""
+    if isinstance(turns, bool) or not isinstance(turns, int) or not 0 <= turns <= MOST_TURNS:
+        raise GuardError(f"{name}: over_turns is {turns!r}; use a number of turns from 0 (off) to {MOST_TURNS}")
+
+
+def with_earlier(check: Check, most: int) -> tuple[Said, ...]:
+    """The texts of a speaker in the last `most` turns, in order, and the text under check as the last.
+
+    What tools gave back belongs to the prompts, calls to the responses. Empty where the text has none before it,
+    or is not looked at with them: a name, or a stretch of a response that is still to be checked as a whole.
+    """
+    if (
+        not most
+        or check.alone
+        or check.more
+        or check.before
+        or check.turn.number > len(check.conversation.history)
+    ):
+        return ()
+    return check.once(("said", most, check.text), lambda: _with_earlier(check, most))
+
+
+def drop_texts(conversation: Conversation) -> None:
+    """Keep no text of a conversation any more, since one was replaced."""
+    with _LOCK:
+        _KEPT.pop(conversation, None)
+
+
+def _with_earlier(check: Check, most: int) -> tuple[Said, ...]:
+    number = check.turn.number
+    with _LOCK:
+        kept = _KEPT.setdefault(check.conversation, {})
+    current = (number, check.kind, None if check.tool is None else check.tool.call_id)
+    said: list[Said] = []
+    before = last = ""
+    prompting = check.side is Side.PROMPT
+    for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
+        before, last = (last, turn.response or "") if prompting else (turn.prompt, "")
+        for kind, call_id, text in _texts(turn, check.side):
+            place = (turn.number, kind, call_id)
+            if place == current:
+                break
+            if text and (kind is not TextKind.INPUT or turn.speaker == check.turn.speaker):
+                said.append(_known(kept, place, turn, text, before))
+    if len(kept) > 8 * MOST_TURNS:
+        for place in [one for one in [*kept] if one[0] < number - most]:
+            kept.pop(place, None)
+    return (*said, _known(kept, current, check.turn, check.text, before)) if said else ()
+
+
+def _known(kept: dict[_Place, Said], place: _Place, turn: Turn, text: str, before: str) -> Said:
+    known = kept.get(place)
+    if known is None or known.text != text or known.turn is not turn:
+        known = kept[place] = Said(turn, place[1], place[2], text, before)
+    return known
+
+
+def _texts(turn: Turn, side: Side) -> Iterator[tuple[TextKind, str | None, str]]:
+    """The texts of one side of a turn in order."""
+    prompting = side is Side.PROMPT
+    if prompting:
+        yield TextKind.INPUT, None, turn.prompt
+    if any(key in turn.own_metadata for key in MESSAGE_KEYS):
+        for step in turn.tool_steps:
+            if isinstance(step, ToolCall) and not prompting:
+                yield TextKind.TOOL_CALL, step.call_id, Arguments(step.arguments).text
+            elif not isinstance(step, ToolCall) and prompting:
+                yield TextKind.TOOL_RESULT, step.call_id, step.content
+    if not prompting and turn.response is not None:
+        yield TextKind.OUTPUT, None, turn.response
+
+
+def told_turns(turns: list[int], sent: list[int]) -> str:
+    """Turns in words.
+
+    >>> told_turns([1, 3, 4], [1, 3]), told_turns([2], [])
+    ('over turns 1, 3 and 4 (already sent: turns 1, 3)', 'over texts of turn 2')
+    """
+    *first, last = map(str, turns)
+    told = f"over turns {', '.join(first)} and {last}" if first else f"over texts of turn {last}"
+    gone = f"turn{'s' if len(sent) > 1 else ''} {', '.join(map(str, sent))}"
+    return f"{told} (already sent: {gone})" if sent else told

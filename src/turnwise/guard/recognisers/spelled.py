@@ -1,0 +1,272 @@
+"""Characters that are spelled in words and codes, and texts that are turned around or in a cipher that they name.
+
+Each function in `SPELLINGS` undoes one trick: it takes a text and yields the stretches to replace.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+
+from turnwise.guard.recognisers.text import SPOKEN, Stretch, digits_of
+from turnwise.linear_regex import LinearRegex
+
+Undo = Callable[[str], Iterator[Stretch]]
+
+# Digits and letters in words: "four one one one", "double eight", "Alfa Kilo India"
+
+_NUMBERS = (
+    "zero one two three four five six seven eight nine",
+    "oh one two three four fife six seven eight niner",
+    "null eins zwei drei vier funf sechs sieben acht neun",
+    "nought ein zwo drei vier fuenf sechs sieben acht neun",
+    "cero uno dos tres cuatro cinco seis siete ocho nueve",
+    "zero un deux trois quatre cinq six sept huit neuf",
+    "zero uno due tre quattro cinque sei sette otto nove",
+    "zero um dois tres quatro cinco seis sete oito nove",
+    "nul een twee drie vier vijf zes zeven acht negen",
+    "零 一 二 三 四 五 六 七 八 九",
+    "〇 壹 贰 叁 肆 伍 陆 柒 捌 玖",
+)
+"""From zero to nine, without accents; those in Chinese need no spaces."""
+
+_ALPHABET = (
+    "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec "
+    "romeo sierra tango uniform victor whiskey xray yankee zulu"
+)
+"""The spelling alphabet of the International Civil Aviation Organization."""
+
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TIMES = {"double": 2, "triple": 3, "treble": 3, "doppel": 2, "doble": 2}
+_SAID: Mapping[str, str] = {
+    **{name: name[0].upper() for name in [*_ALPHABET.split(), "alpha", "juliet", "x-ray", "whisky"]},
+    **{name: str(number) for number, name in enumerate(_TEENS.split(), 10)},
+    **{name: str(number) for number, name in enumerate(_TENS, 2)},
+    **{name: str(digit) for line in reversed(_NUMBERS) for digit, name in enumerate(line.split())},
+}
+_IDEOGRAPHS = "".join(name for name in _SAID if not name.isascii())
+_NAME = "|".join(sorted((name for name in _SAID if name.isascii()), key=len, reverse=True))
+_ITEM = rf"(?:(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_NAME}|[0-9]{{1,4}})|[{_IDEOGRAPHS}]+)"
+_BETWEEN = rf"(?:[ \t\r\n,.;:/|_*-]{{1,4}}(?:(?:{'|'.join((*SPOKEN, 'point', 'then'))})[ ,;:-]{{1,2}})?)"
+_SAID_ROW = LinearRegex(rf"(?i)\b{_ITEM}(?:{_BETWEEN}{_ITEM}){{3,}}\b|[{_IDEOGRAPHS}]{{8,}}")
+_SAID_HINTS = (
+    rf"(?i)\b(?:{_NAME})[ \t\r\n,.;:/|_*-]+(?:[0-9]{{1,4}}[ \t\r\n,.;:/|_*-]+)?(?:{_NAME}|{'|'.join(_TIMES)})\b",
+    f"[{_IDEOGRAPHS}]{{8}}",
+)
+_TOKEN = LinearRegex(rf"(?i)x-ray|[a-z]+|[0-9]+|[{_IDEOGRAPHS}]")
+_FEWEST = 8
+"""Characters that are spelled in a row, at least; few words of a text name more digits by chance."""
+
+
+def said_characters(text: str) -> Iterator[Stretch]:
+    """Digits and letters that are spelled in words.
+
+    >>> [stretch.text for stretch in said_characters("it is four double one, one 23 forty-five six.")]
+    ['411123456']
+    """
+    for row in _SAID_ROW.finditer(text):
+        said: list[str] = []
+        times = 1
+        tens = False
+        for token in (found[0].lower() for found in _TOKEN.finditer(row[0])):
+            if token in _TIMES:
+                times = _TIMES[token]
+                continue
+            form = _SAID.get(token) or (token if token.isdigit() else "")
+            if tens and (len(form) != 1 or form == "0"):
+                said.append("0")
+            if form:
+                said.append(form * times)
+                tens = token in _TENS
+                times = 1
+        shown = "".join([*said, "0" * tens])
+        if len(shown) >= _FEWEST and any(map(str.isalpha, row[0])):
+            yield Stretch(row.start, row.end, _in_groups(shown))
+
+
+def _in_groups(shown: str) -> str:
+    """A number of as many digits as a card's as cards are written."""
+    sizes = {15: (4, 10, 15), 16: (4, 8, 12, 16)}.get(len(shown), ()) if shown.isdigit() else ()
+    return " ".join(shown[start:end] for start, end in pairwise((0, *sizes))) or shown
+
+
+# Morse
+
+_MORSE_CODES = (
+    ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.. "
+    "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----. .-.-.- --..-- -....- -..-. ---... .--.-. -...- "
+    "..--.-"
+)
+_MORSE = dict(zip(_MORSE_CODES.split(), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,-/:@=_", strict=True))
+"""International Morse code: Recommendation ITU-R M.1677-1."""
+
+_MORSE_HINT = r"[.·•_-]{1,6}(?:[ \n]+(?:[/|] *)?[.·•_-]{1,6}){4}"
+_MORSE_ROW = LinearRegex(r"[.·•_-]{1,6}(?:[ \n]+(?:[/|]+[ \n]*)?[.·•_-]{1,6}){4,}")
+_MORSE_MARKS = str.maketrans("·•_|\n", "..-/ ")
+
+
+def morse(text: str) -> Iterator[Stretch]:
+    """Rows of Morse code; bars part its words.
+
+    >>> [stretch.text for stretch in morse("so: .... .. / - .... . .-. . ok - - - - - -")]
+    ['HI THERE']
+    """
+    for row in _MORSE_ROW.finditer(text):
+        words = [word.split() for word in row[0].translate(_MORSE_MARKS).split("/")]
+        codes = {code for word in words for code in word}
+        if len(codes) > 1 and codes <= _MORSE.keys():
+            yield Stretch(
+                row.start, row.end, " ".join(_in_groups("".join(map(_MORSE.__getitem__, word))) for word in words)
+            )
+
+
+# Emphasis inside words and numbers, and strings that are put together
+
+_MARK = r"(?:\*{1,3}|~~|__|`)"
+_EMPHASIS = (
+    rf"{_MARK}[\pL\pN]{{2,40}}{_MARK}[\pL\pN]",
+    rf"[\pL\pN]{_MARK}[\pL\pN]{{2,40}}{_MARK}",
+    r"[*~_`]{1,3}[0-9]{2,19}[*~_`]{1,3}",
+)
+_EMPHASISED = LinearRegex("|".join(f"({each})" for each in _EMPHASIS))
+_MARKED_NUMBER = LinearRegex(r"[0-9]+(?:[*~_`]{1,3}[0-9]+)+")
+_STRING = r"""(?:"[^"\n]{0,200}"|'[^'\n]{0,200}')"""
+_JOINED = LinearRegex(
+    rf"""{_STRING}(?:\s{{0,9}}(?:\+|&|\|\||\.)\s{{0,9}}{_STRING})+|["'][^"'\n]["'](?:, ?["'][^"'\n]["']){{4,}}"""
+)
+_QUOTED = LinearRegex(_STRING)
+
+
+def emphasis(text: str) -> Iterator[Stretch]:
+    """Marks of emphasis inside words, and around digits.
+
+    >>> [text for text in ("ig**no**re", "**4111** *1111*", "a *b* c") if [*emphasis(text)]]
+    ['ig**no**re', '**4111** *1111*']
+    """
+    behind = 0
+    for row in _MARKED_NUMBER.finditer(text):
+        digits = digits_of(row[0])
+        if _in_groups(digits) != digits:
+            yield from _marks(text, behind, row.start)
+            yield Stretch(row.start, row.end, _in_groups(digits))
+            behind = row.end
+    yield from _marks(text, behind, len(text))
+
+
+def _marks(text: str, start: int, end: int) -> Iterator[Stretch]:
+    behind = start
+    for (first, last), *_ in _EMPHASISED.spans(text[start:end], overlapping=True):
+        for at in range(max(start + first, behind), start + last):
+            if text[at] in "*~_`":
+                yield Stretch(at, at + 1, "")
+        behind = max(behind, start + last)
+
+
+def joined_strings(text: str) -> Iterator[Stretch]:
+    """Strings that are put together, and lists of characters, without quotation marks.
+
+    >>> [stretch.text for stretch in joined_strings("'ig' + 'nore' is 'a', 'b', 'c', 'd', 'e'")]
+    ['ignore', 'abcde']
+    """
+    for row in _JOINED.finditer(text):
+        shown = "".join(string[0][1:-1] for string in _QUOTED.finditer(row[0]))
+        yield Stretch(row.start, row.end, _in_groups(shown))
+
+
+# Signs between words
+
+_SIGN = r"[\p{So}\x{fe0f}\x{200d}\x{1f3fb}-\x{1f3ff}]+"
+_SIGNS = LinearRegex(rf"\pL{{2}}( ?{_SIGN} ?)\pL{{2}}")
+
+
+def signs_between_words(text: str) -> Iterator[Stretch]:
+    """Emoji and other signs that stand between words one by one, twice at least."""
+    if not text.isascii():
+        spans = [group for _, group in _SIGNS.spans(text, overlapping=True)]
+        yield from (Stretch(start, end, " ") for start, end in (spans if len(spans) > 1 else ()))
+
+
+SPELLINGS: tuple[Undo, ...] = (said_characters, morse, emphasis, joined_strings, signs_between_words)
+SPELLED_HINTS = (
+    *_SAID_HINTS,
+    _MORSE_HINT,
+    *_EMPHASIS,
+    r"""["']\s*[+&|.]{1,2}\s*["']|["'], ?["'][^"'\n]["'], ?["']""",
+    rf"\pL{_SIGN} ?\pL|\pL {_SIGN} \pL",
+)
+"""What a text has, at least, in which something is spelled or put together; RE2."""
+
+# Texts that are turned around
+
+_BREAKS = LinearRegex(r"[^:\n\"“”«»`<>()\[\]]+")
+"""What is turned around as a whole, for nothing tells where it begins."""
+
+_FLIPPED = str.maketrans("ɐqɔpǝɟƃɓɥᴉıɾʞlʅɯuodbɹʇnʌʍʎ⅄∀", "abcdefgghiijkllmnopqrtuvwyYA")
+_FLIPPED_LETTERS = LinearRegex("[ɐɔǝɟƃɥᴉɾʞɯɹʇʌʍʎ]")
+_FEWEST_FLIPPED = 4
+
+
+def _turned(text: str, form: Callable[[str], str]) -> Iterator[Stretch]:
+    for part in _BREAKS.finditer(text):
+        yield Stretch(part.start, part.end, f" {' '.join(map(_in_groups, form(part[0]).split()))} ")
+
+
+def _backwards(text: str) -> str:
+    return text[::-1]
+
+
+def _words_backwards(text: str) -> str:
+    return " ".join(word[::-1] for word in text.split())
+
+
+def _words_in_reverse(text: str) -> str:
+    return " ".join(reversed(text.split()))
+
+
+def _shifted(text: str, by: int) -> str:
+    letters = string.ascii_lowercase
+    shifted = letters[by:] + letters[:by]
+    return text.translate(str.maketrans(letters + letters.upper(), shifted + shifted.upper()))
+
+
+def _together(text: str) -> Iterator[Stretch]:
+    """Spaces in base64 that is written in groups."""
+    for row in _GROUPS.finditer(text):
+        groups = row[0].split(" ")
+        if len(set(map(len, groups[:-1]))) == 1:
+            yield Stretch(row.start, row.end, "".join(groups))
+
+
+def _flipped(text: str) -> str:
+    return text[::-1].translate(_FLIPPED)
+
+
+_REVERSED = LinearRegex(
+    r"(?i)\b(?:revers(?:e|ed|es|ing|al)|backwards?|back ?to ?front|r[üu]ckw[äa]rts|al rev[ée]s|mirror(?:ed)?)\b"
+)
+_SHIFTED = LinearRegex(r"(?i)\brot(?:ate)?[ _-]?([0-9]{1,2})\b|\bcaesar\b(?:[^.\n0-9]{0,40}\b([0-9]{1,2})\b)?")
+_IN_GROUPS = LinearRegex(r"(?i)\bbase[ -]?(?:64|32)\b|\bhex(?:adecimal)?\b")
+_GROUPS = LinearRegex(r"(?:[A-Za-z0-9+/_-]{4,76} ){2,}[A-Za-z0-9+/_-]{2,76}={0,2}")
+_CAESAR = 3
+CIPHER_HINTS = tuple(each.pattern for each in (_REVERSED, _SHIFTED, _IN_GROUPS, _FLIPPED_LETTERS))
+
+
+def ciphers_named(text: str) -> Iterator[Undo]:
+    """What undoes the ciphers that a text names, or shows itself to be in.
+
+    >>> [stretch.text for undo in ciphers_named("A in ROT13: uryyb") for stretch in undo("uryyb")]
+    [' hello ']
+    """
+    if _REVERSED.search(text) is not None:
+        yield from (partial(_turned, form=form) for form in (_backwards, _words_backwards, _words_in_reverse))
+    shift = _SHIFTED.search(text)
+    if shift is not None:
+        by = int(shift[1] or shift[2] or _CAESAR) % 26
+        yield from (partial(_turned, form=partial(_shifted, by=each)) for each in sorted({by, 26 - by}))
+    if _IN_GROUPS.search(text) is not None:
+        yield _together
+    if not text.isascii() and len({*_FLIPPED_LETTERS.spans(text)}) >= _FEWEST_FLIPPED:
+        yield partial(_turned, form=_flipped)

@@ -1,0 +1,209 @@
+"""Orders that come in parts: texts of a speaker joined, their quoted and named pieces, and what fills blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from turnwise.guard.finding import CLEAN, Action, Finding
+from turnwise.guard.guardrail import Check
+from turnwise.guard.recognisers.assembly import place_of
+from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
+from turnwise.guard.recognisers.patterns import PatternTable
+from turnwise.linear_regex import LinearRegex
+
+_TABLE = PatternTable("split_orders.yaml")
+_MOST: Final = 2_000
+"""Characters of a join, at most; of a longer one the end."""
+
+_LONGEST_PIECE: Final = 400
+"""Characters of a text that is joined as it is, and of a piece."""
+
+_BRIEF: Final = 80
+"""Characters of texts of which a join deserves a warning, each at most."""
+
+_NAME = LinearRegex(r"\w{1,16}")
+
+FindOrders = Callable[[str], Finding]
+"""What the words of a text say."""
+
+
+class _Join(NamedTuple):
+    """Texts joined; `pieced` where words or marks say that they belong together."""
+
+    text: str
+    parts: Sequence[Said]
+    pieced: bool
+
+
+def orders_over_turns(
+    check: Check, most: int, find: FindOrders, find_fully: FindOrders, alone: Finding
+) -> Finding:
+    """The order that the text under check completes or has carried out, where no text by itself is one in full.
+
+    `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone`
+    is what the words of the text itself say.
+    """
+    ends = ends_of(check.text)
+    carried = _TABLE["carry_out"].search(ends) is not None
+    texts = with_earlier(check, most) if carried or _TABLE["hint"].search(ends) is not None else ()
+    if not any(map(_hints, texts[:-1])):
+        return CLEAN
+    current = texts[-1]
+    current.made[find] = alone
+    warning = CLEAN
+    for join in _joins(texts, carried=carried):
+        ordered = join.pieced and carried
+        found = (find_fully if ordered else find)(join.text)
+        brief = all(len(said.text) <= _BRIEF for said in join.parts)
+        if not found.found or (not found.in_full and (warning.found or not (ordered or brief))):
+            continue
+        if any(said.once(find, find).in_full for said in join.parts):
+            continue
+        before = [said for said in join.parts if said is not current]
+        if len(before) > 1 and not ordered and find(_text_of(before)).in_full:
+            continue
+        if join.pieced and not ordered and not (found.data or {}).get("phrases"):
+            found = replace(found, action=Action.WARN)
+        turns = sorted({said.turn.number for said in (*before, current)})
+        sent = sorted({said.turn.number for said in before if said.sent})
+        over = OverTurns(kind="order", turns=turns, sent=sent)
+        data = {**(found.data or {}), "over_turns": [over]}
+        warning = replace(found, reason=f"{found.reason} {told_turns(turns, sent)}", data=data)
+        if warning.in_full:
+            return warning
+    return warning
+
+
+def _hints(said: Said) -> bool:
+    """Whether a text has any word of an order to a model."""
+    return said.once("hints", lambda text: _TABLE["hint"].search(text) is not None)
+
+
+def _text_of(texts: Sequence[Said]) -> str:
+    return " ".join(_piece(said) for said in texts)[-_MOST:]
+
+
+def _joins(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
+    """Texts joined in the ways in which people part an order, each once."""
+    seen: set[str] = set()
+    for join in (
+        *_by_name(texts),
+        *_in_blanks(texts),
+        *_pieces_in_order(texts, carried=carried),
+        *_as_they_are(texts),
+    ):
+        text = join.text[-_MOST:]
+        if text not in seen and len(join.parts) > 1:
+            seen.add(text)
+            yield join._replace(text=text)
+
+
+def _quoted(said: Said) -> Sequence[tuple[int, int, str]]:
+    """What stands in quotation marks: where, and what."""
+
+    def read(text: str) -> list[tuple[int, int, str]]:
+        found = []
+        for (start, end), *groups in _TABLE["quoted"].spans(text):
+            first, last = max(groups)
+            found.append((start, end, text[first:last].strip()))
+        return found
+
+    return said.once("quoted", read)
+
+
+def _piece(said: Said) -> str:
+    """A text without the label that says which part it is."""
+
+    def read(text: str) -> str:
+        label = _TABLE["labelled"].match(text)
+        text = text[label.end :] if label else text
+        aside = _TABLE["aside"].search(text)
+        return (text[: aside.start] if aside else text).strip()
+
+    return said.once("piece", read)
+
+
+def _pieces_in_order(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
+    """Quoted pieces, and labelled ones beside them, in order or as words of beginning and end say."""
+    labelled = [said for said in texts if _quoted(said) or _piece(said) != said.text or said is texts[-1]]
+    quoted = [said for said in texts if _quoted(said)]
+    for some in (quoted, labelled):
+        if len(some) < 2 or not (some[-1] is texts[-1] or carried):
+            continue
+        orders = [some]
+        places = [said.once(place_of, place_of) for said in some]
+        if any(places):
+            orders.append([said for _, said in sorted(zip(places, some, strict=True), key=lambda one: one[0])])
+        if places[0] > 0:
+            orders.append(some[::-1])
+        for order in orders:
+            parts = [[each[2] for each in _quoted(said)] or [_piece(said)] for said in order]
+            yield _Join(" ".join(word for each in parts for word in each), some, True)
+
+
+def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
+    """The last short texts, all of them, and those with words of an order."""
+    short = [said for said in texts if len(said.text) <= _LONGEST_PIECE]
+    if not short or short[-1] is not texts[-1]:
+        return
+    hinted = [said for said in short if _hints(said) or said is texts[-1]]
+    for some in (short[-2:], short[-3:], hinted, short):
+        yield _Join(_text_of(some), some, False)
+    if len(hinted) > 1:
+        first, *rest, last = map(_piece, hinted)
+        ends = _TABLE["sentences"].search(first), _TABLE["sentence"].match(last)
+        yield _Join(
+            " ".join((ends[0][1] if ends[0] else first, *rest, ends[1][1] if ends[1] else last)), hinted, False
+        )
+
+
+def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
+    """Pieces that were given names, as the last text names them again."""
+    names: dict[str, tuple[str, Said]] = {}
+    current = texts[-1]
+    defined: list[tuple[int, int]] = []
+    for said in texts:
+        for (start, end), name, *groups in _TABLE["named"].spans(ends_of(said.text)):
+            first, last = max(groups)
+            names[_key(ends_of(said.text)[slice(*name)])] = ends_of(said.text)[first:last].strip(), said
+            if said is current:
+                defined.append((start, end))
+    if len(names) < 2:
+        return
+    words: list[str] = []
+    used: list[Said] = []
+    text = ends_of(current.text)
+    literal = {start: (end, word) for start, end, word in _quoted(current)}
+    at = 0
+    for match in (*_NAME.finditer(text),):
+        if match.start < at or any(start <= match.start < end for start, end in defined):
+            continue
+        before = match.start - 1
+        if before in literal:
+            at, word = literal[before]
+            words.append(word)
+        elif (known := names.get(_key(match[0]))) is not None:
+            words.append(known[0])
+            used.append(known[1])
+    if len(used) > 1:
+        yield _Join(" ".join(words), [*dict.fromkeys((*used, current))], True)
+
+
+def _key(name: str) -> str:
+    """A name as it is looked up; a single letter by its case, since "a" is a word."""
+    return name if len(name) == 1 else name.lower()
+
+
+def _in_blanks(texts: Sequence[Said]) -> Iterator[_Join]:
+    """A text with blanks, filled with the quoted pieces before it."""
+    parts = _TABLE["blank"].search(ends_of(texts[-1].text)) and ends_of(texts[-1].text).replace(
+        "____", "___"
+    ).split("___")
+    pieces = [(word, said) for said in texts[:-1] for _, _, word in _quoted(said)]
+    if parts and len(pieces) >= len(parts) - 1 > 1:
+        filled = [parts[0]]
+        for (word, _), part in zip(pieces, parts[1:], strict=False):
+            filled += [word, part]
+        yield _Join("".join(filled), [*dict.fromkeys((*(said for _, said in pieces), texts[-1]))], True)

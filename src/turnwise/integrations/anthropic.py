@@ -1,0 +1,362 @@
+"""A guard around clients of the `anthropic` package: the same surface, with every message checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
+from uuid import uuid4
+
+from turnwise.conversation.message_entries import is_thinking
+from turnwise.errors import GuardError, UsageError
+from turnwise.guard import GuardrailPipeline
+from turnwise.integrations.openai.calls import Asked, Guarding, Steps, afinish, ask, finish, whose
+from turnwise.integrations.openai.client import GuardedClient
+from turnwise.integrations.openai.parts import (
+    SKIPPED,
+    Api,
+    Call,
+    EventSteps,
+    GuardedAsyncParts,
+    GuardedParts,
+    Kind,
+    Shown,
+    opened,
+)
+from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream
+from turnwise.integrations.other_texts import Leaf, last_heard, leaves
+from turnwise.integrations.shapes import Events, plain
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic, AsyncAnthropic
+
+_INSTEAD: Final = "create, parse or stream of messages"
+_RAW: Final = frozenset({"message_start", "message_delta", "content_block_start", "content_block_delta"})
+"""Events of the package's helper that are as the server sent them."""
+
+
+@overload
+def guard(client: Anthropic, pipeline: GuardrailPipeline, *, refusal: str | None = None) -> GuardedAnthropic: ...
+
+
+@overload
+def guard(
+    client: AsyncAnthropic, pipeline: GuardrailPipeline, *, refusal: str | None = None
+) -> GuardedAsyncAnthropic: ...
+
+
+def guard(
+    client: Anthropic | AsyncAnthropic, pipeline: GuardrailPipeline, *, refusal: str | None = None
+) -> GuardedAnthropic | GuardedAsyncAnthropic:
+    """Return a client whose messages are checked on the way there and back.
+
+    ``messages.create``, ``parse`` and ``stream`` take what they always take, and beside that ``conversation_id``,
+    ``session_id``, ``key`` and ``role``, as `GuardrailPipeline.check_messages` does. What may not be sent is
+    replaced or left out, in earlier messages as well; replies have ``turnwise_result``. ``system`` is yours, and
+    goes on as it is. What would go past the guard, such as ``beta``, is refused.
+
+    Args:
+        client: an `anthropic.Anthropic` or `anthropic.AsyncAnthropic`.
+        pipeline: checks what is said. Without a state store conversations are known to this process alone.
+        refusal: what is said in place of what was blocked; None for `turnwise.guard.GuardrailBlocked`.
+
+    Raises:
+        UsageError: `anthropic` is not installed.
+        GuardError: ``client`` is no client of it.
+    """
+    try:
+        import anthropic
+    except ImportError as error:
+        raise UsageError("anthropic is not installed: pip install 'turnwise[anthropic]'") from error
+    if isinstance(client, anthropic.Anthropic):
+        return GuardedAnthropic(client, Guarding(pipeline, refusal, awaited=False))
+    if isinstance(client, anthropic.AsyncAnthropic):
+        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal, awaited=True))
+    raise GuardError(
+        f"{type(client).__name__} is no client of anthropic; give anthropic.Anthropic or anthropic.AsyncAnthropic"
+    )
+
+
+class _OfAnthropic(GuardedClient):
+    past_the_guard: ClassVar[frozenset[str]] = frozenset(
+        {"beta", "completions", "with_raw_response", "with_streaming_response", "with_middleware"}
+        | {"get", "post", "put", "patch", "delete", "request", "get_api_list"}
+    )
+    instead: ClassVar[str] = _INSTEAD
+
+    def _of_messages(self) -> tuple[Any, ...]:
+        return self.unguarded.messages, MessagesApi(self._guarding), _INSTEAD, frozenset({"count_tokens"})
+
+
+class GuardedAnthropic(_OfAnthropic):
+    """`anthropic.Anthropic` behind a guard; `guard` makes one."""
+
+    @cached_property
+    def messages(self) -> GuardedMessages:
+        """Messages, checked."""
+        return GuardedMessages(*self._of_messages())
+
+    def with_options(self, **options: Any) -> GuardedAnthropic:
+        """Return the same with other options of the client."""
+        return GuardedAnthropic(self.unguarded.with_options(**options), self._guarding)
+
+    copy = with_options
+
+    def __enter__(self) -> GuardedAnthropic:
+        self.unguarded.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.unguarded.__exit__(*error)
+
+
+class GuardedAsyncAnthropic(_OfAnthropic):
+    """`anthropic.AsyncAnthropic` behind a guard; `guard` makes one."""
+
+    @cached_property
+    def messages(self) -> GuardedAsyncMessages:
+        """Messages, checked."""
+        return GuardedAsyncMessages(*self._of_messages())
+
+    def with_options(self, **options: Any) -> GuardedAsyncAnthropic:
+        """Return the same with other options of the client."""
+        return GuardedAsyncAnthropic(self.unguarded.with_options(**options), self._guarding)
+
+    copy = with_options
+
+    async def __aenter__(self) -> GuardedAsyncAnthropic:
+        await self.unguarded.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.unguarded.__aexit__(*error)
+
+
+class GuardedMessages(GuardedParts):
+    """Messages, checked."""
+
+    def stream(
+        self,
+        *,
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        **given: Any,
+    ) -> Any:
+        """Ask the model by the package's helper; arguments as for `create`.
+
+        The stream's ``guarded`` is a `GuardedStream`, which has the verdict.
+        """
+        return _Manager(self, given, whose(conversation_id, session_id, key, role))
+
+    def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
+        """The package's manager of a stream, None where nothing is asked, and the stream behind the guard."""
+        from anthropic import MessageStream
+
+        call = finish(opened(self._api, given, named))
+        manager = None if call.asked.sent is None else self.unguarded.stream(**call.given)
+        raw = None if manager is None else _Raw(manager.__enter__())
+        return manager, _helper(MessageStream, GuardedStream(EventSteps(self._api, call), raw), given)
+
+
+class GuardedAsyncMessages(GuardedAsyncParts):
+    """Messages, checked, for async code."""
+
+    def stream(
+        self,
+        *,
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        **given: Any,
+    ) -> Any:
+        """Ask the model by the package's helper; see `GuardedMessages.stream`."""
+        return _Manager(self, given, whose(conversation_id, session_id, key, role))
+
+    async def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
+        """The package's manager of a stream, and the stream behind the guard; see `GuardedMessages.enter`."""
+        from anthropic import AsyncMessageStream
+
+        call = await afinish(opened(self._api, given, named))
+        manager = None if call.asked.sent is None else self.unguarded.stream(**call.given)
+        raw = None if manager is None else _Raw(await manager.__aenter__())
+        return manager, _helper(AsyncMessageStream, GuardedAsyncStream(EventSteps(self._api, call), raw), given)
+
+
+class _Manager:
+    """A stream of the package's helper as a context manager, for sync and async code."""
+
+    def __init__(self, messages: Any, given: dict[str, Any], named: dict[str, Any]) -> None:
+        self._enter = partial(messages.enter, given, named)
+        self._manager: Any = None
+        self._stream: Any = None
+
+    def __enter__(self) -> Any:
+        self._manager, self._stream = self._enter()
+        return self._stream
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.close()
+        if self._manager is not None:
+            self._manager.__exit__(*error)
+
+    async def __aenter__(self) -> Any:
+        self._manager, self._stream = await self._enter()
+        return self._stream
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.close()
+        if self._manager is not None:
+            await self._manager.__aexit__(*error)
+
+
+class _Raw:
+    """What a stream of the package's helper got from the server, event by event."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self.response, self.close = stream, stream.response, stream.close
+
+    def __iter__(self) -> Iterator[Any]:
+        return (raw for event in self._stream if (raw := _raw(event)) is not None)
+
+    async def __aiter__(self) -> Any:
+        async for event in self._stream:
+            if (raw := _raw(event)) is not None:
+                yield raw
+
+
+def _raw(event: Any) -> Any:
+    from anthropic.types import RawContentBlockStopEvent, RawMessageStopEvent
+
+    if event.type == "content_block_stop":
+        return RawContentBlockStopEvent(type="content_block_stop", index=event.index)
+    if event.type == "message_stop":
+        return RawMessageStopEvent(type="message_stop")
+    return event if event.type in _RAW else None
+
+
+def _helper(kind: Any, guarded: Any, given: Mapping[str, Any]) -> Any:
+    from anthropic import omit
+
+    stream = kind(guarded, output_format=given.get("output_format") or omit)
+    stream.guarded = guarded
+    return stream
+
+
+class MessagesApi(Api):
+    """Requests and replies of Anthropic's Messages."""
+
+    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
+        """Check a request, and say what the client is to be given."""
+        raws = [*(given.get("messages") or ())]
+        messages = [_plain(message, at) for at, message in enumerate(raws)]
+        heard = last_heard(messages)
+        if not heard:
+            return Call(Asked(messages, messages, None), given, named)
+        asked = yield from ask(self.guarding, messages[:heard], named)
+        if asked.sent is None:
+            return Call(asked, given, named)
+        sent: list[Any] = []
+        pairs = list(zip(messages, raws, strict=True))
+        for message in [*asked.sent, *messages[heard:]]:
+            same = next((at for at, (told, _) in enumerate(pairs) if told == message), None)
+            whole = same is not None and isinstance(pairs[same][1], Mapping)
+            sent.append(pairs[same][1] if same is not None and whole else message)
+            pairs = pairs if same is None else pairs[same + 1 :]
+        return Call(asked, {**given, "messages": sent}, named)
+
+    def parts(self, reply: Any) -> list[Any]:
+        """The content blocks of a message."""
+        return list((reply.get("content") if isinstance(reply, dict) else reply.content) or ())
+
+    def said(self, reply: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Texts and calls of a message; thinking is apart from them."""
+        blocks: list[dict[str, Any]] = []
+        for block in reply.get("content") or ():
+            if block.get("type") == "text":
+                blocks.append({"type": "text", "text": block.get("text") or ""})
+            elif block.get("type") == "tool_use":
+                blocks.append({key: block.get(key) for key in ("type", "id", "name", "input")})
+        if not blocks:
+            return None
+        alone = len(blocks) == 1 and blocks[0]["type"] == "text"
+        return {"role": "assistant", "content": blocks[0]["text"] if alone else blocks}
+
+    def other(self, parts: Iterable[Any]) -> Iterable[Leaf]:
+        """Thinking, the sources of texts, and what hosted tools were asked and gave back."""
+        for part in parts:
+            if part.type == "text":
+                yield from leaves(part, {"citations"}, SKIPPED)
+            elif part.type not in ("tool_use", "redacted_thinking"):
+                yield from leaves(part, skip=SKIPPED)
+
+    def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
+        """A message with a set text."""
+        from anthropic.types import Message, ParsedMessage
+
+        told = {"content": [{"type": "text", "text": refusal}], "stop_reason": "refusal", "stop_sequence": None}
+        bare: dict[str, Any] = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant"}
+        bare |= {"model": str(call.given.get("model")), "usage": {"input_tokens": 0, "output_tokens": 0}}
+        kept = bare if reply is None else reply.model_dump(mode="json", warnings=False, exclude={"content"})
+        made: Any = ParsedMessage if self.parsed else Message
+        return made.construct(**{**kept, **told})
+
+    def whole(self, events: Sequence[Any]) -> dict[str, Any]:
+        """The message that events come to."""
+        return Events(events).reply()
+
+    def is_open(self, group: tuple[Any, ...], at: int | None) -> bool:
+        """Whether pieces are of the text of a block."""
+        return at is not None and group == (at, "text")
+
+    def kind(self, event: Any) -> Kind:
+        """What an event is."""
+        kind, at = event.type, getattr(event, "index", None)
+        if kind == "message_start":
+            return Kind("other" if event.message.content else "pass")
+        if kind == "content_block_start":
+            block = event.content_block
+            if block.type == "text" and not block.text:
+                return Kind("open", at)
+            return Kind("thought" if is_thinking({"type": block.type}) else "other", at)
+        if kind == "content_block_delta" and event.delta.type == "text_delta":
+            return Kind("text", at, event.delta.text)
+        return Kind({"content_block_stop": "end", "message_stop": "last"}.get(kind, "other"), at)
+
+    def piece(self, event: Any, text: str) -> Any:
+        """An event like another piece of a text that says something else."""
+        return event.model_copy(update={"delta": event.delta.model_copy(update={"text": text})})
+
+    def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
+        """The events that end a stream with a set text, where nothing was shown."""
+        from anthropic import types
+
+        reply = self.refused(call, refusal)
+        at = shown.whole if shown.open is None else shown.open
+        if shown.first is None:
+            begun = reply.model_copy(update={"content": [], "stop_reason": None})
+            yield types.RawMessageStartEvent(type="message_start", message=begun)
+        if shown.open is None:
+            block = types.TextBlock(type="text", text="")
+            yield types.RawContentBlockStartEvent(type="content_block_start", index=at, content_block=block)
+        if not shown.text:
+            delta = types.TextDelta(type="text_delta", text=refusal)
+            yield types.RawContentBlockDeltaEvent(type="content_block_delta", index=at, delta=delta)
+        yield types.RawContentBlockStopEvent(type="content_block_stop", index=at)
+        told: dict[str, Any] = {
+            "delta": {"stop_reason": "refusal", "stop_sequence": None},
+            "usage": {"output_tokens": 0},
+        }
+        yield types.RawMessageDeltaEvent.construct(type="message_delta", **told)
+        yield types.RawMessageStopEvent(type="message_stop")
+
+
+def _plain(message: Any, at: int) -> dict[str, Any]:
+    """A message as JSON values, also one with blocks that are objects of the package."""
+    told = dict(message) if isinstance(message, Mapping) else plain(message, f"messages[{at}]")
+    content = told.get("content")
+    if content is None or isinstance(content, str):
+        return told
+    return {**told, "content": [plain(block, f"messages[{at}].content") for block in content]}

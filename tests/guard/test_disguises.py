@@ -1,0 +1,60 @@
+"""Disguised values and orders, and orders in many languages: what is found, cut out, and left alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from benchmarks.disguises import TUNED, answers, preset
+
+from turnwise.guard import build_guardrail, finding_of
+
+ROWS = [json.loads(line) for line in TUNED.read_text(encoding="utf-8").splitlines()]
+PIPELINE = preset(observer=False)
+
+
+@pytest.mark.parametrize("kind", ["card", "key", "order"])
+def test_nine_of_ten_disguised_values_and_orders_are_found(kind: str) -> None:
+    own = [row for row in ROWS if row["found"] and row.get("kind") == kind]
+    missed = [row["trick"] for row in own if not answers(PIPELINE, row)[0]]
+    assert len(own) >= 15
+    assert len(missed) <= len(own) / 10, missed
+
+
+def test_orders_are_found_in_every_language_and_nothing_in_good_faith_is_blocked() -> None:
+    orders = [row for row in ROWS if row["found"] and "language" in row]
+    missed = [row["text"] for row in orders if not answers(PIPELINE, row)[0]]
+    assert len({row["language"] for row in orders}) == 23
+    assert len(missed) <= len(orders) / 20, missed
+    assert [row["text"] for row in ROWS if not row["found"] and answers(PIPELINE, row)[1]] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("My card is four double one, one triple 1 1 one one one, 1 1 one one one, ok?", "My card is [CARD], ok?"),
+        ("My card is \u202e1111 1111 1111 1114\u202c, ok?", "My card is [CARD]\u202c, ok?"),
+        ("Pay with card **4111** ~~1111~~ `1111` __1111__ now", "Pay with card **[CARD]__ now"),
+        ("card U+0034 U+0031 U+0031 U+0031" + 12 * " U+0031" + ".", "card [CARD]."),
+        ("Read backwards:1111111111111114\nand the rest", "Read backwards:[CARD]\nand the rest"),
+        ('card "4111" + "11111111" + "1111", please', "card [CARD], please"),
+    ],
+)
+def test_a_value_is_cut_out_where_it_stands(text: str, cut: str) -> None:
+    for redaction in reversed(finding_of(build_guardrail("pii"), text).redactions):
+        text = text[: redaction.start] + redaction.placeholder + text[redaction.end :]
+    assert text == cut
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Each of the two teams has one, three or four players; nine of ten win twice.",
+        "I reversed the list: 10, 9, 8, 7, 6 and read it backwards.",
+        "- one\n- two\n- six\n- ten",
+        "x = a*b*c*d*e*f + 2*3*4*5",
+    ],
+)
+def test_ordinary_texts_name_no_values(text: str) -> None:
+    assert not finding_of(build_guardrail("pii"), text).found
+    assert not finding_of(build_guardrail("secrets"), text).found
