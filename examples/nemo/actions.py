@@ -8,7 +8,15 @@ from nemoguardrails.actions.rail_outcome import RailOutcome, TransformTarget
 from turnwise import GuardrailPipeline
 from turnwise.integrations.conversations import Conversations
 
-PIPELINE = GuardrailPipeline.from_preset("customer_service")
+# Personal data is redacted; a second turn that is over the line blocks, and the first one alone does not.
+PIPELINE = GuardrailPipeline(
+    {
+        "guardrails": [
+            {"pii": {"action": "redact"}},
+            {"drift": {"observer": "local", "detector": "count_flags:k=2"}},
+        ]
+    }
+)
 CHATS = Conversations(PIPELINE)
 
 
