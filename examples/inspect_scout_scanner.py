@@ -32,8 +32,8 @@ def turnwise_detector(detector: str = "any_turn", observer: str = "local") -> Sc
         out, errors = await process.communicate(json.dumps(messages).encode())
         if process.returncode != 0:
             raise RuntimeError(f"turnwise check ended with {process.returncode}: {errors.decode().strip()}")
-        (verdict,) = json.loads(out)["verdicts"]
-        return Result(value=verdict["fired"], explanation=json.dumps(verdict), metadata={"observer": observer})
+        (verdict,) = json.loads(out)["detectors"]
+        return Result(value=verdict["fired"], explanation=verdict["reason"], metadata={"observer": observer})
 
     return scanned
 
@@ -45,7 +45,9 @@ def told(message: ChatMessage) -> dict[str, str]:
 
 def main() -> None:
     """Scan a folder of logs and print a line for each transcript."""
-    status = scan([turnwise_detector()], transcripts_from(sys.argv[1]), scans="scans", display="none")
+    status = scan(
+        [turnwise_detector()], transcripts_from(sys.argv[1]), scans="scans", max_processes=1, display="none"
+    )
     found = scan_results_df(status.location).scanners["turnwise_detector"]
     for row in found.itertuples():
         print(row.transcript_id, row.value, row.scan_error)

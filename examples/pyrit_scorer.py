@@ -72,9 +72,8 @@ async def main() -> None:
         for role, text in (("user", prompt), ("assistant", "I see.")):
             piece = MessagePiece(role=role, original_value=text, conversation_id="attack-1")
             memory.add_message_to_memory(request=Message(message_pieces=[piece]))
-        (score,) = await scorer.score_response_async(
-            response=memory.get_conversation_messages(conversation_id="attack-1")[-1]
-        )
+        reply = memory.get_conversation_messages(conversation_id="attack-1")[-1]
+        (score,) = await scorer.score_message_async(message=reply)
         print(f"{score.get_value()}: {score.score_rationale}")
 
 
