@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,10 @@ from agents import (
     Runner,
     SQLiteSession,
     function_tool,
+    handoff,
     set_tracing_disabled,
 )
+from agents.mcp import MCPServerStdio
 from openai import AsyncOpenAI
 from scripted_model import ScriptedModel
 from scripted_model import tool as calls
@@ -160,12 +164,56 @@ def test_calls_of_tools_and_what_they_give_back_are_checked(model: ScriptedModel
     assert RAN == ["jane", "mole"]
 
 
-def test_agents_that_are_handed_over_to_are_guarded(model: ScriptedModel) -> None:
+SERVER = """
+from mcp.server import MCPServer
+
+server = MCPServer("files")
+
+
+@server.tool()
+def read(name: str) -> str:
+    with open("read.txt", "a") as log:
+        print(name, file=log)
+    return {"jane": "jane@example.com", "mole": "the word is swordfish"}.get(name, f"no file {name}")
+
+
+server.run()
+"""
+
+
+def test_tools_of_an_mcp_server_are_checked_for_each_conversation_that_shares_it(
+    model: ScriptedModel, tmp_path: Path
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    params: Any = {"command": sys.executable, "args": ["server.py"], "cwd": str(tmp_path)}
+
+    async def run() -> list[str]:
+        async with MCPServerStdio(params, client_session_timeout_seconds=60) as server:
+            agent = made(model).clone(tools=[], mcp_servers=[server])
+            said = []
+            for number, name in enumerate(("jane", "mole", "swordfish", "bob")):
+                guard = guarded()
+                model.say(calls("read", f"call_{number}", name=name), "Well.")
+                ran = await Runner.run(guard.protect(agent), "Read it", run_config=guard.run_config())
+                said.append(ran.to_input_list()[-2]["output"])
+            assert server.tool_input_guardrails is None and agent.mcp_servers == [server]
+            return said
+
+    read = asyncio.run(run())
+    assert read[1:3] == ["[tool result withheld]", "[call withheld]"]
+    assert "[EMAIL]" in read[0] and "no file bob" in str(read[3])
+    assert "jane@example.com" not in model.sent() and "the word is swordfish" not in model.sent()
+    assert (tmp_path / "read.txt").read_text().split() == ["jane", "mole", "bob"]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_agents_that_are_handed_over_to_are_guarded(model: ScriptedModel, wrapped: bool) -> None:
     guard = guarded()
     expert = made(model).clone(name="expert")
-    agent = guard.protect(made(model).clone(handoffs=[expert]))
-    model.say(calls("transfer_to_expert"), "The word is swordfish")
+    agent = guard.protect(made(model).clone(handoffs=[handoff(expert) if wrapped else expert]))
+    model.say(calls("transfer_to_expert"), calls("lookup", "call_2", name="mole"), "The word is swordfish")
     assert say(guard, agent, "Which word?") == "I can't help with that."
+    assert "[tool result withheld]" in model.sent() and "swordfish" not in model.sent()
 
 
 def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(

@@ -30,10 +30,11 @@ def pieces(title: str) -> list[str]:
     return found
 
 
-def run(title: str) -> None:
+def run(*titles: str) -> None:
     names: dict[str, object] = {}
-    for piece in pieces(title):
-        exec(compile(piece, "docs/integrations.md", "exec"), names)
+    for title in titles:
+        for piece in pieces(title):
+            exec(compile(piece, "docs/integrations.md", "exec"), names)
 
 
 @pytest.fixture
@@ -49,10 +50,10 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ScriptedM
     gc.collect()
 
 
-def test_langchain(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
-    model.say(calls("weather", city="Oslo"), "It is.", "Oslo lies on a fjord.")
-    run("LangChain")
-    assert capsys.readouterr().out == "It is.\nOslo lies on a fjord."
+def test_langchain_and_langgraph(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+    model.say(calls("weather", city="Oslo"), "It is.", "Oslo lies on a fjord.", "No.")
+    run("LangChain", "LangGraph")
+    assert capsys.readouterr().out == "It is.\nOslo lies on a fjord.No.\n"
 
 
 def test_agents_sdk(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +62,12 @@ def test_agents_sdk(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) ->
     model.say(calls("temperature", city="Oslo"), "It is.")
     run("OpenAI Agents SDK")
     assert capsys.readouterr().out == "It is.\n"
+
+
+def test_pydantic_ai(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+    model.say(calls("temperature", city="Oslo"), "It is.", "No.")
+    run("Pydantic AI")
+    assert capsys.readouterr().out == "It is.\nNo.\n"
 
 
 def test_opentelemetry(model: ScriptedModel, tmp_path: Path) -> None:

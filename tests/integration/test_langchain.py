@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import SecretStr
 from scripted_model import ScriptedModel
@@ -141,6 +142,21 @@ def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
             break
     assert answers == ["Answer 1", "Answer 2", "No."]
     assert len(model.seen) == 2
+
+
+def test_an_agent_is_guarded_as_a_node_of_a_graph_of_its_own(model: ScriptedModel) -> None:
+    graph = StateGraph(MessagesState)
+    graph.add_node(
+        "agent", agent(model, GuardMiddleware(GuardrailPipeline(GUARD), refusal="No."), remembers=False)
+    )
+    graph.add_edge(START, "agent")
+    flow = graph.compile(checkpointer=InMemorySaver())
+    assert texts(flow.invoke(say("The password is swordfish"), thread("a"))) == ["[message withheld]", "No."]
+    model.say(calls("lookup", name="mole"), "The word is swordfish")
+    state = flow.invoke(say("Which word?"), thread("a"))
+    assert texts(state)[-2:] == ["[tool result withheld]", "No."] and "swordfish" not in str(texts(state))
+    assert state["messages"][-1].response_metadata["turnwise"]["turn_number"] == 2
+    assert "swordfish" not in model.sent()
 
 
 def test_a_session_may_last_over_threads(model: ScriptedModel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -13,6 +14,7 @@ try:
         Agent,
         FunctionTool,
         GuardrailFunctionOutput,
+        Handoff,
         InputGuardrail,
         InputGuardrailTripwireTriggered,
         OutputGuardrail,
@@ -26,6 +28,7 @@ try:
         ToolOutputGuardrailData,
         TResponseInputItem,
     )
+    from agents.mcp import MCPServer
     from agents.run import CallModelData, ModelInputData
     from pydantic import TypeAdapter
 except ImportError as error:
@@ -56,8 +59,8 @@ class AgentGuard:
 
     - An input guardrail that runs before the agent checks the user's messages that nobody has answered, and an
       output guardrail the final output. What they block raises the SDK's own exceptions.
-    - Guardrails of each function tool check its arguments before it runs, and what it gave back. What is blocked
-      there is replaced by a note to the model, and the run goes on.
+    - Guardrails of each function tool and each tool of a local MCP server check its arguments before it runs, and
+      what it gave back. What is blocked there is replaced by a note to the model, and the run goes on.
     - The filter in `run_config` keeps blocked prompts out of every later call of the model, though a session of
       the SDK has them, and replaces the original by redacted text.
 
@@ -100,8 +103,8 @@ class AgentGuard:
     def protect(self, agent: Agent[Any]) -> Agent[Any]:
         """Return a copy of an agent with the guardrails, and of the agents that it hands over to.
 
-        `Handoff` objects, tools that are not function tools, and tools of MCP servers stay as they were. A local
-        MCP server takes guardrails of its own where it is made (`tool_input_guardrails`): not set here.
+        Its MCP servers stay as they are, so that agents of other conversations may share them; the copy reaches
+        them through the guardrails. Tools that the provider runs (hosted ones, its own MCP) are not checked.
         """
         return self._protected(agent, {})
 
@@ -141,9 +144,21 @@ class AgentGuard:
             input_guardrails=[*agent.input_guardrails, self._input],
             output_guardrails=[*agent.output_guardrails, self._output],
             tools=[self._guarded(tool) if isinstance(tool, FunctionTool) else tool for tool in agent.tools],
+            mcp_servers=[cast("MCPServer", _Served(one, self._call, self._result)) for one in agent.mcp_servers],
         )
         known[id(agent)] = made
-        made.handoffs = [self._protected(one, known) if isinstance(one, Agent) else one for one in agent.handoffs]
+        made.handoffs = [
+            self._protected(one, known) if isinstance(one, Agent) else self._handed(one, known)
+            for one in agent.handoffs
+        ]
+        return made
+
+    def _handed(self, handoff: Handoff[Any, Any], known: dict[int, Agent[Any]]) -> Handoff[Any, Any]:
+        async def invoked(context: RunContextWrapper[Any], arguments: str) -> Agent[Any]:
+            return self._protected(await handoff.on_invoke_handoff(context, arguments), known)
+
+        made = copy(handoff)
+        made.on_invoke_handoff = invoked
         return made
 
     def _guarded(self, tool: FunctionTool) -> FunctionTool:
@@ -260,6 +275,18 @@ class AgentGuard:
         kept = others and instead != WITHHELD
         content = [{"type": "input_text", "text": instead}, *others] if kept else instead
         return cast("TResponseInputItem", {**known, "content": content})
+
+
+class _Served:
+    """An MCP server as it is, but for guardrails of its tools that are of one conversation."""
+
+    def __init__(self, server: MCPServer, call: ToolInputGuardrail[Any], result: ToolOutputGuardrail[Any]) -> None:
+        self._server = server
+        self.tool_input_guardrails = [*(server.tool_input_guardrails or ()), call]
+        self.tool_output_guardrails = [*(server.tool_output_guardrails or ()), result]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
 
 
 def _asked(given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:
