@@ -68,7 +68,7 @@ _TEENS: Final = {
 }
 _COUNTS: Final = {"double": "2", "twice": "2", "triple": "3", "treble": "3"}
 _NO_PLURAL: Final = frozenset("eins sechs trois dos tres três seis".split())  # noqa: SIM905
-_POSITIONS: Final = frozenset("first last next middle final other those these".split())  # noqa: SIM905
+_POSITIONS: Final = frozenset("first last next middle final other those these remaining".split())  # noqa: SIM905
 """Words behind which a word of a number counts digits, and is none of them."""
 
 _FEW_WORDS: Final = 4
@@ -80,6 +80,7 @@ _HARDLY_ANY: Final = 2
 _BRIEF: Final = 400
 """Characters of a text that may be a part as such; of a longer one, and of its sentences, see `_introduced`."""
 
+_CLAUSE = LinearRegex(r"[.,;:!?\n\"“”„()=]+")
 _SENTENCE = LinearRegex(r"(?:[^.!?\n]|[.!?]\S)+[.!?\n]*\s*|[.!?\n]+\s*")
 _MOST_PARTS: Final = 8
 """Texts that have parts of one value, at most."""
@@ -88,6 +89,7 @@ _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _LONGEST_SIGNS = 200
 _SPAN_OF_PHONE = range(7, 16)
 _SSN_DIGITS = 9
+_SSN: Final = [3, 2, 4]
 _BEHIND_NAMED: Final = (4, 6)
 """Digits of a social security number that come behind those that are named."""
 
@@ -200,6 +202,8 @@ def parts_of(text: str) -> Parts | None:
     if len(lower) != len(plain):
         lower = plain
     numbers, signs, others = _numbers(plain, lower)
+    row = _longest_row(lower, numbers)
+    others = min(others, _words_beside(lower, row))
     few, cued = others <= _FEW_WORDS, _TABLE["part"].search(lower) is not None
     told = few or cued
     key = _key_part(plain, told=told, few=few)
@@ -211,7 +215,7 @@ def parts_of(text: str) -> Parts | None:
         return Part(*folded.span(part.start, part.end), part.text)
 
     return Parts(
-        tuple(map(back, _longest_row(plain, numbers))),
+        tuple(map(back, row)),
         tuple(map(back, signs)),
         key and back(key),
         cued,
@@ -219,6 +223,18 @@ def parts_of(text: str) -> Parts | None:
         cued or (others <= _HARDLY_ANY and "?" not in plain),
         place,
     )
+
+
+def _words_beside(lower: str, row: Sequence[Part]) -> int:
+    """Words in the clause of a row of digits, without them."""
+    if not row:
+        return _BRIEF
+    start, end = row[0].start, row[-1].end
+    signs = [*_CLAUSE.finditer(lower)]
+    first = max((sign.end for sign in signs if sign.end <= start), default=0)
+    last = min((sign.start for sign in signs if sign.start >= end), default=len(lower))
+    words = _WORD.finditer(f"{lower[first:start]} {lower[end:last]}")
+    return sum(not match[0].isdigit() for match in words)
 
 
 def _introduced(plain: str) -> str:
@@ -306,7 +322,9 @@ def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str,
         plural = following.endswith(("s", "en", "zeri")) and following not in _NO_PLURAL
         if digit and (word in _COUNTS or plural):
             return digit * count, 2, True
-    if at and lower[slice(*words[at - 1])] in _POSITIONS:
+    if (at and lower[slice(*words[at - 1])] in _POSITIONS) or (
+        count > 1 and following.isdigit() and len(following) == count
+    ):
         return "", 1, True
     if word in _TENS:
         unit = _WORDS_OF_DIGITS.get(following, "0")
@@ -340,6 +358,7 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
     best: tuple[int, int] | None = None
     found: Part | None = None
     slots = [(groups[1], 10) for groups in _TABLE["slot"].spans(plain, overlapping=True)]
+    slots += [(groups[1], 10) for groups in _TABLE["assigned"].spans(plain)]
     tokens = [(spans[0], 0) for spans in (*_TABLE["spelled"].spans(plain), *_TABLE["token"].spans(plain))]
     for (start, end), weight in (*slots, *tokens):
         written = plain[start:end].rstrip(".:?")
@@ -449,7 +468,10 @@ def _asked_for_else(said: Said) -> bool:
 
 def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
     own = [(parts, said.once(_named, _named)) for said, parts in chain]
-    against = any("" in some or _asked_for_else(said) for (said, _), (_, some) in zip(chain, own, strict=True))
+    against = any(
+        "" in some or (not some and not parts.cued and _asked_for_else(said))
+        for (said, parts), (_, some) in zip(chain, own, strict=True)
+    )
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
     if len({id(said) for said, _ in digits}) == len(chain) and len(joined) <= _LONGEST_NUMBER:
@@ -459,7 +481,8 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
         for name in names - {"card", "", *_NAMES_OF_KEYS} if not against else ():
             strict = name not in ("ssn", "phone")
             sure = all((parts.cued if strict else parts.sure) or name in some for parts, some in own)
-            if not sure and not (name == "ssn" and all(parts.told for parts, _ in own)):
+            groups = [len(part.text) for _, part in digits]
+            if not sure and not (name == "ssn" and (groups == _SSN or all(parts.told for parts, _ in own))):
                 continue
             if name == "ssn" and len(joined) == _SSN_DIGITS and _is_ssn_in_parts(digits, own):
                 yield from _checked("ssn: ", digits, ("ssn",), current, find)
@@ -470,14 +493,15 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
                 yield from _checked("call +", digits, ("phone",), current, find)
             elif strict and len(joined) >= _SHORTEST_NUMBER:
                 yield from _checked(f"{name}: ", digits, (), current, find)
-    signs = [(said, part) for said, parts in chain for part in parts.signs]
-    whole = "".join(part.text for _, part in signs)[:_LONGEST_SIGNS]
-    for start in range(len(whole) - 14):
-        if not whole[start + 2 : start + 4].isdigit():
-            continue
-        length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
-        if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
-            yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
+    written = [(said, part) for said, parts in chain for part in parts.signs]
+    for signs in (written, [one for one in written if len(one[1].text) > 1 or one[1].text.isdigit()]):
+        whole = "".join(part.text for _, part in signs)[:_LONGEST_SIGNS]
+        for start in range(len(whole) - 14):
+            if not whole[start + 2 : start + 4].isdigit():
+                continue
+            length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
+            if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
+                yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
 
 
 def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
