@@ -68,11 +68,19 @@ _TEENS: Final = {
 }
 _COUNTS: Final = {"double": "2", "twice": "2", "triple": "3", "treble": "3"}
 _NO_PLURAL: Final = frozenset("eins sechs trois dos tres três seis".split())  # noqa: SIM905
-_POSITIONS: Final = frozenset("first last next middle final other those these remaining".split())  # noqa: SIM905
+_POSITIONS: Final = frozenset(
+    (
+        *("first", "last", "next", "middle", "final", "other", "those", "these", "remaining"),
+        *("part", "piece", "bit", "half", "chunk", "block", "teil", "partie", "parte"),
+    )
+)
 """Words behind which a word of a number counts digits, and is none of them."""
 
 _FEW_WORDS: Final = 4
 """Words beside a part of a message that is little more than the part, at most."""
+
+_MOST_WORDS: Final = 16
+"""Words of a message of which a clause may be little more than the part."""
 
 _HARDLY_ANY: Final = 2
 """The same where nothing else tells that it is a part."""
@@ -103,6 +111,11 @@ _LABELS_OF_KEYS: Final = (
     ("api key", "aws secret key: "),
 )
 """What a key or password is joined behind where a text names one."""
+
+_CHECKED: Final = ("card", "iban")
+"""Numbers that are found in parts of which each side said some, since a checksum tells them."""
+
+_PROMPTING: Final = (TextKind.INPUT, TextKind.TOOL_RESULT)
 
 _SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
 
@@ -156,6 +169,11 @@ class Joined(NamedTuple):
         return OverTurns(kind=self.kind, turns=turns, sent=sent)
 
     @property
+    def of_both(self) -> bool:
+        """Whether each side said some of it."""
+        return len({said.kind in _PROMPTING for said, _ in self.parts}) > 1
+
+    @property
     def told(self) -> str:
         """Where it is, in words."""
         turns = self.turns
@@ -203,7 +221,8 @@ def parts_of(text: str) -> Parts | None:
         lower = plain
     numbers, signs, others = _numbers(plain, lower)
     row = _longest_row(lower, numbers)
-    others = min(others, _words_beside(lower, row))
+    if others <= _MOST_WORDS:
+        others = min(others, _words_beside(lower, row))
     few, cued = others <= _FEW_WORDS, _TABLE["part"].search(lower) is not None
     told = few or cued
     key = _key_part(plain, told=told, few=few)
@@ -338,8 +357,10 @@ def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str,
 
 def _counts_something(lower: str, start: int, end: int) -> bool:
     """Whether digits are an amount, a time, a date, a score, or say which part, page or room it is."""
-    behind = lower[end : end + 12]
-    if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(lower[max(0, start - 14) : start]):
+    behind, before = lower[end : end + 12], lower[max(0, start - 14) : start]
+    if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(before):
+        return True
+    if end - start < _BLOCK and _TABLE["which_part"].search(before):
         return True
     row = lower[max(0, start - 3) : start]
     if (len(row) > 1 and row[-1] in "-_./" and row[-2].isalpha()) or (
@@ -434,22 +455,25 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
 
 def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The numbers that the text under check completes, where neither it nor what came before has them whole."""
-    texts = _completing(check, most, _signs)
     names: frozenset[str] | None = None
-    for chain in _chains(texts, _signs):
-        if names is None:
-            names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
-        for found in _number_of(chain, texts[-1], names, find=find):
-            return [found]
+    for texts in _completing(check, most, _signs):
+        for chain in _chains(texts, _signs):
+            if names is None:
+                names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
+            for found in _number_of(chain, texts[-1], names, find=find):
+                if found.kind in _CHECKED or not found.of_both:
+                    return [found]
     return []
 
 
-def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> tuple[Said, ...]:
-    """The texts of a speaker up to the one under check, where that has a part of a value; else none."""
+def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> Iterator[tuple[Said, ...]]:
+    """The texts of a speaker up to the one under check, then those of both, where that has a part of a value."""
     if not most:
-        return ()
+        return
     parts = check.once(("parts", check.text), lambda: parts_of(ends_of(check.text)))
-    return with_earlier(check, most) if parts is not None and has(parts) else ()
+    if parts is not None and has(parts):
+        yield with_earlier(check, most)
+        yield with_earlier(check, most, both=True)
 
 
 def _asked(check: Check, most: int) -> frozenset[str]:
@@ -524,7 +548,13 @@ def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]
 
 def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The keys and passwords that the text under check completes, as `numbers_over_turns`."""
-    texts = _completing(check, most, _key)
+    for texts in _completing(check, most, _key):
+        if found := _key_of(check, texts, find):
+            return [found]
+    return []
+
+
+def _key_of(check: Check, texts: Sequence[Said], find: Find) -> Joined | None:
     for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
         names = own = frozenset[str]().union(*(said.once(_named, _named) for said, _ in chain))
@@ -536,8 +566,9 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
             continue
         for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and "" not in own)):
             for found in _checked(label, parts, (), texts[-1], find):
-                return [found]
-    return []
+                if not (label and found.of_both):
+                    return found
+    return None
 
 
 def _within(parts: _Placed, start: int, end: int) -> _Placed:
