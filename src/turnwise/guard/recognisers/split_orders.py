@@ -40,11 +40,12 @@ FindOrders = Callable[[str], Finding]
 
 
 class _Join(NamedTuple):
-    """Texts joined; `pieced` where words or marks say that they belong together."""
+    """Texts joined; `pieced` where words or marks say that they belong together, `bare` without introductions."""
 
     text: str
     parts: Sequence[Said]
     pieced: bool
+    bare: bool = False
 
 
 def orders_over_turns(
@@ -83,7 +84,7 @@ def orders_over_turns(
             mentioned = any(map(_mentions, texts))
             if mentioned and not by_phrase:
                 continue
-            if mentioned or (not by_phrase and any(map(_quoted, join.parts))):
+            if mentioned or (not by_phrase and (join.bare or any(map(_quoted, join.parts)))):
                 found = replace(found, action=Action.WARN)
         turns = sorted({said.turn.number for said in (*before, current)})
         sent = sorted({said.turn.number for said in before if said.sent})
@@ -222,7 +223,7 @@ def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
     since = next((at for at, said in enumerate(short) if _hints(said)), 0)
     for some in (short[-2:], short[-3:], hinted, short[since:], short):
         yield _Join(_text_of(some), some, False)
-        yield _Join(" ".join(map(_bare, some)), some, False)
+        yield _Join(" ".join(map(_bare, some)), some, False, True)
 
 
 def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
