@@ -392,7 +392,8 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
         )
         random = random or " " in written
         named = weight and plain[end:].strip(" .\"'") == "" and plain[:start].rstrip(" \"'")[-1:] in (":", "=")
-        looks = named or digits or word.lower() != word or not word.isalnum()
+        capital = weight or _MIXED.search(word) or word.isupper()
+        looks = named or digits or (capital and word.lower() != word) or not word.isalnum()
         if (
             len(word) < 2
             or word[0] == "/"

@@ -101,9 +101,8 @@ def _spoken_of(texts: Sequence[Said]) -> Finding:
     current = texts[-1] if texts else None
     if current is None or not any(_has(current, other) for _, other in _PAIRS):
         return CLEAN
-    for said in texts[-1 - _NEAR : -1][::-1]:
-        if any(map(_mentions, (said, current))) or not said.turn.prompt:
-            continue
+    near = texts[-1 - _NEAR :]
+    for said in near[-2::-1] if not any(map(_mentions, near)) else ():
         for one, other in _PAIRS:
             if _has(said, one) and _has(current, other) and not (_has(said, other) and _has(current, one)):
                 turns = sorted({said.turn.number, current.turn.number})
