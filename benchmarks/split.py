@@ -69,9 +69,11 @@ def pipeline(*, observer: bool, joining: bool) -> GuardrailPipeline:
     )
 
 
-def results(guard: GuardrailPipeline, messages: Iterable[Mapping[str, str]]) -> list[PipelineResult]:
-    """The result of each message of a conversation."""
-    chat = Conversation.human_ai("user", "model")
+def results(
+    guard: GuardrailPipeline, messages: Iterable[Mapping[str, str]], user: str = "user"
+) -> list[PipelineResult]:
+    """The result of each message of a conversation; what `user` does adds up over those with that name."""
+    chat = Conversation.human_ai(user, "model")
     checks: dict[str, Callable[..., PipelineResult]] = {
         "user": guard.check_input,
         "assistant": guard.check_output,
@@ -90,7 +92,7 @@ def report(guard: GuardrailPipeline, cases: list[dict[str, Any]], missed: bool) 
     blocked: list[bool] = []
     warned: list[bool] = []
     for line, case in enumerate(cases, 1):
-        said = results(guard, case["messages"])
+        said = results(guard, case["messages"], f"user {line}")
         if case["found"]:
             hit = any(one.blocked or one.warnings for one in said[: case["completes"]])
             found[case["kind"]].append(hit)

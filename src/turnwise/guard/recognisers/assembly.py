@@ -68,11 +68,19 @@ _TEENS: Final = {
 }
 _COUNTS: Final = {"double": "2", "twice": "2", "triple": "3", "treble": "3"}
 _NO_PLURAL: Final = frozenset("eins sechs trois dos tres três seis".split())  # noqa: SIM905
-_POSITIONS: Final = frozenset("first last next middle final other those these".split())  # noqa: SIM905
+_POSITIONS: Final = frozenset(
+    (
+        *("first", "last", "next", "middle", "final", "other", "those", "these", "remaining"),
+        *("part", "piece", "bit", "half", "chunk", "block", "teil", "partie", "parte"),
+    )
+)
 """Words behind which a word of a number counts digits, and is none of them."""
 
 _FEW_WORDS: Final = 4
 """Words beside a part of a message that is little more than the part, at most."""
+
+_MOST_WORDS: Final = 16
+"""Words of a message of which a clause may be little more than the part."""
 
 _HARDLY_ANY: Final = 2
 """The same where nothing else tells that it is a part."""
@@ -80,6 +88,7 @@ _HARDLY_ANY: Final = 2
 _BRIEF: Final = 400
 """Characters of a text that may be a part as such; of a longer one, and of its sentences, see `_introduced`."""
 
+_CLAUSE = LinearRegex(r"[.,;:!?\n\"“”„()=]+")
 _SENTENCE = LinearRegex(r"(?:[^.!?\n]|[.!?]\S)+[.!?\n]*\s*|[.!?\n]+\s*")
 _MOST_PARTS: Final = 8
 """Texts that have parts of one value, at most."""
@@ -88,6 +97,7 @@ _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _LONGEST_SIGNS = 200
 _SPAN_OF_PHONE = range(7, 16)
 _SSN_DIGITS = 9
+_SSN: Final = [3, 2, 4]
 _BEHIND_NAMED: Final = (4, 6)
 """Digits of a social security number that come behind those that are named."""
 
@@ -101,6 +111,11 @@ _LABELS_OF_KEYS: Final = (
     ("api key", "aws secret key: "),
 )
 """What a key or password is joined behind where a text names one."""
+
+_CHECKED: Final = ("card", "iban")
+"""Numbers that are found in parts of which each side said some, since a checksum tells them."""
+
+_PROMPTING: Final = (TextKind.INPUT, TextKind.TOOL_RESULT)
 
 _SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
 
@@ -154,6 +169,11 @@ class Joined(NamedTuple):
         return OverTurns(kind=self.kind, turns=turns, sent=sent)
 
     @property
+    def of_both(self) -> bool:
+        """Whether each side said some of it."""
+        return len({said.kind in _PROMPTING for said, _ in self.parts}) > 1
+
+    @property
     def told(self) -> str:
         """Where it is, in words."""
         turns = self.turns
@@ -200,6 +220,9 @@ def parts_of(text: str) -> Parts | None:
     if len(lower) != len(plain):
         lower = plain
     numbers, signs, others = _numbers(plain, lower)
+    row = _longest_row(lower, numbers)
+    if others <= _MOST_WORDS:
+        others = min(others, _words_beside(lower, row))
     few, cued = others <= _FEW_WORDS, _TABLE["part"].search(lower) is not None
     told = few or cued
     key = _key_part(plain, told=told, few=few)
@@ -211,7 +234,7 @@ def parts_of(text: str) -> Parts | None:
         return Part(*folded.span(part.start, part.end), part.text)
 
     return Parts(
-        tuple(map(back, _longest_row(plain, numbers))),
+        tuple(map(back, row)),
         tuple(map(back, signs)),
         key and back(key),
         cued,
@@ -219,6 +242,18 @@ def parts_of(text: str) -> Parts | None:
         cued or (others <= _HARDLY_ANY and "?" not in plain),
         place,
     )
+
+
+def _words_beside(lower: str, row: Sequence[Part]) -> int:
+    """Words in the clause of a row of digits, without them."""
+    if not row:
+        return _BRIEF
+    start, end = row[0].start, row[-1].end
+    signs = [*_CLAUSE.finditer(lower)]
+    first = max((sign.end for sign in signs if sign.end <= start), default=0)
+    last = min((sign.start for sign in signs if sign.start >= end), default=len(lower))
+    words = _WORD.finditer(f"{lower[first:start]} {lower[end:last]}")
+    return sum(not match[0].isdigit() for match in words)
 
 
 def _introduced(plain: str) -> str:
@@ -306,7 +341,9 @@ def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str,
         plural = following.endswith(("s", "en", "zeri")) and following not in _NO_PLURAL
         if digit and (word in _COUNTS or plural):
             return digit * count, 2, True
-    if at and lower[slice(*words[at - 1])] in _POSITIONS:
+    if (at and lower[slice(*words[at - 1])] in _POSITIONS) or (
+        count > 1 and following.isdigit() and len(following) == count
+    ):
         return "", 1, True
     if word in _TENS:
         unit = _WORDS_OF_DIGITS.get(following, "0")
@@ -320,8 +357,10 @@ def _digits(lower: str, words: Sequence[tuple[int, int]], at: int) -> tuple[str,
 
 def _counts_something(lower: str, start: int, end: int) -> bool:
     """Whether digits are an amount, a time, a date, a score, or say which part, page or room it is."""
-    behind = lower[end : end + 12]
-    if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(lower[max(0, start - 14) : start]):
+    behind, before = lower[end : end + 12], lower[max(0, start - 14) : start]
+    if _TABLE["no_number"].match(behind) or _TABLE["labelled"].search(before):
+        return True
+    if end - start < _BLOCK and _TABLE["which_part"].search(before):
         return True
     row = lower[max(0, start - 3) : start]
     if (len(row) > 1 and row[-1] in "-_./" and row[-2].isalpha()) or (
@@ -340,6 +379,7 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
     best: tuple[int, int] | None = None
     found: Part | None = None
     slots = [(groups[1], 10) for groups in _TABLE["slot"].spans(plain, overlapping=True)]
+    slots += [(groups[1], 10) for groups in _TABLE["assigned"].spans(plain)]
     tokens = [(spans[0], 0) for spans in (*_TABLE["spelled"].spans(plain), *_TABLE["token"].spans(plain))]
     for (start, end), weight in (*slots, *tokens):
         written = plain[start:end].rstrip(".:?")
@@ -352,7 +392,8 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
         )
         random = random or " " in written
         named = weight and plain[end:].strip(" .\"'") == "" and plain[:start].rstrip(" \"'")[-1:] in (":", "=")
-        looks = named or digits or word.lower() != word or not word.isalnum()
+        capital = weight or _MIXED.search(word) or word.isupper()
+        looks = named or digits or (capital and word.lower() != word) or not word.isalnum()
         if (
             len(word) < 2
             or word[0] == "/"
@@ -415,22 +456,25 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
 
 def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The numbers that the text under check completes, where neither it nor what came before has them whole."""
-    texts = _completing(check, most, _signs)
     names: frozenset[str] | None = None
-    for chain in _chains(texts, _signs):
-        if names is None:
-            names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
-        for found in _number_of(chain, texts[-1], names, find=find):
-            return [found]
+    for texts in _completing(check, most, _signs):
+        for chain in _chains(texts, _signs):
+            if names is None:
+                names = _asked(check, most).union(*(said.once(_named, _named) for said in texts))
+            for found in _number_of(chain, texts[-1], names, find=find):
+                if found.kind in _CHECKED or not found.of_both:
+                    return [found]
     return []
 
 
-def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> tuple[Said, ...]:
-    """The texts of a speaker up to the one under check, where that has a part of a value; else none."""
+def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> Iterator[tuple[Said, ...]]:
+    """The texts of a speaker up to the one under check, then those of both, where that has a part of a value."""
     if not most:
-        return ()
+        return
     parts = check.once(("parts", check.text), lambda: parts_of(ends_of(check.text)))
-    return with_earlier(check, most) if parts is not None and has(parts) else ()
+    if parts is not None and has(parts):
+        yield with_earlier(check, most)
+        yield with_earlier(check, most, both=True)
 
 
 def _asked(check: Check, most: int) -> frozenset[str]:
@@ -449,7 +493,10 @@ def _asked_for_else(said: Said) -> bool:
 
 def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
     own = [(parts, said.once(_named, _named)) for said, parts in chain]
-    against = any("" in some or _asked_for_else(said) for (said, _), (_, some) in zip(chain, own, strict=True))
+    against = any(
+        "" in some or (not some and not parts.cued and _asked_for_else(said))
+        for (said, parts), (_, some) in zip(chain, own, strict=True)
+    )
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
     if len({id(said) for said, _ in digits}) == len(chain) and len(joined) <= _LONGEST_NUMBER:
@@ -459,7 +506,8 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
         for name in names - {"card", "", *_NAMES_OF_KEYS} if not against else ():
             strict = name not in ("ssn", "phone")
             sure = all((parts.cued if strict else parts.sure) or name in some for parts, some in own)
-            if not sure and not (name == "ssn" and all(parts.told for parts, _ in own)):
+            groups = [len(part.text) for _, part in digits]
+            if not sure and not (name == "ssn" and (groups == _SSN or all(parts.told for parts, _ in own))):
                 continue
             if name == "ssn" and len(joined) == _SSN_DIGITS and _is_ssn_in_parts(digits, own):
                 yield from _checked("ssn: ", digits, ("ssn",), current, find)
@@ -470,14 +518,15 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
                 yield from _checked("call +", digits, ("phone",), current, find)
             elif strict and len(joined) >= _SHORTEST_NUMBER:
                 yield from _checked(f"{name}: ", digits, (), current, find)
-    signs = [(said, part) for said, parts in chain for part in parts.signs]
-    whole = "".join(part.text for _, part in signs)[:_LONGEST_SIGNS]
-    for start in range(len(whole) - 14):
-        if not whole[start + 2 : start + 4].isdigit():
-            continue
-        length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
-        if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
-            yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
+    written = [(said, part) for said, parts in chain for part in parts.signs]
+    for signs in (written, [one for one in written if len(one[1].text) > 1 or one[1].text.isdigit()]):
+        whole = "".join(part.text for _, part in signs)[:_LONGEST_SIGNS]
+        for start in range(len(whole) - 14):
+            if not whole[start + 2 : start + 4].isdigit():
+                continue
+            length = COUNTRY_LENGTH.get(whole[start : start + 2].lower(), 0)
+            if length and start + length <= len(whole) and is_iban(whole[start : start + length]):
+                yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
 
 
 def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
@@ -500,7 +549,13 @@ def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]
 
 def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     """The keys and passwords that the text under check completes, as `numbers_over_turns`."""
-    texts = _completing(check, most, _key)
+    for texts in _completing(check, most, _key):
+        if found := _key_of(check, texts, find):
+            return [found]
+    return []
+
+
+def _key_of(check: Check, texts: Sequence[Said], find: Find) -> Joined | None:
     for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
         names = own = frozenset[str]().union(*(said.once(_named, _named) for said, _ in chain))
@@ -512,8 +567,9 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
             continue
         for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and "" not in own)):
             for found in _checked(label, parts, (), texts[-1], find):
-                return [found]
-    return []
+                if not (label and found.of_both):
+                    return found
+    return None
 
 
 def _within(parts: _Placed, start: int, end: int) -> _Placed:

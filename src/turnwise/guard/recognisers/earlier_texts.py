@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, TypedDict, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -88,8 +89,8 @@ def check_over_turns(name: str, turns: int) -> None:
         raise GuardError(f"{name}: over_turns is {turns!r}; use a number of turns from 0 (off) to {MOST_TURNS}")
 
 
-def with_earlier(check: Check, most: int) -> tuple[Said, ...]:
-    """The texts of a speaker in the last `most` turns, in order, and the text under check as the last.
+def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, ...]:
+    """The texts of a speaker, or of both sides, in the last `most` turns in order, that under check as the last.
 
     What tools gave back belongs to the prompts, calls to the responses. Empty where the text has none before it,
     or is not looked at with them: a name, or a stretch of a response that is still to be checked as a whole.
@@ -102,7 +103,7 @@ def with_earlier(check: Check, most: int) -> tuple[Said, ...]:
         or check.turn.number > len(check.conversation.history)
     ):
         return ()
-    return check.once(("said", most, check.text), lambda: _with_earlier(check, most))
+    return check.once(("said", most, both, check.text), lambda: _with_earlier(check, most, both))
 
 
 def drop_texts(conversation: Conversation) -> None:
@@ -111,7 +112,7 @@ def drop_texts(conversation: Conversation) -> None:
         _KEPT.pop(conversation, None)
 
 
-def _with_earlier(check: Check, most: int) -> tuple[Said, ...]:
+def _with_earlier(check: Check, most: int, both: bool) -> tuple[Said, ...]:
     number = check.turn.number
     with _LOCK:
         kept = _KEPT.setdefault(check.conversation, {})
@@ -119,9 +120,10 @@ def _with_earlier(check: Check, most: int) -> tuple[Said, ...]:
     said: list[Said] = []
     before = last = ""
     prompting = check.side is Side.PROMPT
+    sides = tuple(Side) if both else (check.side,)
     for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
         before, last = (last, turn.response or "") if prompting else (turn.prompt, "")
-        for kind, call_id, text in _texts(check.conversation, turn, check.side):
+        for kind, call_id, text in chain.from_iterable(_texts(check.conversation, turn, side) for side in sides):
             place = (turn.number, kind, call_id)
             if place == current:
                 break

@@ -23,6 +23,16 @@ _LONGEST_PIECE: Final = 400
 _BRIEF: Final = 80
 """Characters of texts of which a join deserves a warning, each at most."""
 
+_NEAR: Final = 4
+"""Texts, of which one has a word of an order, that one without any may go on with."""
+
+_PAIRS: Final = (("topic", "done"), ("role", "free"), ("free", "role"))
+"""What a text has, and what one behind it, that together give an order."""
+
+_PERHAPS: Final = "perhaps an order to the model against its instructions"
+_SPOKEN_OF: Final = 0.7
+"""How sure such an order is."""
+
 _NAME = LinearRegex(r"\w{1,16}")
 
 FindOrders = Callable[[str], Finding]
@@ -30,11 +40,12 @@ FindOrders = Callable[[str], Finding]
 
 
 class _Join(NamedTuple):
-    """Texts joined; `pieced` where words or marks say that they belong together."""
+    """Texts joined; `pieced` where words or marks say that they belong together, `bare` without introductions."""
 
     text: str
     parts: Sequence[Said]
     pieced: bool
+    bare: bool = False
 
 
 def orders_over_turns(
@@ -47,15 +58,19 @@ def orders_over_turns(
     """
     ends = ends_of(check.text)
     carried = _TABLE["carry_out"].search(ends) is not None
-    texts = with_earlier(check, most) if carried or _TABLE["hint"].search(ends) is not None else ()
-    if not any(map(_hints, texts[:-1])):
-        return CLEAN
+    hinted = _TABLE["hint"].search(ends) is not None
+    texts = with_earlier(check, most) if carried or hinted or len(ends) <= _LONGEST_PIECE else ()
+    near = texts[:-1] if carried or hinted else texts[-_NEAR:-1]
+    if not any(map(_hints, near)):
+        return _spoken_of(texts or with_earlier(check, most)) if len(ends) <= _LONGEST_PIECE else CLEAN
     current = texts[-1]
     current.made[find] = alone
     warning = CLEAN
     for join in _joins(texts, carried=carried):
         ordered = join.pieced and carried
         found = (find_fully if ordered else find)(join.text)
+        if not found.found and not any(map(_mentions, texts)) and _passes_over(join):
+            found = Finding(True, _PERHAPS, _SPOKEN_OF, action=Action.WARN)
         brief = all(len(said.text) <= _BRIEF for said in join.parts)
         if not found.found or (not found.in_full and (warning.found or not (ordered or brief))):
             continue
@@ -64,21 +79,59 @@ def orders_over_turns(
         before = [said for said in join.parts if said is not current]
         if len(before) > 1 and not ordered and find(_text_of(before)).in_full:
             continue
-        if join.pieced and not ordered and not (found.data or {}).get("phrases"):
-            found = replace(found, action=Action.WARN)
+        if not carried:
+            by_phrase = bool((found.data or {}).get("phrases"))
+            mentioned = any(map(_mentions, texts))
+            if mentioned and not by_phrase:
+                continue
+            if mentioned or (not by_phrase and (join.bare or any(map(_quoted, join.parts)))):
+                found = replace(found, action=Action.WARN)
         turns = sorted({said.turn.number for said in (*before, current)})
         sent = sorted({said.turn.number for said in before if said.sent})
         over = OverTurns(kind="order", turns=turns, sent=sent)
         data = {**(found.data or {}), "over_turns": [over]}
         warning = replace(found, reason=f"{found.reason} {told_turns(turns, sent)}", data=data)
-        if warning.in_full:
+        if warning.in_full and warning.action is None:
             return warning
-    return warning
+    return warning if warning.found else _spoken_of(texts)
+
+
+def _spoken_of(texts: Sequence[Said]) -> Finding:
+    """The order that a text gives by a word such as "it" for what one shortly before it named."""
+    current = texts[-1] if texts else None
+    if current is None or not any(_has(current, other) for _, other in _PAIRS):
+        return CLEAN
+    near = texts[-1 - _NEAR :]
+    for said in near[-2::-1] if not any(map(_mentions, near)) else ():
+        for one, other in _PAIRS:
+            if _has(said, one) and _has(current, other) and not (_has(said, other) and _has(current, one)):
+                turns = sorted({said.turn.number, current.turn.number})
+                sent = [said.turn.number] if said.sent else []
+                over = OverTurns(kind="order", turns=turns, sent=sent)
+                reason = f"{_PERHAPS} {told_turns(turns, sent)}"
+                return Finding(True, reason, _SPOKEN_OF, action=Action.WARN, data={"over_turns": [over]})
+    return CLEAN
+
+
+def _passes_over(join: _Join) -> bool:
+    """Whether only the join orders to pass over rules, or those who are to be heard."""
+    pattern = "passes_over"
+    return _TABLE[pattern].search(join.text) is not None and not any(_has(said, pattern) for said in join.parts)
+
+
+def _has(said: Said, name: str) -> bool:
+    """Whether a text has what a pattern of the table names."""
+    return said.once(name, lambda text: len(text) <= _LONGEST_PIECE and _TABLE[name].search(text) is not None)
 
 
 def _hints(said: Said) -> bool:
     """Whether a text has any word of an order to a model."""
     return said.once("hints", lambda text: _TABLE["hint"].search(text) is not None)
+
+
+def _mentions(said: Said) -> bool:
+    """Whether a text says that what is in pieces is a text to write, correct or teach with."""
+    return said.once("mentions", lambda text: _TABLE["mention"].search(text) is not None)
 
 
 def _text_of(texts: Sequence[Said]) -> str:
@@ -114,15 +167,32 @@ def _quoted(said: Said) -> Sequence[tuple[int, int, str]]:
 
 
 def _piece(said: Said) -> str:
-    """A text without the label that says which part it is."""
+    """A text without the label that says which part it is, and without the dots where it breaks off."""
 
     def read(text: str) -> str:
         label = _TABLE["labelled"].match(text)
         text = text[label.end :] if label else text
         aside = _TABLE["aside"].search(text)
-        return (text[: aside.start] if aside else text).strip()
+        return _TABLE["dots"].sub(lambda _: "", text[: aside.start] if aside else text).strip()
 
     return said.once("piece", read)
+
+
+def _bare(said: Said) -> str:
+    """What a text hands on: its quoted pieces, or what stands behind its first colon, without labels and dots."""
+
+    def read(text: str) -> str:
+        quoted = [word for _, _, word in _quoted(said)]
+        introduced = _TABLE["introduced"].match(text)
+        rest = text[introduced.end :] if introduced else text
+        if quoted and not (introduced and _TABLE["hint"].search(rest) and '"' not in rest):
+            rest = " ".join(quoted)
+        again = _TABLE["labelled"].match(rest) or _TABLE["introduced"].match(rest)
+        rest = rest[again.end :] if again else rest
+        aside = _TABLE["aside"].search(rest)
+        return _TABLE["dots"].sub(lambda _: "", rest[: aside.start] if aside else rest).strip(" \"“”„'")
+
+    return said.once("bare", read)
 
 
 def _pieces_in_order(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
@@ -149,14 +219,10 @@ def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
     if not short or short[-1] is not texts[-1]:
         return
     hinted = [said for said in short if _hints(said) or said is texts[-1]]
-    for some in (short[-2:], short[-3:], hinted, short):
+    since = next((at for at, said in enumerate(short) if _hints(said)), 0)
+    for some in (short[-2:], short[-3:], hinted, short[since:], short):
         yield _Join(_text_of(some), some, False)
-    if len(hinted) > 1:
-        first, *rest, last = map(_piece, hinted)
-        ends = _TABLE["sentences"].search(first), _TABLE["sentence"].match(last)
-        yield _Join(
-            " ".join((ends[0][1] if ends[0] else first, *rest, ends[1][1] if ends[1] else last)), hinted, False
-        )
+        yield _Join(" ".join(map(_bare, some)), some, False, True)
 
 
 def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
