@@ -435,7 +435,9 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
     before = known[-1 - _MOST_PARTS : -1]
     told = [one for one in before if one[1].told]
     rows = [some[first:] for some in (before, told) for first in range(len(some) - 1, -1, -1)]
-    near = before[-_CHOSEN_FROM:]
+    # Any may be left out where words tell of parts; without them, as in calls of tools, parts follow each other.
+    cued = any(one.cued or said.once(_named, _named) - {""} for said, one in known)
+    near = before[-_CHOSEN_FROM:] if cued else []
     rows += [
         [one for one, bit in zip(near, bits, strict=True) if bit] for bits in product((1, 0), repeat=len(near))
     ]
@@ -488,18 +490,19 @@ def _asked(check: Check, most: int) -> frozenset[str]:
 def _asked_for_else(said: Said) -> bool:
     """Whether what the other side said right before a text asks for something that is no value, such as a date."""
     before = said.before
-    return bool(before) and len(before) <= _BRIEF and _named(before) == {""}
+    return said.once(_asked_for_else, lambda _: bool(before) and len(before) <= _BRIEF and _named(before) == {""})
 
 
 def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
-    own = [(parts, said.once(_named, _named)) for said, parts in chain]
-    against = any(
-        "" in some or (not some and not parts.cued and _asked_for_else(said))
-        for (said, parts), (_, some) in zip(chain, own, strict=True)
-    )
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
-    if len({id(said) for said, _ in digits}) == len(chain) and len(joined) <= _LONGEST_NUMBER:
+    has_number = _SHORTEST_NUMBER <= len(joined) <= _LONGEST_NUMBER and all(parts.numbers for _, parts in chain)
+    if has_number:
+        own = [(parts, said.once(_named, _named)) for said, parts in chain]
+        against = any(
+            "" in some or (not some and not parts.cued and _asked_for_else(said))
+            for (said, parts), (_, some) in zip(chain, own, strict=True)
+        )
         called = not against or any("card" in some for _, some in own)
         if called and is_card(joined) and ("card" in names or _are_blocks(digits, own)):
             yield from _checked("card number: ", digits, ("card",), current, find)
@@ -516,7 +519,7 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
             ):
                 yield from _checked("call ", digits, ("phone",), current, find)
                 yield from _checked("call +", digits, ("phone",), current, find)
-            elif strict and len(joined) >= _SHORTEST_NUMBER:
+            elif strict:
                 yield from _checked(f"{name}: ", digits, (), current, find)
     written = [(said, part) for said, parts in chain for part in parts.signs]
     for signs in (written, [one for one in written if len(one[1].text) > 1 or one[1].text.isdigit()]):
@@ -556,13 +559,16 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
 
 
 def _key_of(check: Check, texts: Sequence[Said], find: Find) -> Joined | None:
+    named_since: dict[int, frozenset[str]] = {}
     for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
         names = own = frozenset[str]().union(*(said.once(_named, _named) for said, _ in chain))
         if all(one.sure for _, one in chain):
             since = min(said.turn.number for said, _ in chain) - 1
-            near = (said.once(_named, _named) for said in texts if said.turn.number >= since)
-            names = _asked(check, check.turn.number - since).union(own, *near)
+            if since not in named_since:
+                near = (said.once(_named, _named) for said in texts if said.turn.number >= since)
+                named_since[since] = _asked(check, check.turn.number - since).union(*near)
+            names = own | named_since[since]
         if "".join(part.text for _, part in parts).isdigit() and not all(one.cued for _, one in chain):
             continue
         for label in ("", *(label for name, label in _LABELS_OF_KEYS if name in names and "" not in own)):
