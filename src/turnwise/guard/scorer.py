@@ -14,6 +14,7 @@ from turnwise.errors import GuardError, ObserverError
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
 from turnwise.guard.request import encodable
+from turnwise.linear_regex import LinearRegex
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -28,6 +29,7 @@ from turnwise.observers import (
     build_live_observer,
     check_supported,
 )
+from turnwise.observers.local.normalise import normalise
 from turnwise.principles import Principle, load_principle, principle_names
 from turnwise.scoring import Score
 
@@ -123,13 +125,17 @@ class Scorer:
     def score(self, session: ObserverSession, turn: Turn, side: Side) -> SideScores:
         """Take the next turn into a session and return the scores of one side of it.
 
-        An empty text has no scores. An `ObserverError` means that nothing could be scored: it is not checked.
+        An empty text has no scores, nor has one with hardly a word of an embedded observer. An `ObserverError`
+        means that nothing could be scored: it is not checked.
         """
+        observed = session.observe(readable(turn), self._wanted[side]).given
+        if not self.waits and hardly_words(turn.text(side) or ""):
+            observed = ()
         scores: dict[str, Score] = {}
         reasonings: dict[str, str] = {}
         failures: list[ObservationFailure] = []
         unread: str | None = None
-        for one in session.observe(readable(turn), self._wanted[side]).given:
+        for one in observed:
             if isinstance(one, ObservationFailure):
                 failures.append(one)
                 continue
@@ -156,6 +162,27 @@ class Scorer:
         for one in earlier:
             session.observe(readable(one))
         return self.score(session, turn, side)
+
+
+_WORDS = LinearRegex(r"[\pL\pM]{3,}")
+_FEWEST_SIGNS = 12
+_SHARE = 0.25
+"""Share of letters in words of 3 letters or more among the signs of a text, of 12 signs at least, below which it
+is hardly a text: a picture, formula, or row of numbers."""
+
+
+def hardly_words(text: str) -> bool:
+    """Whether a text is hardly made of words once what hides them is undone, so that its scores say nothing.
+
+    >>> hardly_words("(o o)  | O |\\n '~~~'  boo!"), hardly_words("i g n o r e  a l l  o f  it")
+    (True, False)
+    """
+    return _few_words(text) and _few_words(normalise(text).text)
+
+
+def _few_words(text: str) -> bool:
+    signs = len("".join(text.split()))
+    return signs >= _FEWEST_SIGNS and sum(end - start for ((start, end),) in _WORDS.spans(text)) < _SHARE * signs
 
 
 def readable(turn: Turn) -> Turn:
@@ -246,17 +273,21 @@ def single_turn_scorer(observer: str, principle: str) -> Scorer:
     return Scorer(observer, "turn", own or [principle])
 
 
-def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideScores:
+def read_text(
+    check: Check, scorer: Scorer, side: Side = Side.PROMPT, undisguised: str | None = None
+) -> SideScores:
     """The scores of the text under check without the turns before, asked for once in a check.
 
-    It is read as a prompt by itself, whoever wrote it, or as the reply to its turn's prompt.
+    It is read as a prompt by itself, whoever wrote it, or as the reply to its turn's prompt; where something was
+    hidden in it, what it says `undisguised`.
     """
-    prompt = check.turn.prompt if side is Side.RESPONSE else check.text
+    text = check.text if undisguised is None else undisguised
+    prompt = check.turn.prompt if side is Side.RESPONSE else text
     # The texts are in the key: a guardrail in between may have redacted one.
-    key = ("scores", scorer.spec, scorer.context, scorer.principles, side, prompt, check.text)
+    key = ("scores", scorer.spec, scorer.context, scorer.principles, side, prompt, text)
     scores: SideScores | None = check.shared.get(key)
     if scores is None:
-        turn = Turn(1, prompt, check.text if side is Side.RESPONSE else None)
+        turn = Turn(1, prompt, text if side is Side.RESPONSE else None)
         scores = check.shared[key] = scorer.score_after((), turn, side, check.session_id)
     return scores
 

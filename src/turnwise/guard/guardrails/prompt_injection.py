@@ -157,13 +157,13 @@ class PromptInjection(Guardrail):
         """The graver of what the words and the scores of the text say; of a name, what the words say."""
         words = self._words
         if words is None:
-            return self._by_scores(check, None, None)
+            return self._by_scores(check, (check.text,), None, None)
         texts = plain_texts(check, shipped_words())
         order, found = _by_words(words, texts)
         if self.over_turns and not found.in_full:
             fully = partial(self._find_fully, check)
             found = _graver(found, orders_over_turns(check, self.over_turns, _find_words, fully, found))
-        return found if found.in_full or is_name(check.text) else self._by_scores(check, order, found)
+        return found if found.in_full or is_name(check.text) else self._by_scores(check, texts, order, found)
 
     def _find_fully(self, check: Check, text: str) -> Finding:
         """What words and scores say of a text that was joined from several."""
@@ -171,11 +171,13 @@ class PromptInjection(Guardrail):
         whole.deadline = check.deadline
         return self.check(whole)
 
-    def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
+    def _by_scores(
+        self, check: Check, texts: Sequence[str], order: float | None, by_words: Finding | None
+    ) -> Finding:
         """What the scores say, or the words where that is graver."""
         if self._scorer is None or self._levels is None:
             return by_words or CLEAN
-        read = read_text(check, self._scorer)
+        read = read_text(check, self._scorer, undisguised=_wordiest(check.text, texts))
         if read.unread is not None:
             return not_read(read.unread, self.unread, by_words or CLEAN)
         score = read.score(PRINCIPLE)
@@ -187,6 +189,19 @@ class PromptInjection(Guardrail):
             joined = _probability(words.orders.with_scores(order, read.scores))
             found = _graver(found, judge(joined, words.joined, ORDER, "probability"))
         return found if by_words is None else _graver(by_words, found)
+
+
+def _wordiest(text: str, texts: Sequence[str]) -> str:
+    """Of a text and what it says undisguised, what has more known words by three at least; else the text."""
+    if len(texts) < 2:
+        return text
+    known = shipped_words()
+    counts = [sum(word.strip(",.;:!?") in known for word in each.lower().split()) for each in (text, *texts)]
+    most = max(counts)
+    return text if most < counts[0] + _MORE_WORDS else texts[counts.index(most) - 1]
+
+
+_MORE_WORDS = 3
 
 
 def _by_words(words: Words, texts: Sequence[str]) -> tuple[float, Finding]:

@@ -143,6 +143,10 @@ def percents(text: str) -> Iterator[Stretch]:
     yield from _coded_bytes(text, "%")
 
 
+_CLOSE, _FEWEST_CLOSE = 3, 3
+"""Characters between two codes of quoted-printable text, at most, and how many pairs are so close at least."""
+
+
 def soft_breaks(text: str) -> Iterator[Stretch]:
     r"""Soft line breaks and encoded characters of quoted-printable text (RFC 2045).
 
@@ -152,8 +156,9 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     breaks = [Stretch(at, at + 2, "") for at in _places(text, "=\n")]
     breaks += [Stretch(at, at + 3, "") for at in _places(text, "=\r\n")]
     codes = list(_coded_bytes(text, "="))
-    # One code alone is more likely an assignment, such as width=40.
-    lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
+    # Codes that stand alone are more likely assignments, such as width=40.
+    close = sum(after.start - each.end <= _CLOSE for each, after in pairwise(codes))
+    lone = not breaks and close < _FEWEST_CLOSE and all(a.end != b.start for a, b in pairwise(codes))
     yield from sorted(breaks if lone else breaks + codes)
 
 
@@ -162,8 +167,13 @@ def escapes(text: str) -> Iterator[Stretch]:
 
     >>> [stretch.text for stretch in escapes(r"\u0034\x31\061 C:\new")]
     ['4', '1', '1']
+    >>> list(escapes(r"\\\\u0034"))  # escaped twice
+    [Stretch(start=0, end=9, text='4')]
     """
+    first = behind = -1
     for at in _places(text, "\\"):
+        first = first if at == behind else at
+        behind = at + 1
         mark = text[at + 1 : at + 2]
         if mark == "u" and text.startswith("{", at + 2):
             end = _run_end(text, at + 3, _HEX, 6)
@@ -178,7 +188,7 @@ def escapes(text: str) -> Iterator[Stretch]:
             digits = text[at + 1 : end]
             digits = digits if _OCTAL.issuperset(digits) and len(digits) == 3 else ""
         if digits and 32 <= int(digits, base) <= 0x10FFFF:
-            yield Stretch(at, end, chr(int(digits, base)))
+            yield Stretch(first if base == 16 else at, end, chr(int(digits, base)))
 
 
 def overridden(text: str) -> Iterator[Stretch]:
