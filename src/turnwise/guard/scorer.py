@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from turnwise.conversation import Side, Turn
@@ -166,9 +167,9 @@ class Scorer:
 
 _WORDS = LinearRegex(r"[\pL\pM]{3,}")
 _FEWEST_SIGNS = 12
-_SHARE = 0.25
-"""Share of letters in words of 3 letters or more among the signs of a text, of 12 signs at least, below which it
-is hardly a text: a picture, formula, or row of numbers."""
+_FEW, _SHARE = 2, 0.25
+"""A text of 12 signs or more is hardly one (but a picture, formula, or row of numbers) that has so many words of 3
+letters or more at most, and below that share of its signs in them."""
 
 
 def hardly_words(text: str) -> bool:
@@ -181,8 +182,9 @@ def hardly_words(text: str) -> bool:
 
 
 def _few_words(text: str) -> bool:
-    signs = len("".join(text.split()))
-    return signs >= _FEWEST_SIGNS and sum(end - start for ((start, end),) in _WORDS.spans(text)) < _SHARE * signs
+    words = [end - start for ((start, end),) in islice(_WORDS.spans(text), _FEW + 1)]
+    signs = len("".join(text.split())) if len(words) <= _FEW else 0
+    return signs >= _FEWEST_SIGNS and sum(words) < _SHARE * signs
 
 
 def readable(turn: Turn) -> Turn:

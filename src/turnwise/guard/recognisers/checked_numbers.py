@@ -56,7 +56,8 @@ _NEAR = 20
 """Characters before a number in fours in which words that call it something else stand."""
 
 _CARD_IS = LinearRegex(
-    r"\b(?:card|karte|kreditkarte|tarjeta|carte|carta|cartão)\b[^0-9.!?;\n]{0,40}(?: is| ist| es| est|:)[^a-z0-9.!?\n]*$"
+    r"\b(?:card|karte|kreditkarte|tarjeta|carte|carta|cartão)\b[^0-9.!?;\n]{0,40}"
+    r"(?: is| ist| es| est|:)[^a-z0-9.!?\n]*$"
 )
 """What speaks of a card whatever other words stand between, as in "my card for the booking is"."""
 

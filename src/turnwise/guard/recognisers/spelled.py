@@ -361,9 +361,9 @@ def _flipped(text: str) -> str:
 
 
 _REVERSED = LinearRegex(
-    r"(?i)\b(?:revers(?:e|ed|es|ing|al)|backwards?|back ?to ?front|right[ -]to[ -]left|"
-    r"last (?:letter|digit)s? first|from the (?:end|back)|the other way a?round|r[üu]ckw[äa]rts|von hinten|spiegelverkehrt|al rev[ée]s|à l'envers|"
-    r"al contrario|mirror(?:ed)?)\b"
+    r"(?i)\b(?:revers(?:e|ed|es|ing|al)|backwards?|back ?to ?front|right[ -]to[ -]left|last letters? first|"
+    r"last digits? first|from the (?:end|back)|the other way a?round|r[üu]ckw[äa]rts|von hinten|spiegelverkehrt|"
+    r"al rev[ée]s|à l'envers|al contrario|mirror(?:ed)?)\b"
 )
 _SHIFTED = LinearRegex(r"(?i)\brot(?:ate)?[ _-]?([0-9]{1,2})\b|\bcaesar\b(?:[^.\n0-9]{0,40}\b([0-9]{1,2})\b)?")
 _IN_GROUPS = LinearRegex(r"(?i)\bbase[ -]?(?:64|32)\b|\bhex(?:adecimal)?\b")
