@@ -201,16 +201,17 @@ class PromptInjection(Guardrail):
 
 
 def _wordiest(text: str, texts: Sequence[str]) -> str:
-    """Of a text and what it says undisguised, what has more known words by three at least; else the text."""
+    """Of what a text says undisguised, that in which two known words or more come to light; else the text."""
     if len(texts) < 2:
         return text
-    known = shipped_words()
-    counts = [sum(word.strip(",.;:!?") in known for word in each.lower().split()) for each in (text, *texts)]
+    shown = [{word.strip(",.;:!?") for word in each.lower().split()} for each in texts]
+    own = {word.strip(",.;:!?") for word in text.lower().split()}
+    counts = [len((words - own) & shipped_words()) for words in shown]
     most = max(counts)
-    return text if most < counts[0] + _MORE_WORDS else texts[counts.index(most) - 1]
+    return text if most < _MORE_WORDS else texts[counts.index(most)]
 
 
-_MORE_WORDS = 3
+_MORE_WORDS = 2
 _PROSE = 0.6
 """Share of words among the signs of a text from which it is prose; the scores of code or data are less sure."""
 

@@ -168,16 +168,19 @@ class Respelling:
 
     def _joined(self, words: list[str]) -> bool:
         """Join known and hyphenated words that the end of a line breaks, in place; whether there are any."""
-        places = [place for place, word in enumerate(words) if word == _LINE_END[1]]
         before = len(words)
-        for place in reversed(places):
-            parts = words[place - 1 : place + 2] if place else []
-            if len(parts) == 3 and min(map(len, parts[::2])) >= _FEWEST_SEEN:
-                first = parts[0].removesuffix("-")
-                whole = first + parts[2]
-                is_known = whole.strip(_ENDS).lower() in self._known and parts[0].lower() not in self._known
-                if is_known or (first != parts[0] and first.isalpha() and parts[2][0].islower()):
-                    words[place - 1 : place + 2] = [whole]
+        kept: list[str] = []
+        for word in words:
+            kept.append(word)
+            parts = kept[-3:]
+            if len(parts) < 3 or parts[1] != _LINE_END[1] or min(map(len, parts[::2])) < _FEWEST_SEEN:
+                continue
+            first = parts[0].removesuffix("-")
+            whole = first + word
+            is_known = whole.strip(_ENDS).lower() in self._known and parts[0].lower() not in self._known
+            if is_known or (first != parts[0] and first.isalpha() and word[0].islower()):
+                kept[-3:] = [whole[:_LONGEST_RUN]]
+        words[:] = kept
         return len(words) < before
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:

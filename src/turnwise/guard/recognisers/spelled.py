@@ -127,9 +127,9 @@ def morse(text: str) -> Iterator[Stretch]:
         words = [word.split() for word in row[0].translate(_MORSE_MARKS).split("/")]
         codes = {code for word in words for code in word}
         if len(codes) > 1 and codes <= _MORSE.keys():
-            yield Stretch(
-                row.start, row.end, " ".join(_in_groups("".join(map(_MORSE.__getitem__, word))) for word in words)
-            )
+            said = ["".join(map(_MORSE.__getitem__, word)) for word in words]
+            said = ["".join(said)] if all(len(word) < 2 for word in said) else said
+            yield Stretch(row.start, row.end, " ".join(map(_in_groups, said)))
 
 
 # Emphasis inside words and numbers, and strings that are put together
@@ -176,10 +176,11 @@ def wrapped_parts(text: str) -> Iterator[Stretch]:
     ['ghp_LRx', 'take them all']
     """
     for row in _WRAPPED_ROW.finditer(text):
+        whole = row[0]
         parts, behind = [], 0
-        for part in _WRAPPED_PART.finditer(row[0]):
+        for part in _WRAPPED_PART.finditer(whole):
             mark = part[0][0]
-            parts += [row[0][behind : part.start], part[0].strip(mark) if mark != "_" else _unwrapped(part[0])]
+            parts += [whole[behind : part.start], part[0].strip(mark) if mark != "_" else _unwrapped(part[0])]
             behind = part.end
         shown = "".join(parts)
         yield Stretch(row.start, row.end, _in_groups(shown.replace(" ", "")) if _is_number(shown) else shown)
@@ -246,13 +247,14 @@ def said_signs(text: str) -> Iterator[Stretch]:
     ['sk_live_x,', 'a-b-c']
     """
     for row in _SIGN_ROW.finditer(text):
+        whole = row[0]
         parts, behind = [], 0
-        signs = [*_SIGN_PART.finditer(row[0])]
+        signs = [*_SIGN_PART.finditer(whole)]
         for sign in signs:
-            parts += [row[0][behind : sign.start], _SAID_SIGNS.get(sign[0].strip(" ()[]{}<>").lower(), " ")]
+            parts += [whole[behind : sign.start], _SAID_SIGNS.get(sign[0].strip(" ()[]{}<>").lower(), " ")]
             behind = sign.end
-        parts.append(row[0][behind:])
-        if len(signs) > 1 or any(name in row[0].lower() for name in _ONE_IS_ENOUGH):
+        parts.append(whole[behind:])
+        if len(signs) > 1 or any(name in whole.lower() for name in _ONE_IS_ENOUGH):
             digits = "".join(parts[::2])
             shown = _in_groups(digits) if digits.isdigit() else "".join(parts)
             yield Stretch(row.start, row.end, shown)
