@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from turnwise.conversation import Side, Turn
@@ -14,6 +15,7 @@ from turnwise.errors import GuardError, ObserverError
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
 from turnwise.guard.request import encodable
+from turnwise.linear_regex import LinearRegex
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -28,6 +30,7 @@ from turnwise.observers import (
     build_live_observer,
     check_supported,
 )
+from turnwise.observers.local.normalise import normalise
 from turnwise.principles import Principle, load_principle, principle_names
 from turnwise.scoring import Score
 
@@ -123,13 +126,17 @@ class Scorer:
     def score(self, session: ObserverSession, turn: Turn, side: Side) -> SideScores:
         """Take the next turn into a session and return the scores of one side of it.
 
-        An empty text has no scores. An `ObserverError` means that nothing could be scored: it is not checked.
+        An empty text has no scores, nor has one with hardly a word of an embedded observer. An `ObserverError`
+        means that nothing could be scored: it is not checked.
         """
+        observed = session.observe(readable(turn), self._wanted[side]).given
+        if not self.waits and hardly_words(turn.text(side) or ""):
+            observed = ()
         scores: dict[str, Score] = {}
         reasonings: dict[str, str] = {}
         failures: list[ObservationFailure] = []
         unread: str | None = None
-        for one in session.observe(readable(turn), self._wanted[side]).given:
+        for one in observed:
             if isinstance(one, ObservationFailure):
                 failures.append(one)
                 continue
@@ -156,6 +163,28 @@ class Scorer:
         for one in earlier:
             session.observe(readable(one))
         return self.score(session, turn, side)
+
+
+_WORDS = LinearRegex(r"[\pL\pM]{3,}")
+_FEWEST_SIGNS = 12
+_FEW, _SHARE = 2, 0.25
+"""A text of 12 signs or more is hardly one (but a picture, formula, or row of numbers) that has so many words of 3
+letters or more at most, and below that share of its signs in them."""
+
+
+def hardly_words(text: str) -> bool:
+    """Whether a text is hardly made of words once what hides them is undone, so that its scores say nothing.
+
+    >>> hardly_words("(o o)  | O |\\n '~~~'  boo!"), hardly_words("i g n o r e  a l l  o f  it")
+    (True, False)
+    """
+    return _few_words(text) and _few_words(normalise(text).text)
+
+
+def _few_words(text: str) -> bool:
+    words = [end - start for ((start, end),) in islice(_WORDS.spans(text), _FEW + 1)]
+    signs = len("".join(text.split())) if len(words) <= _FEW else 0
+    return signs >= _FEWEST_SIGNS and sum(words) < _SHARE * signs
 
 
 def readable(turn: Turn) -> Turn:
@@ -246,17 +275,21 @@ def single_turn_scorer(observer: str, principle: str) -> Scorer:
     return Scorer(observer, "turn", own or [principle])
 
 
-def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideScores:
+def read_text(
+    check: Check, scorer: Scorer, side: Side = Side.PROMPT, undisguised: str | None = None
+) -> SideScores:
     """The scores of the text under check without the turns before, asked for once in a check.
 
-    It is read as a prompt by itself, whoever wrote it, or as the reply to its turn's prompt.
+    It is read as a prompt by itself, whoever wrote it, or as the reply to its turn's prompt; where something was
+    hidden in it, what it says `undisguised`.
     """
-    prompt = check.turn.prompt if side is Side.RESPONSE else check.text
+    text = check.text if undisguised is None else undisguised
+    prompt = check.turn.prompt if side is Side.RESPONSE else text
     # The texts are in the key: a guardrail in between may have redacted one.
-    key = ("scores", scorer.spec, scorer.context, scorer.principles, side, prompt, check.text)
+    key = ("scores", scorer.spec, scorer.context, scorer.principles, side, prompt, text)
     scores: SideScores | None = check.shared.get(key)
     if scores is None:
-        turn = Turn(1, prompt, check.text if side is Side.RESPONSE else None)
+        turn = Turn(1, prompt, text if side is Side.RESPONSE else None)
         scores = check.shared[key] = scorer.score_after((), turn, side, check.session_id)
     return scores
 

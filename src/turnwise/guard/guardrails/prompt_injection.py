@@ -28,7 +28,7 @@ from turnwise.guard.recognisers.phrases import (
 )
 from turnwise.guard.recognisers.split_orders import orders_over_turns
 from turnwise.guard.request import is_name
-from turnwise.guard.scorer import Levels, Scorer, judge, levels_of, read_text, single_turn_scorer
+from turnwise.guard.scorer import Levels, Scorer, SideScores, judge, levels_of, read_text, single_turn_scorer
 from turnwise.scoring import Score
 
 if TYPE_CHECKING:
@@ -157,13 +157,13 @@ class PromptInjection(Guardrail):
         """The graver of what the words and the scores of the text say; of a name, what the words say."""
         words = self._words
         if words is None:
-            return self._by_scores(check, None, None)
+            return self._by_scores(check, (check.text,), None, None)
         texts = plain_texts(check, shipped_words())
         order, found = _by_words(words, texts)
         if self.over_turns and not found.in_full:
             fully = partial(self._find_fully, check)
             found = _graver(found, orders_over_turns(check, self.over_turns, _find_words, fully, found))
-        return found if found.in_full or is_name(check.text) else self._by_scores(check, order, found)
+        return found if found.in_full or is_name(check.text) else self._by_scores(check, texts, order, found)
 
     def _find_fully(self, check: Check, text: str) -> Finding:
         """What words and scores say of a text that was joined from several."""
@@ -171,22 +171,69 @@ class PromptInjection(Guardrail):
         whole.deadline = check.deadline
         return self.check(whole)
 
-    def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
+    def _by_scores(
+        self, check: Check, texts: Sequence[str], order: float | None, by_words: Finding | None
+    ) -> Finding:
         """What the scores say, or the words where that is graver."""
         if self._scorer is None or self._levels is None:
             return by_words or CLEAN
-        read = read_text(check, self._scorer)
+        said = _wordiest(check.text, texts)
+        read = read_text(check, self._scorer, undisguised=said)
         if read.unread is not None:
             return not_read(read.unread, self.unread, by_words or CLEAN)
+        found = self._judged(read, order)
+        if found.found and (words := _words_alone(said)) is not None:
+            again = self._judged(read_text(check, self._scorer, undisguised=words), order) if words else CLEAN
+            found = min(found, again, key=lambda each: (each.found, each.in_full))
+        return found if by_words is None else _graver(by_words, found)
+
+    def _judged(self, read: SideScores, order: float | None) -> Finding:
+        """What scores say, alone and with the log-odds of words."""
         score = read.score(PRINCIPLE)
-        if score is None:
-            return by_words or CLEAN
+        if score is None or self._levels is None or self._scorer is None:
+            return CLEAN
         found = judge(score.F, self._levels, "an attempt to take the model over")
         words = self._words
         if words is not None and order is not None and self._scorer.spec == words.observer:
             joined = _probability(words.orders.with_scores(order, read.scores))
             found = _graver(found, judge(joined, words.joined, ORDER, "probability"))
-        return found if by_words is None else _graver(by_words, found)
+        return found
+
+
+def _wordiest(text: str, texts: Sequence[str]) -> str:
+    """Of what a text says undisguised, that in which two known words or more come to light; else the text."""
+    if len(texts) < 2:
+        return text
+    shown = [{word.strip(",.;:!?") for word in each.lower().split()} for each in texts]
+    own = {word.strip(",.;:!?") for word in text.lower().split()}
+    counts = [len((words - own) & shipped_words()) for words in shown]
+    most = max(counts)
+    return text if most < _MORE_WORDS else texts[counts.index(most)]
+
+
+_MORE_WORDS = 2
+_PROSE = 0.6
+"""Share of words among the signs of a text from which it is prose; the scores of code or data are less sure."""
+
+_FEWEST_WORDS = 4
+
+
+def _words_alone(text: str) -> str | None:
+    """The words of a text that is no prose, empty where they are too few to say anything; None of prose.
+
+    >>> [_words_alone(text) for text in ("id=8f3a-77; path=/;Max=3 is all we set", "0 0 obj << 12", "Oh, no!")]
+    ['is all we set', '', None]
+    """
+    parts = text.split()
+    words = [part for part in parts if _is_word(part)]
+    if sum(map(len, words)) >= _PROSE * sum(map(len, parts)):
+        return None
+    return " ".join(words) if len(words) >= _FEWEST_WORDS else ""
+
+
+def _is_word(part: str) -> bool:
+    bare = part.strip(".,;:!?\"'()").replace("'", "").replace("-", "").replace("’", "")
+    return (len(bare) > 1 or bare in ("a", "A", "I")) and (bare.isalpha() if bare.isascii() else True)
 
 
 def _by_words(words: Words, texts: Sequence[str]) -> tuple[float, Finding]:

@@ -50,8 +50,17 @@ _FOURS = (4, 4, 4)
 _SIXES = (4, 6)
 _CARD_WORDS = NearWords(
     "card|cards|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|"
-    "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|karte|kreditkarte|tarjeta|carte"
+    "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|paid|paying|karte|kreditkarte|tarjeta|carte"
 )
+_NEAR = 20
+"""Characters before a number in fours in which words that call it something else stand."""
+
+_CARD_IS = LinearRegex(
+    r"\b(?:card|karte|kreditkarte|tarjeta|carte|carta|cartão)\b[^0-9.!?;\n]{0,40}"
+    r"(?: is| ist| es| est|:)[^a-z0-9.!?\n]*$"
+)
+"""What speaks of a card whatever other words stand between, as in "my card for the booking is"."""
+
 _OTHER_CARD = LinearRegex(
     r"\b(?:gift|library|loyalty|sim|membership|member|student|phone|calling|club|rewards?|discount|metro|bus|oyster|"
     r"health|insurance|graphics|video) card\b[^0-9]{0,40}$"
@@ -201,10 +210,16 @@ def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> S
         digits = lower[start:end].replace(gap, "")
     if not is_card(digits):
         return Span(start, end, "card", 0.7) if near and _is_mistyped(lower, start, end, digits) else None
+    grouped = len(digits) != end - start
     words = _CARD_WORDS.judge(lower, start, end) if near else True
+    if words is False:
+        before = lower[max(0, start - BEFORE) : start]
+        if _CARD_IS.search(before) is not None:
+            words = True
+        elif grouped and _CARD_WORDS.judge(before[-_NEAR:] + lower[start:end], len(before[-_NEAR:]), end) is None:
+            words = None
     if words and near and _OTHER_CARD.search(lower[max(0, start - BEFORE) : start]):
         return None
-    grouped = len(digits) != end - start
     if words is False or (words is None and not grouped and len(digits) not in _USUAL):
         return None
     if words is None and len(groups) > 3 and gap.strip() and _in_longer(lower, start, end, gap):

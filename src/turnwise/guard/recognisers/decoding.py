@@ -25,7 +25,7 @@ _HEX = frozenset(string.hexdigits)
 _ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
 _CODE_WIDTH = 3
 _CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
-_TAG = LinearRegex(r"<(?:!|/?[A-Za-z][A-Za-z0-9]{0,31}[ \t\r\n/>])")
+_ELEMENT = LinearRegex(r"<(?:!|/?[A-Za-z][A-Za-z0-9]{0,31}[ \t\r\n/>])")
 
 _SHOWN = {
     f"&{entity}": character
@@ -48,7 +48,10 @@ _BLOCKS = frozenset(
 _FEWEST_TAGS = 4
 """Tag characters in a row from which they are a text, not noise between characters."""
 
-_TAG_ROW = LinearRegex(rf"[\x{{e0020}}-\x{{e007e}}]{{{_FEWEST_TAGS},}}")
+_TAG = r"[\x{e0020}-\x{e007e}]"
+_UNSEEN = r"[\x{200b}-\x{200d}\x{2060}\x{feff}]{0,2}"
+_SELECTOR = r"[\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]"
+_TAG_ROW = LinearRegex(rf"{_TAG}(?:{_UNSEEN}{_TAG}){{{_FEWEST_TAGS - 1},}}|{_SELECTOR}{{{_FEWEST_TAGS},}}")
 _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 """The tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)."""
 _OVERRIDE = LinearRegex(r"\x{202e}[^\x{202a}-\x{202e}\x{2066}-\x{2069}\n]{2,}")
@@ -65,9 +68,20 @@ _ESCAPE_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
 def tag_characters(text: str) -> Iterator[Stretch]:
-    """Texts in tag characters."""
+    """Texts in tag characters, and in variation selectors, 256 that stand for bytes.
+
+    >>> hidden = "".join(chr(0xE0100 + ord(each) - 16) for each in "drop")
+    >>> [stretch.text for stretch in tag_characters(hidden)]
+    [' drop ']
+    """
     for row in _TAG_ROW.finditer(text):
-        yield Stretch(row.start, row.end, f" {row[0].translate(_TAG_TEXT)} ")
+        codes = [*map(ord, row[0])]
+        if codes[0] in _TAG_TEXT:
+            yield Stretch(row.start, row.end, f" {row[0].translate(_TAG_TEXT)} ")
+        else:
+            data = bytes(code - 0xFE00 if code < 0xE0100 else code - 0xE0100 + 16 for code in codes)
+            with suppress(UnicodeDecodeError):
+                yield Stretch(row.start, row.end, f" {data.decode('utf-8')} ")
 
 
 def terminal_codes(text: str) -> Iterator[Stretch]:
@@ -92,7 +106,7 @@ def tags(text: str) -> Iterator[Stretch]:
     behind = 0
     closed = data.find(b">")
     while closed >= 0:
-        at, stop = next(_TAG.places(data, max(behind, closed - _LONGEST_TAG + 1)), (-1, -1))
+        at, stop = next(_ELEMENT.places(data, max(behind, closed - _LONGEST_TAG + 1)), (-1, -1))
         if at < 0:
             return
         behind = at + 1
@@ -105,6 +119,11 @@ def tags(text: str) -> Iterator[Stretch]:
         if end >= width:
             behind = end
             closed = data.find(b">", end)
+            alone = mark == b"-->" and text[max(0, at - 1) : at].strip(" \n>") == ""
+            shown = text[at + 4 : end - 3].strip() if alone else ""
+            if " " in shown or (shown.isalpha() and at):
+                yield Stretch(at, end, f" {shown} ")
+                continue
             yield Stretch(at, end, "\n" if text[at + 1 : stop - 1].lstrip("/").lower() in _BLOCKS else "")
 
 
@@ -143,6 +162,10 @@ def percents(text: str) -> Iterator[Stretch]:
     yield from _coded_bytes(text, "%")
 
 
+_CLOSE, _FEWEST_CLOSE = 8, 3
+"""Characters between two codes of quoted-printable text, at most, and how many pairs are so close at least."""
+
+
 def soft_breaks(text: str) -> Iterator[Stretch]:
     r"""Soft line breaks and encoded characters of quoted-printable text (RFC 2045).
 
@@ -152,8 +175,9 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     breaks = [Stretch(at, at + 2, "") for at in _places(text, "=\n")]
     breaks += [Stretch(at, at + 3, "") for at in _places(text, "=\r\n")]
     codes = list(_coded_bytes(text, "="))
-    # One code alone is more likely an assignment, such as width=40.
-    lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
+    # Codes that stand alone are more likely assignments, such as width=40.
+    close = sum(after.start - each.end <= _CLOSE for each, after in pairwise(codes))
+    lone = not breaks and close < _FEWEST_CLOSE and all(a.end != b.start for a, b in pairwise(codes))
     yield from sorted(breaks if lone else breaks + codes)
 
 
@@ -162,8 +186,13 @@ def escapes(text: str) -> Iterator[Stretch]:
 
     >>> [stretch.text for stretch in escapes(r"\u0034\x31\061 C:\new")]
     ['4', '1', '1']
+    >>> list(escapes(r"\\\\u0034"))  # escaped twice
+    [Stretch(start=0, end=9, text='4')]
     """
+    first = behind = -1
     for at in _places(text, "\\"):
+        first = first if at == behind else at
+        behind = at + 1
         mark = text[at + 1 : at + 2]
         if mark == "u" and text.startswith("{", at + 2):
             end = _run_end(text, at + 3, _HEX, 6)
@@ -178,7 +207,7 @@ def escapes(text: str) -> Iterator[Stretch]:
             digits = text[at + 1 : end]
             digits = digits if _OCTAL.issuperset(digits) and len(digits) == 3 else ""
         if digits and 32 <= int(digits, base) <= 0x10FFFF:
-            yield Stretch(at, end, chr(int(digits, base)))
+            yield Stretch(first if base == 16 else at, end, chr(int(digits, base)))
 
 
 def overridden(text: str) -> Iterator[Stretch]:

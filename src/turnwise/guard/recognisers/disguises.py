@@ -208,6 +208,9 @@ def _in_row(text: str, mask: bytes, groups: Sequence[Group]) -> Iterator[Stretch
     starts, ends = zip(*groups, strict=True)
     sizes = [*map(sub, ends, starts)]
     gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
+    if len(gaps) > 1 and ":" in gaps[0] and gaps[0] not in gaps[1:]:  # as in "field 7: 4111 1111"
+        starts, ends, sizes, gaps = starts[1:], ends[1:], sizes[1:], gaps[1:]
+        groups = groups[1:]
     is_one = sum(sizes) in _NUMBER_LENGTHS
     for first, last in [(0, len(groups))] if is_one else _with_one_separator(gaps):
         if sum(sizes[first:last]) not in _NUMBER_LENGTHS:

@@ -103,7 +103,8 @@ def _normalised(text: str, known: frozenset[str]) -> Sequence[str]:
 _GLUE = frozenset(
     """
     a all and any are as be do every for from have i if in is it me my no not now of on or our that the
-    then these this those to was were with you your previous prior above earlier before
+    then these this those to was were with you your previous prior above earlier before set so as not free
+    developer tool call file model alone listen restrictions delete
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 """Words beside the known ones that letters without a space may be made of."""
@@ -151,6 +152,8 @@ class Respelling:
         broken = self._joined(words)
         different = set(words)
         plain = self._unmasking.forms(different) if masked else {}
+        if masked:
+            plain = {**_in_leetspeak(different.difference(plain), self._known), **plain}
         if plain:
             words = [*map(plain.get, words, words)]
             different = set(words)
@@ -164,15 +167,20 @@ class Respelling:
         )
 
     def _joined(self, words: list[str]) -> bool:
-        """Join known words that the end of a line breaks, in place; whether there are any."""
-        places = [place for place, word in enumerate(words) if word == _LINE_END[1]]
+        """Join known and hyphenated words that the end of a line breaks, in place; whether there are any."""
         before = len(words)
-        for place in reversed(places):
-            parts = words[place - 1 : place + 2] if place else []
-            if len(parts) == 3 and min(map(len, parts[::2])) >= _FEWEST_SEEN:
-                whole = parts[0].removesuffix("-") + parts[2]
-                if whole.strip(_ENDS).lower() in self._known and parts[0].lower() not in self._known:
-                    words[place - 1 : place + 2] = [whole]
+        kept: list[str] = []
+        for word in words:
+            kept.append(word)
+            parts = kept[-3:]
+            if len(parts) < 3 or parts[1] != _LINE_END[1] or min(map(len, parts[::2])) < _FEWEST_SEEN:
+                continue
+            first = parts[0].removesuffix("-")
+            whole = first + word
+            is_known = whole.strip(_ENDS).lower() in self._known and parts[0].lower() not in self._known
+            if is_known or (first != parts[0] and first.isalpha() and word[0].islower()):
+                kept[-3:] = [whole[:_LONGEST_RUN]]
+        words[:] = kept
         return len(words) < before
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
@@ -288,6 +296,24 @@ class Unmasking:
                 if form != word:
                     self._forms[word] = form
         return {} if self._forms.keys().isdisjoint(words) else self._forms
+
+
+def _in_leetspeak(words: Iterable[str], known: Container[str]) -> Mapping[str, str]:
+    """What all words of a text say that have signs or digits for letters; empty where few words have them."""
+    found: dict[str, str] = {}
+    for word in words:
+        if len(word) > _LONGEST_MASKED or word.isalpha():
+            continue
+        lower = word.lower().rstrip(".,;:?")
+        forms = [lower.translate(table) for table in _TABLES]
+        if forms[0].isalpha() and forms[0].isascii() and not lower.isalpha():
+            found[word] = next((form for form in forms if form in known or form in _GLUE), forms[0])
+    letters = sum(any(map(str.isalpha, word)) for word in found)
+    return found if letters >= _FEWEST_IN_LEET else {}
+
+
+_FEWEST_IN_LEET = 3
+"""Different words with signs and letters, at least, from which a text is in leetspeak."""
 
 
 def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:

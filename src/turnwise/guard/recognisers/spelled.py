@@ -6,7 +6,7 @@ Each function in `SPELLINGS` undoes one trick: it takes a text and yields the st
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -68,23 +68,32 @@ def said_characters(text: str) -> Iterator[Stretch]:
     ['411123456']
     """
     for row in _SAID_ROW.finditer(text):
-        said: list[str] = []
-        times = 1
-        tens = False
-        for token in (found[0].lower() for found in _TOKEN.finditer(row[0])):
-            if token in _TIMES:
-                times = _TIMES[token]
-                continue
-            form = _SAID.get(token) or (token if token.isdigit() else "")
-            if tens and (len(form) != 1 or form == "0"):
-                said.append("0")
-            if form:
-                said.append(form * times)
-                tens = token in _TENS
-                times = 1
-        shown = "".join([*said, "0" * tens])
-        if len(shown) >= _FEWEST and any(map(str.isalpha, row[0])):
-            yield Stretch(row.start, row.end, _in_groups(shown))
+        if any(map(str.isalpha, row[0])):
+            shown, end = _said(row[0]), row.end
+            comma = row[0].rfind(",")
+            if comma > 0 and _in_groups(shown) == shown:  # behind it may be another number
+                before = _said(row[0][:comma])
+                shown, end = (before, row.start + comma) if _in_groups(before) != before else (shown, end)
+            if len(shown) >= _FEWEST:
+                yield Stretch(row.start, end, _in_groups(shown))
+
+
+def _said(row: str) -> str:
+    said: list[str] = []
+    times = 1
+    tens = False
+    for token in (found[0].lower() for found in _TOKEN.finditer(row)):
+        if token in _TIMES:
+            times = _TIMES[token]
+            continue
+        form = _SAID.get(token) or (token if token.isdigit() else "")
+        if tens and (len(form) != 1 or form == "0"):
+            said.append("0")
+        if form:
+            said.append(form * times)
+            tens = token in _TENS
+            times = 1
+    return "".join([*said, "0" * tens])
 
 
 def _in_groups(shown: str) -> str:
@@ -118,20 +127,24 @@ def morse(text: str) -> Iterator[Stretch]:
         words = [word.split() for word in row[0].translate(_MORSE_MARKS).split("/")]
         codes = {code for word in words for code in word}
         if len(codes) > 1 and codes <= _MORSE.keys():
-            yield Stretch(
-                row.start, row.end, " ".join(_in_groups("".join(map(_MORSE.__getitem__, word))) for word in words)
-            )
+            said = ["".join(map(_MORSE.__getitem__, word)) for word in words]
+            said = ["".join(said)] if all(len(word) < 2 for word in said) else said
+            yield Stretch(row.start, row.end, " ".join(map(_in_groups, said)))
 
 
 # Emphasis inside words and numbers, and strings that are put together
 
 _MARK = r"(?:\*{1,3}|~~|__|`)"
+_WRAPPED = r"(?:\*{1,3}[^*\s]{1,40}\*{1,3}|~~[^~\s]{1,40}~~|__?[^_\s]{1,40}__?|`[^`\s]{1,40}`)"
+_WRAPPED_ROW = LinearRegex(rf"{_WRAPPED}(?: ?{_WRAPPED}){{2,}}")
+_WRAPPED_PART = LinearRegex(_WRAPPED)
 _EMPHASIS = (
     rf"{_MARK}[\pL\pN]{{2,40}}{_MARK}[\pL\pN]",
     rf"[\pL\pN]{_MARK}[\pL\pN]{{2,40}}{_MARK}",
     r"[*~_`]{1,3}[0-9]{2,19}[*~_`]{1,3}",
+    _WRAPPED_ROW.pattern,
 )
-_EMPHASISED = LinearRegex("|".join(f"({each})" for each in _EMPHASIS))
+_EMPHASISED = LinearRegex("|".join(f"({each})" for each in _EMPHASIS[:-1]))
 _MARKED_NUMBER = LinearRegex(r"[0-9]+(?:[*~_`]{1,3}[0-9]+)+")
 _STRING = r"""(?:"[^"\n]{0,200}"|'[^'\n]{0,200}')"""
 _JOINED = LinearRegex(
@@ -156,6 +169,32 @@ def emphasis(text: str) -> Iterator[Stretch]:
     yield from _marks(text, behind, len(text))
 
 
+def wrapped_parts(text: str) -> Iterator[Stretch]:
+    """Marks around each part of a word or a sentence.
+
+    >>> [stretch.text for stretch in wrapped_parts("*ghp_*_LR_`x` or *take* **them** __all__")]
+    ['ghp_LRx', 'take them all']
+    """
+    for row in _WRAPPED_ROW.finditer(text):
+        whole = row[0]
+        parts, behind = [], 0
+        for part in _WRAPPED_PART.finditer(whole):
+            mark = part[0][0]
+            parts += [whole[behind : part.start], part[0].strip(mark) if mark != "_" else _unwrapped(part[0])]
+            behind = part.end
+        shown = "".join(parts)
+        yield Stretch(row.start, row.end, _in_groups(shown.replace(" ", "")) if _is_number(shown) else shown)
+
+
+def _unwrapped(part: str) -> str:
+    width = 2 if part.startswith("__") and part.endswith("__") and len(part) > len("____") else 1
+    return part[width:-width]
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(" ", "").isdigit()
+
+
 def _marks(text: str, start: int, end: int) -> Iterator[Stretch]:
     behind = start
     for (first, last), *_ in _EMPHASISED.spans(text[start:end], overlapping=True):
@@ -176,6 +215,74 @@ def joined_strings(text: str) -> Iterator[Stretch]:
         yield Stretch(row.start, row.end, _in_groups(shown))
 
 
+# Signs that are said, and cells of tables
+
+_SAID_SIGNS = {
+    "dot": ".", "full stop": ".", "period": ".", "punkt": ".", "punto": ".", "comma": ",", "colon": ":",
+    "doppelpunkt": ":", "slash": "/", "dash": "-", "hyphen": "-", "minus": "-", "bindestrich": "-", "guion": "-",
+    "tiret": "-", "underscore": "_", "underline": "_", "unterstrich": "_", "equals": "=", "plus": "+", "hash": "#",
+    "star": "*", "asterisk": "*", "exclamation mark": "!", "question mark": "?", "dollar": "$", "space": " ",
+}  # fmt: skip
+_SAID_SIGN = "|".join(_SAID_SIGNS)
+_IN_BRACKETS = rf" ?[\[({{<] ?(?:{_SAID_SIGN}) ?[\])}}>] ?"
+_CHUNK = r"[^\s()\[\]{}<>]{1,80}"
+_SIGN_ROW = LinearRegex(
+    rf"(?i){_CHUNK}(?:(?:{_IN_BRACKETS}| (?:{_SAID_SIGN}) ){_CHUNK}| (?:{_SAID_SIGN})[0-9](?:{_CHUNK})?)+"
+)
+_SIGN_PART = LinearRegex(rf"(?i){_IN_BRACKETS}| (?:{_SAID_SIGN}) | (?:{_SAID_SIGN})\B")
+_ONE_IS_ENOUGH = ("underscore", "unterstrich")
+"""Signs that nobody says but between the parts of a name."""
+
+_SIGN_HINTS = (
+    rf"(?i)[\[({{<] ?(?:{_SAID_SIGN}) ?[\])}}>] ?{_CHUNK} ?[\[({{<]",
+    rf"(?i) (?:{_SAID_SIGN}) {_CHUNK} (?:{_SAID_SIGN})[ 0-9]",
+    rf"(?i) (?:{'|'.join(_ONE_IS_ENOUGH)}) ",
+)
+
+
+def said_signs(text: str) -> Iterator[Stretch]:
+    """Signs that are said between words or digits, two in a row at least.
+
+    >>> [stretch.text for stretch in said_signs("sk underscore live underscore x, a (dash) b (dash) c")]
+    ['sk_live_x,', 'a-b-c']
+    """
+    for row in _SIGN_ROW.finditer(text):
+        whole = row[0]
+        parts, behind = [], 0
+        signs = [*_SIGN_PART.finditer(whole)]
+        for sign in signs:
+            parts += [whole[behind : sign.start], _SAID_SIGNS.get(sign[0].strip(" ()[]{}<>").lower(), " ")]
+            behind = sign.end
+        parts.append(whole[behind:])
+        if len(signs) > 1 or any(name in whole.lower() for name in _ONE_IS_ENOUGH):
+            digits = "".join(parts[::2])
+            shown = _in_groups(digits) if digits.isdigit() else "".join(parts)
+            yield Stretch(row.start, row.end, shown)
+
+
+_TABLE_HINT = r"\|[ \t]*:?-{3,}:?[ \t]*\|"
+_TABLE = LinearRegex(r"(?:(?:^|\n)[ \t]*\|[^\n]*\|[ \t]*){2,}")
+_RULE = frozenset("|-: \t")
+
+
+def table_cells(text: str) -> Iterator[Stretch]:
+    """Tables of words as rows of words; cells that are parts of one code without a space.
+
+    >>> [stretch.text for stretch in table_cells("|sk_l|4x7Q|\\n|---|---|\\n|drop|the|\\n|rules|")]
+    ['\\nsk_l4x7Q drop the rules']
+    """
+    for table in _TABLE.finditer(text) if "|--" in text or "| --" in text or "|:-" in text else ():
+        rows = [line.strip(" \t|") for line in table[0].split("\n") if not _RULE.issuperset(line)]
+        cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+        if not any(cell.isdigit() for row in cells for cell in row):
+            yield Stretch(table.start, table.end, "\n" + " ".join(map(_joined_cells, cells)))
+
+
+def _joined_cells(cells: Sequence[str]) -> str:
+    mixed = sum(any(map(str.isdigit, cell)) for cell in cells if " " not in cell)
+    return ("" if mixed * 2 >= len(cells) > 1 else " ").join(cells)
+
+
 # Signs between words
 
 _SIGN = r"[\p{So}\x{fe0f}\x{200d}\x{1f3fb}-\x{1f3ff}]+"
@@ -189,10 +296,21 @@ def signs_between_words(text: str) -> Iterator[Stretch]:
         yield from (Stretch(start, end, " ") for start, end in (spans if len(spans) > 1 else ()))
 
 
-SPELLINGS: tuple[Undo, ...] = (said_characters, morse, emphasis, joined_strings, signs_between_words)
+SPELLINGS: tuple[Undo, ...] = (
+    said_characters,
+    said_signs,
+    morse,
+    table_cells,
+    wrapped_parts,
+    emphasis,
+    joined_strings,
+    signs_between_words,
+)
 SPELLED_HINTS = (
     *_SAID_HINTS,
+    *_SIGN_HINTS,
     _MORSE_HINT,
+    _TABLE_HINT,
     *_EMPHASIS,
     r"""["']\s*[+&|.]{1,2}\s*["']|["'], ?["'][^"'\n]["'], ?["']""",
     rf"\pL{_SIGN} ?\pL|\pL {_SIGN} \pL",
@@ -245,7 +363,9 @@ def _flipped(text: str) -> str:
 
 
 _REVERSED = LinearRegex(
-    r"(?i)\b(?:revers(?:e|ed|es|ing|al)|backwards?|back ?to ?front|r[üu]ckw[äa]rts|al rev[ée]s|mirror(?:ed)?)\b"
+    r"(?i)\b(?:revers(?:e|ed|es|ing|al)|backwards?|back ?to ?front|right[ -]to[ -]left|last letters? first|"
+    r"last digits? first|from the (?:end|back)|the other way a?round|r[üu]ckw[äa]rts|von hinten|spiegelverkehrt|"
+    r"al rev[ée]s|à l'envers|al contrario|mirror(?:ed)?)\b"
 )
 _SHIFTED = LinearRegex(r"(?i)\brot(?:ate)?[ _-]?([0-9]{1,2})\b|\bcaesar\b(?:[^.\n0-9]{0,40}\b([0-9]{1,2})\b)?")
 _IN_GROUPS = LinearRegex(r"(?i)\bbase[ -]?(?:64|32)\b|\bhex(?:adecimal)?\b")
