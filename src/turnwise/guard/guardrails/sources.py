@@ -28,9 +28,9 @@ Deed = Literal["orders", "recipients", "links"]
 FOLDER = Path(str(resources.files("turnwise.guard.guardrails").joinpath("agent_orders")))
 """What an observer is asked; ``python -m training.agent_orders`` taught it to `local`."""
 
-_LEAST, _BLOCK, _WARN, _SURE = 0.25, 0.4, 0.6, 0.75
-"""F below which weak signs are passed over, below which strong ones are a warning, above which it warns without any,
-and above which weak ones are a finding in full."""
+_LEAST, _BLOCK, _WARN, _SURE = 0.3, 0.4, 0.6, 0.75
+"""F below which weak signs are passed over, below which strong ones warn, above which it warns without any, and
+above which weak ones are a finding in full."""
 
 _SHOWN = 12
 """Digits of a digest that a reason shows."""
@@ -68,7 +68,7 @@ class Sources(Guardrail):
     It also looks for what `prompt_injection` does, for characters that hide text in a description, and for a
     description that is not the approved one, or changed since the conversation let it through.
 
-    The observer makes warnings of findings where F is below .4, and nothing of warnings below .25; it warns above
+    The observer makes warnings of findings where F is below .4, and nothing of warnings below .3; it warns above
     .6, and makes findings in full of warnings above .75.
 
     Args:
