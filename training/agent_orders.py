@@ -2,10 +2,10 @@
 
     python -m training.agent_orders [--folds 6]
 
-Learns from benchmarks/guard_cases/untrusted, tuned.jsonl and pairs.jsonl, and from pages and code of this
-repository, which are taken for ordinary; writes ``taught-prompt.json`` into
-src/turnwise/guard/guardrails/agent_orders. With ``--folds`` it writes nothing, and prints F of each case by a head
-that saw no case of its pair, for the levels of the guardrail. A minute on a core.
+Learns from benchmarks/guard_cases/untrusted, and from pages and code of this repository, which are taken for
+ordinary; writes ``taught-prompt.json`` into src/turnwise/guard/guardrails/agent_orders. With ``--folds`` it
+writes nothing, and prints F of each case by a head that saw no case of its pair, for the levels of the
+guardrail. A minute on a core.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from turnwise.study.teaching.fit import fit
 
 ROOT = Path(__file__).parents[1]
 CASES = ROOT / "benchmarks" / "guard_cases" / "untrusted"
-FILES = ("tuned.jsonl", "pairs.jsonl")
+FILES = ("tuned.jsonl", "opened.jsonl", "pairs.jsonl")
 PLAIN = (("docs", "*.md", 90), ("src/turnwise/study", "*.py", 30), ("src/turnwise/cli", "*.py", 20))
 """Folders with ordinary texts, and how many pieces are taken."""
 

@@ -28,8 +28,9 @@ Deed = Literal["orders", "recipients", "links"]
 FOLDER = Path(str(resources.files("turnwise.guard.guardrails").joinpath("agent_orders")))
 """What an observer is asked; ``python -m training.agent_orders`` taught it to `local`."""
 
-_LEAST, _WARN, _SURE = 0.3, 0.75, 0.8
-"""F below which signs alone are passed over, above which it warns, and above which signs are a finding in full."""
+_LEAST, _BLOCK, _WARN, _SURE = 0.3, 0.4, 0.6, 0.75
+"""F below which weak signs are passed over, below which strong ones warn, above which it warns without any, and
+above which weak ones are a finding in full."""
 
 _SHOWN = 12
 """Digits of a digest that a reason shows."""
@@ -40,6 +41,7 @@ _ASKED = 20
 _TALK = LinearRegex(
     r"(?i)\b(?:prompt[\s_-]?injections?|injected|injections?|attackers?|adversar\w+|malicious|phish\w*|payloads?"
     r"|red[\s-]?team\w*|jailbreaks?|exfiltration|social\s+engineering|scams?|fraud\w*|poison\w*|suspicious"
+    r"|guard(?:rail)?:?\s+(?:block|pass|warn)\w*|blocked\s+(?:prompt|input|text|message)s?|\w*\s?rule\s?=|obeyed|fooled"
     r"|assert\w*|expect\(|pytest|unittest|fixtures?|test[\s_]?(?:cases?|suites?|strings?|data)|def\s+test_"
     r"|vulnerabilit\w+|advisory|prompt\s+(?:tips|engineering|writ\w+|patterns?|design)|we\s+(?:will\s+)?never\s+(?:send|ask)|cve-\d+|awareness|quiz|lesson|exercise|untrusted"
     r"|(?:never|do\s+not|don't)\s+(?:obey|follow|comply|act\s+on)|angreifer\w*|atacantes?|attaquants?)\b|攻击者|钓鱼|提示注入"
@@ -66,8 +68,8 @@ class Sources(Guardrail):
     It also looks for what `prompt_injection` does, for characters that hide text in a description, and for a
     description that is not the approved one, or changed since the conversation let it through.
 
-    The observer makes warnings of findings, and nothing of warnings, where F is below .3; it warns above .75, and
-    makes findings in full of warnings above .8.
+    The observer makes warnings of findings where F is below .4, and nothing of warnings below .3; it warns above
+    .6, and makes findings in full of warnings above .75.
 
     Args:
         may: what each source may do: ``orders``, ``recipients``, ``links``; by default nothing.
@@ -154,7 +156,9 @@ class Sources(Guardrail):
         if score is None:
             return found, scores.unread
         if score.F < _LEAST:
-            return [replace(one, action=Action.WARN) for one in found if one.in_full], None
+            found = [one for one in found if one.in_full]
+        if score.F < _BLOCK:
+            return [replace(one, action=Action.WARN) for one in found], None
         told = f"an order to the agent: F {score.F:.2f} above"
         if found and score.F > _SURE:
             return [Finding(True, f"{found[0].reason}, {told} {_SURE}", score.F)], None
