@@ -50,7 +50,7 @@ def main() -> None:
     )
     found = scan_results_df(status.location).scanners["turnwise_detector"]
     for row in found.itertuples():
-        print(row.transcript_id, row.value, row.scan_error)
+        print(row.transcript_id, row.scan_error if isinstance(row.scan_error, str) else row.value)
 
 
 if __name__ == "__main__":

@@ -13,17 +13,19 @@ from pyrit.score.true_false.true_false_scorer import MessageTrueFalseScorer
 from pyrit.setup import initialize_pyrit_async
 
 from turnwise import check
+from turnwise.observers import build_observer
 
 
 class TurnwiseScorer(MessageTrueFalseScorer):
     """True where the detector fires on the prompts up to the scored message, which PyRIT's memory has."""
 
     def __init__(self, *, detector: str = "any_turn", observer: str = "local") -> None:
-        self._detector, self._observer = detector, observer
+        self._detector, self._observer = detector, build_observer(observer)
+        self._name = observer
         super().__init__(validator=ScorerPromptValidator(supported_data_types=["text"]))
 
     def _build_identifier(self) -> ComponentIdentifier:
-        return self._create_identifier(params={"detector": self._detector, "observer": self._observer})
+        return self._create_identifier(params={"detector": self._detector, "observer": self._name})
 
     async def _score_piece_async(
         self, message_piece: MessagePiece, *, objective: str | None = None
@@ -49,7 +51,7 @@ class TurnwiseScorer(MessageTrueFalseScorer):
         return [
             Score(
                 score_value=str(verdict.fired),
-                score_value_description=f"{self._detector} on {self._observer}",
+                score_value_description=f"{self._detector} on {self._name}",
                 score_type="true_false",
                 score_category=["manipulation"],
                 score_metadata={"turn": verdict.turn} if verdict.fired else None,

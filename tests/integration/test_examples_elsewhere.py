@@ -58,4 +58,4 @@ def test_inspect_scores_an_evaluation_and_scout_scans_its_log(tmp_path: Path) ->
     command.write_text(f"#!{sys.executable}\n{COMMAND}\n")
     command.chmod(0o700)
     found = run("inspect_scout", "inspect_scout_scanner.py", "logs", TURNWISE=str(command))
-    assert sorted(line.split(maxsplit=1)[1] for line in found) == ["False None", "True None"]
+    assert sorted(line.split(maxsplit=1)[1] for line in found) == ["False", "True"]

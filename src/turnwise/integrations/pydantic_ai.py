@@ -129,7 +129,9 @@ class Guard(AbstractCapability[Any]):
                 elif isinstance(part, m.ToolReturnPart):
                     text = part.model_response_str()
                     shown = await self._given(text, part.tool_name, part.tool_call_id)
-                    parts[at] = part if shown == text else replace(part, content=shown)
+                    parts[at] = (
+                        part if shown == text else m.ToolReturnPart(part.tool_name, shown, part.tool_call_id)
+                    )
             changed = replace(message, parts=parts)
             request_context.messages = [changed if one is message else one for one in request_context.messages]
             messages[place] = changed
@@ -231,9 +233,12 @@ class Guard(AbstractCapability[Any]):
             return part, result if result.blocked else None
         if isinstance(part, m.NativeToolReturnPart):
             text = part.model_response_str()
-            about = {"name": part.tool_name, "call_id": part.tool_call_id}
             result = await self._pipeline.acheck_tool_result(
-                text, conversation=self._conversation, **about, **self._where
+                text,
+                conversation=self._conversation,
+                name=part.tool_name,
+                call_id=part.tool_call_id,
+                **self._where,
             )
             # The provider holds it, so it can't be replaced.
             return part, result if result.blocked or result.text != text else None
