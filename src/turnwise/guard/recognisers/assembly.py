@@ -383,6 +383,8 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
     tokens = [(spans[0], 0) for spans in (*_TABLE["spelled"].spans(plain), *_TABLE["token"].spans(plain))]
     for (start, end), weight in (*slots, *tokens):
         written = plain[start:end].rstrip(".:?")
+        if not weight and written.isalpha() and written.islower():
+            continue  # a word, as most are
         word = written.replace(" ", "")
         letters, digits = any(map(str.isalpha, word)), any(map(str.isdigit, word))
         changes = sum(map(_changes, word, word[1:]))
@@ -475,8 +477,11 @@ def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> Iter
         return
     parts = check.once(("parts", check.text), lambda: parts_of(ends_of(check.text)))
     if parts is not None and has(parts):
-        yield with_earlier(check, most)
-        yield with_earlier(check, most, both=True)
+        for both in (False, True):
+            texts = with_earlier(check, most, both=both)
+            for said in texts[-1:]:
+                said.made.setdefault(parts_of, parts)
+            yield texts
 
 
 def _asked(check: Check, most: int) -> frozenset[str]:
