@@ -91,9 +91,12 @@ def opened_texts() -> Iterator[Text]:
     for row in rows_of(TUNED):
         if "language" in row:
             yield Text(row["text"], row["found"], "tuned", row["language"])
+    for path in sorted(PAIRS.glob("?.jsonl")):
+        yield from (Text(row["text"], False, "english", row["text"]) for row in rows_of(path) if not row["use"])
     for name in LEARNED:
         for row in rows_of(CASES / name / "prompt_injection.jsonl"):
-            yield Text(row["text"], row["found"], "tuned", row["text"])
+            if not (row["found"] and row["text"].isascii()):  # orders in English are for the other model
+                yield Text(row["text"], row["found"], "tuned", row["text"])
 
 
 def fit(texts: Sequence[Text], unlearned: Sequence[str]) -> tuple[str, bytes]:

@@ -218,8 +218,11 @@ class PromptInjection(Guardrail):
 def _by_words(words: Words, texts: Sequence[str], given: str) -> tuple[float, Finding]:
     """The log-odds of an order, and what the words say."""
     order = max(map(words.orders.by_words, texts))
-    bare = map(words.others.without_mentions, dict.fromkeys((given, *texts)))
-    foreign = max(map(words.languages.log_odds, bare))
+    # What is left without mentions can look like an order, and so can a mention with its negation.
+    foreign = max(
+        min(map(words.languages.log_odds, {text, words.others.without_mentions(text)}))
+        for text in dict.fromkeys((given, *texts))
+    )
     by_words = _graver(
         judge(_probability(order), words.alone, ORDER, "probability"),
         judge(_probability(foreign), words.foreign, ORDER, "probability"),
