@@ -9,7 +9,11 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 WEIGHTS = "turnwise/observers/local/weights/"
-ORDERS = {"turnwise/guard/guardrails/orders.bin", "turnwise/guard/guardrails/orders.yaml"}
+ORDERS = {
+    f"turnwise/guard/guardrails/{name}.{kind}"
+    for name in ("orders", "order_languages")
+    for kind in ("bin", "yaml")
+}
 IN_SDIST = {
     *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "PKG-INFO", "README.md"),
     *(

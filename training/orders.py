@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,13 @@ HARMFUL = (
 SERVICE = "mtbench101"
 """Ordinary talk that nothing is learned from."""
 
+KINDS: Mapping[str, str] = {
+    **dict.fromkeys(ORDINARY, "ordinary"),
+    **dict.fromkeys(HARMFUL, "harmful"),
+    **dict.fromkeys(JAILBREAKS, "jailbreaks"),
+    SERVICE: "service",
+}
+
 DRAWN = 8_000
 """Prompts of a source that words are learned from."""
 
@@ -80,6 +87,8 @@ STRENGTH = 30.0
 
 OWN = 3.0
 """Weight of a tuned case beside 1 for any other text: they are few."""
+
+Read = Callable[[str], Iterable[NDArray[np.int32]]]
 
 WORDS, WITH_SCORES = "words", "with_scores"
 LEVELS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
@@ -149,28 +158,27 @@ def main() -> None:
 
 def own_texts() -> Iterator[Text]:
     """Yield the pairs and the tuned cases."""
-    for path in sorted(PAIRS.glob("*.jsonl")):
-        for row in _rows(path):
+    for path in sorted(PAIRS.glob("?.jsonl")):
+        for row in rows_of(path):
             yield Text(row["text"], row["use"], "pairs", f"{path.stem} {row['pair']}")
-    for row in _rows(USE):
+    for row in rows_of(USE):
         yield Text(row["text"], row["found"], "use" if row["found"] else "mentions", row["text"])
     for name in TUNED:
-        for row in _rows(CASES / name / "prompt_injection.jsonl"):
+        for row in rows_of(CASES / name / "prompt_injection.jsonl"):
             yield Text(row["text"], row["found"], "cases", row["text"])
 
 
-def texts_of_others(data: Path) -> Iterator[Text]:
+def texts_of_others(data: Path, kinds: Mapping[str, str] = KINDS) -> Iterator[Text]:
     """Yield prompts of the data folder that may be trained on, drawn with a fixed seed.
 
     Args:
         data: folder with ``MANIFEST.json``.
+        kinds: the kind of what is in each source.
 
     Raises:
         ValueError: a source is not there, or may not be trained on.
     """
     manifest = _json(data / "MANIFEST.json")
-    kinds = dict.fromkeys(ORDINARY, "ordinary") | dict.fromkeys(HARMFUL, "harmful")
-    kinds |= dict.fromkeys(JAILBREAKS, "jailbreaks") | {SERVICE: "service"}
     for source, kind in kinds.items():
         name = next(
             (name for name in (f"train/{source}.jsonl", f"single/train/{source}.jsonl") if name in manifest), ""
@@ -184,7 +192,7 @@ def texts_of_others(data: Path) -> Iterator[Text]:
 
 
 def _prompts(path: Path) -> Iterator[tuple[str, str]]:
-    for row in _rows(path):
+    for row in rows_of(path):
         if "turns" in row:
             yield from ((row["id"], turn["content"]) for turn in row["turns"] if turn["role"] == "user")
         else:
@@ -232,13 +240,13 @@ class Rows:
     owners: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: Iterable[Text]) -> Rows:
-        """Return the pieces of texts."""
-        found = [(number, piece) for number, text in enumerate(texts) for piece in pieces(text.said)]
+    def of(cls, texts: Iterable[Text], read: Read = pieces, bits: int = BITS, fewest: int = 1) -> Rows:
+        """Return the pieces of texts; one that holds less than `fewest` weighs like one that holds so many."""
+        found = [(number, piece) for number, text in enumerate(texts) for piece in read(text.said)]
         bounds = np.cumsum([0, *(len(piece) for _, piece in found)])
-        values = np.concatenate([np.full(len(piece), len(piece) ** -0.5) for _, piece in found])
+        values = np.concatenate([np.full(len(piece), max(fewest, len(piece)) ** -0.5) for _, piece in found])
         places = np.concatenate([piece for _, piece in found])
-        features = csr_matrix((values, places, bounds), shape=(len(found), 1 << BITS))
+        features = csr_matrix((values, places, bounds), shape=(len(found), 1 << bits))
         return cls(features, np.array([number for number, _ in found]))
 
     def strongest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -307,7 +315,7 @@ def fit(texts: Sequence[Text], scores: NDArray[np.float64]) -> dict[str, Any]:
         found, known = np.array(values[name]), scored | (name == WORDS)
         levels[name] = {}
         for level, shares in wanted.items():
-            least = max(_level(found[:, known & (kinds == kind)], share) for kind, share in shares.items())
+            least = max(level_of(found[:, known & (kinds == kind)], share) for kind, share in shares.items())
             levels[name][level] = math.ceil(1_000 / (1 + math.exp(-least))) / 1_000
             above = [
                 f"{told} {(found[:, known & some] > least).mean():.1%} of {(known & some).sum():,}"
@@ -335,12 +343,12 @@ def fit(texts: Sequence[Text], scores: NDArray[np.float64]) -> dict[str, Any]:
     return {"weights": weights, "model": model, "levels": levels, "notes": notes}
 
 
-def _level(values: NDArray[np.float64], share: float) -> float:
+def level_of(values: NDArray[np.float64], share: float) -> float:
     """Return the lowest level that at most a share of the values is above."""
     return float(np.sort(values, axis=None)[::-1][int(share * values.size)])
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from turnwise.guard.finding import CLEAN, Action, Cost, Finding, IfUnread, On, n
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.hidden_text import plain_texts, plain_texts_of
+from turnwise.guard.recognisers.order_languages import OrderLanguages
 from turnwise.guard.recognisers.phrases import (
     INJECTION_FILES,
     LANGUAGE_FILES,
@@ -34,6 +35,8 @@ from turnwise.scoring import Score
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_T = TypeVar("_T")
+
 PRINCIPLE = "context_integrity"
 
 CERTAIN = 0.9
@@ -41,6 +44,9 @@ CERTAIN = 0.9
 
 MENTIONED = -3.5
 """Log-odds by words, 1 to 33, at which a phrase in English is only mentioned."""
+
+UNLIKE = -2.2
+"""Log-odds in other languages up to which a phrase of theirs is only mentioned."""
 
 ORDER = "an order to the model against its instructions"
 
@@ -50,7 +56,8 @@ class Words:
     """What is looked for in the words of a text.
 
     `orders` tells an order from a mention of one, in English, and was fitted with `observer`. The levels are those
-    of the probability by words `alone`, and `joined` with scores of that observer.
+    of the probability by words `alone`, and `joined` with scores of that observer. `languages` does so in other
+    languages, with levels `foreign`.
     """
 
     english: Phrases
@@ -59,35 +66,53 @@ class Words:
     observer: str
     alone: Levels
     joined: Levels
+    languages: OrderLanguages
+    foreign: Levels
 
 
 @cache
 def shipped_words_of_orders() -> Words:
-    """What ships; ``python -m training.orders`` writes the files of the learned part."""
+    """What ships; ``training.orders`` and ``training.order_languages`` write the files of the learned parts."""
     return read_words(resources.files("turnwise.guard.guardrails"))
 
 
 def read_words(folder: Traversable) -> Words:
-    """The shipped phrases with the learned part in a folder, ``orders.yaml`` and ``orders.bin``."""
-    import yaml
+    """The shipped phrases with the learned parts in a folder, ``orders`` and ``order_languages``."""
 
-    try:
-        known: Mapping[str, Any] = yaml.safe_load(folder.joinpath("orders.yaml").read_text(encoding="utf-8"))
-        data = folder.joinpath("orders.bin").read_bytes()
-        if sha256(data).hexdigest() != known["sha256"]:
-            raise ValueError("orders.bin has other bytes than orders.yaml says")
+    def words(known: Mapping[str, Any], weights: NDArray[np.int8]) -> Words:
         levels = {name: Levels(**each) for name, each in known["levels"].items()}
+        languages, foreign = _read_learned(folder, "order_languages", _languages)
         return Words(
             english=load_phrases(INJECTION_FILES),
             others=load_phrases(LANGUAGE_FILES),
-            orders=Orders(np.frombuffer(data, np.int8), **known["model"]),
+            orders=Orders(weights, **known["model"]),
             observer=known["observer"],
             alone=levels["words"],
             joined=levels["with_scores"],
+            languages=languages,
+            foreign=foreign,
         )
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError, GuardError) as error:
+
+    return _read_learned(folder, "orders", words)
+
+
+def _languages(known: Mapping[str, Any], weights: NDArray[np.int8]) -> tuple[OrderLanguages, Levels]:
+    return OrderLanguages(weights, **known["model"]), Levels(**known["levels"])
+
+
+def _read_learned(folder: Traversable, name: str, make: Callable[[Mapping[str, Any], NDArray[np.int8]], _T]) -> _T:
+    """What is made of the settings and the weights of a learned part."""
+    import yaml
+
+    try:
+        known: Mapping[str, Any] = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+        data = folder.joinpath(f"{name}.bin").read_bytes()
+        if sha256(data).hexdigest() != known["sha256"]:
+            raise ValueError(f"{name}.bin has other bytes than {name}.yaml says")
+        return make(known, np.frombuffer(data, np.int8))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise GuardError(
-            f"prompt_injection: orders.yaml and orders.bin in {folder} can't be used; install anew: {error!r}"
+            f"prompt_injection: {name}.yaml and {name}.bin in {folder} can't be used; install anew: {error!r}"
         ) from error
 
 
@@ -100,11 +125,12 @@ class PromptInjection(Guardrail):
     one, and no text that is but one word or name of at most 64 characters. It looks at what reaches the model:
     prompts, and what tools give back, which is where indirect injections arrive.
 
-    Found are orders to ignore instructions in English, Mandarin, Hindi, Spanish, French, Arabic, Bengali,
-    Portuguese, Russian, Urdu, German and Japanese; chat-template tokens; false role marks; requests for hidden
-    instructions; personas without limits; orders to an assistant in a document. In English a negation or quotation
-    alone excuses nothing; other languages have lists of exceptions. An order in several messages, or begun by one
-    and ended by what a tool gave back, is found by its words once they are joined.
+    Found are orders against the model's instructions in English, Arabic, Bengali, Czech, Dutch, French, German,
+    Hindi, Hungarian, Indonesian, Italian, Japanese, Korean, Mandarin, Persian, Polish, Portuguese, Russian,
+    Spanish, Swedish, Turkish, Ukrainian, Urdu and Vietnamese; chat-template tokens; false role marks; requests for
+    hidden instructions; personas without limits; orders to an assistant in a document. In English a negation or
+    quotation alone excuses nothing; other languages have lists of exceptions. An order in several messages, or
+    begun by one and ended by what a tool gave back, is found by its words once they are joined.
 
     Args:
         observer: ``"local"``, or another observer; then both levels must be given. None for the words alone.
@@ -159,7 +185,7 @@ class PromptInjection(Guardrail):
         if words is None:
             return self._by_scores(check, (check.text,), None, None)
         texts = plain_texts(check, shipped_words())
-        order, found = _by_words(words, texts)
+        order, found = _by_words(words, texts, check.text)
         if self.over_turns and not found.in_full:
             fully = partial(self._find_fully, check)
             found = _graver(found, orders_over_turns(check, self.over_turns, _find_words, fully, found))
@@ -236,22 +262,32 @@ def _is_word(part: str) -> bool:
     return (len(bare) > 1 or bare in ("a", "A", "I")) and (bare.isalpha() if bare.isascii() else True)
 
 
-def _by_words(words: Words, texts: Sequence[str]) -> tuple[float, Finding]:
+def _by_words(words: Words, texts: Sequence[str], given: str) -> tuple[float, Finding]:
     """The log-odds of an order, and what the words say."""
     order = max(map(words.orders.by_words, texts))
-    by_words = judge(_probability(order), words.alone, ORDER, "probability")
-    return order, _graver(_by_phrases(words, texts, order), by_words)
+    # What is left without mentions can look like an order, and so can a mention with its negation.
+    foreign = max(
+        min(map(words.languages.log_odds, {text, words.others.without_mentions(text)}))
+        for text in dict.fromkeys((given, *texts))
+    )
+    by_words = _graver(
+        judge(_probability(order), words.alone, ORDER, "probability"),
+        judge(_probability(foreign), words.foreign, ORDER, "probability"),
+    )
+    return order, _graver(_by_phrases(words, texts, order, foreign), by_words)
 
 
 def _find_words(text: str) -> Finding:
     """What the words of a text say."""
-    return _by_words(shipped_words_of_orders(), plain_texts_of(text, shipped_words()))[1]
+    return _by_words(shipped_words_of_orders(), plain_texts_of(text, shipped_words()), text)[1]
 
 
-def _by_phrases(words: Words, texts: Sequence[str], order: float) -> Finding:
+def _by_phrases(words: Words, texts: Sequence[str], order: float, foreign: float) -> Finding:
     found: dict[str, Phrase] = {}
     for text in texts:
-        said = [*words.others.said(text, found)]
+        said: list[Phrase] = []
+        if foreign > UNLIKE:
+            said += words.others.said(text, found)
         if order > MENTIONED:
             said += words.english.said(text, found)
         found |= {phrase.name: phrase for phrase in said}
@@ -276,7 +312,7 @@ def _probability(log_odds: float) -> float:
 # A linear model over words and pairs of words, fitted on pairs of texts of nearly the same words of which one
 # gives the order and one does not; ``python -m training.orders`` makes it.
 # The weights are hashed (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009). It knows
-# English only.
+# English only; ``order_languages`` knows other languages.
 
 BITS = 18
 """Weights are 2 to the power of so many."""

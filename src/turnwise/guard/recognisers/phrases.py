@@ -133,11 +133,15 @@ class Phrases:
         found = self.find(text)
         if self._mentions is None or all(phrase.name in known for phrase in found):
             return found
-        bare = self._mentions.without(text)
+        bare = self.without_mentions(text)
         if bare == text:
             return found
         names = {phrase.name for phrase in found}
         return tuple(phrase for phrase in self.find(bare) if phrase.name in names)
+
+    def without_mentions(self, text: str) -> str:
+        """A text without what is only spoken of in it."""
+        return text if self._mentions is None else self._mentions.without(text)
 
 
 def _compiled(phrases: Sequence[Phrase], loosen: Callable[[str], str] = uncounted) -> tuple[_Set, ...]:
