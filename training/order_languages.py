@@ -41,7 +41,7 @@ from turnwise.guard import guardrails
 from turnwise.guard.recognisers.order_languages import BITS, FEWEST, pieces
 
 LANGUAGES = PAIRS / "languages.jsonl"
-OPENED = CASES / "opened" / "languages.jsonl"
+OPENED = CASES / "languages" / "opened.jsonl"
 TUNED = CASES / "disguises" / "tuned.jsonl"
 KINDS = {**dict.fromkeys(ORDINARY, "ordinary"), "multijail": "harmful", SERVICE: "service"}
 
