@@ -25,7 +25,13 @@ SHOWN = {
 }
 """What each script says, in part. Those of other people's packages are tried in tests/integration."""
 
-ELSEWHERE = {"openai_client.py", "langchain_agent.py"}
+ELSEWHERE = {
+    "inspect_scorer.py",
+    "inspect_scout_scanner.py",
+    "langchain_agent.py",
+    "openai_client.py",
+    "pyrit_scorer.py",
+}
 NOTEBOOKS = sorted((FOLDER / "notebooks").glob("*.ipynb"))
 
 
