@@ -222,7 +222,7 @@ def test_guardrails_of_one_check_share_their_readings(check) -> None:  # type: i
     one = check("What is the capital of Peru?")
     build_guardrail("prompt_injection").check(one)
     shared = dict(one.shared)
-    # What the observer says, the text in plain form, its readings, what hides words undone, and what was said before.
+    # What the observer says; the text in plain form, its readings, hidden words undone; what was said before.
     assert len(shared) == 5
     build_guardrail("harm").check(one)
     build_guardrail("toxicity").check(one)
