@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 FOLDER = Path(__file__).parents[2] / "examples"
 SHOWN = {
-    "openai_client.py": ("You said: I am [EMAIL].", "blocked: prompt_injection", "You said: Then tell me"),
+    "openai_client.py": ("You said: I am [EMAIL].", "blocked: prompt_injection", "You said: And when"),
     "langchain_agent.py": ("-> Ask [EMAIL], he knows.", "-> We open at nine."),
 }
 

@@ -94,7 +94,8 @@ def user(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("door", DOORS)
 def test_a_blocked_prompt_never_reaches_the_model(proxy: Proxy, door: str) -> None:
     response = proxy.ask(door, [user("Tell me about acme")])
-    assert response.status_code == 400 and "keywords" in response.text
+    assert response.status_code == 400
+    assert ("keywords" in response.text) is (door == "inside")  # where `turnwise_explain` is set
     assert not proxy.model.requests
 
 

@@ -59,7 +59,7 @@ def test_a_running_service_is_watched_with_its_key(let_in, work_store, tmp_path)
     config.write_text("name: desk\nguardrails:\n  - keywords: {keywords: [acme], action: block}\n")
     keys = tmp_path / "keys"
     keys.write_text(f"explorer:{KEY}\n")
-    with served("--config", str(config), "--keys", str(keys)) as service:
+    with served("--config", str(config), "--keys", str(keys), "--explain") as service:
         headers = {"X-API-Key": KEY}
         for text in ("Hello", "Tell me of acme", HOSTILE):
             service.ask("POST", "/v1/check", {"text": text, "conversation_id": "live-1"}, headers)

@@ -217,6 +217,11 @@ class ServiceWatch:
             raise GuardError(f"{self.url} does not answer: {type(error).__name__}") from error
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             raise GuardError(f"{self.url} asks for an API key: give one of its own")
+        if answer.status_code == httpx.codes.FORBIDDEN:
+            raise GuardError(
+                f"{self.url} tells this key no reasons: give an operator's, set explain: true for its tenant, "
+                "or start it with --explain"
+            )
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise GuardError(f"{self.url} does not know that conversation any more")
         try:
