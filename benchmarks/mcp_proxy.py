@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -90,6 +91,8 @@ class Connection:
 
 def main() -> None:
     """Measure and print."""
+    if find_spec("mcp") is None:
+        sys.exit("the server of this benchmark needs the official SDK: pip install 'mcp>=2.3'")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=500)
     parser.add_argument("--observer", action="store_true", help="with the embedded observer")
