@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
@@ -444,11 +443,13 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
 
 def _redact_before(check: Check) -> None:
     """Replace what a check found in texts before its own; a text that changed since is left alone."""
+    if not check.redact_before:
+        return
     conversation = check.conversation
     places: dict[tuple[int, TextKind, str | None, str], set[Redaction]] = {}
     for part in check.redact_before:
         places.setdefault((part.turn, part.text_kind, part.call_id, part.text), set()).add(part.redaction)
-    with conversation.history.lock if places else nullcontext():
+    with conversation.history.lock:
         for (number, kind, call_id, text), found in places.items():
             apart: list[Redaction] = []
             for one in sorted(found, key=lambda one: (one.start, -one.end)):

@@ -36,9 +36,9 @@ except ImportError as error:
 
     raise MissingExtraError("agents", error) from error
 
-from turnwise.conversation import Conversation
+from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.guard import GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.asking import REFUSAL, TOOL_WITHHELD, WITHHELD, open_turn, told, was_blocked
+from turnwise.integrations.asking import REFUSAL, WITHHELD, open_turn, told, was_blocked
 
 NAME: Final = "turnwise"
 """Name of the guardrails, in the SDK's traces and errors."""
@@ -236,7 +236,7 @@ class AgentGuard:
             session_id=self._session_id,
         )
         if result.blocked or result.text != text:
-            shown = TOOL_WITHHELD if result.blocked else result.text
+            shown = WITHHELD_RESULT if result.blocked else result.text
             return ToolGuardrailFunctionOutput.reject_content(shown, told(result))
         return ToolGuardrailFunctionOutput.allow(told(result))
 

@@ -11,7 +11,7 @@ from turnwise.conversation.message_entries import is_thinking
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.openai.calls import Asked, Guarding, Steps, afinish, ask, finish, whose
-from turnwise.integrations.openai.client import GuardedClient
+from turnwise.integrations.openai.client import AsyncClient, GuardedClient, SyncClient
 from turnwise.integrations.openai.parts import (
     SKIPPED,
     Api,
@@ -88,7 +88,7 @@ class _OfAnthropic(GuardedClient):
         return self.unguarded.messages, MessagesApi(self._guarding), _INSTEAD, frozenset({"count_tokens"})
 
 
-class GuardedAnthropic(_OfAnthropic):
+class GuardedAnthropic(_OfAnthropic, SyncClient):
     """`anthropic.Anthropic` behind a guard; `guard` makes one."""
 
     @cached_property
@@ -96,40 +96,14 @@ class GuardedAnthropic(_OfAnthropic):
         """Messages, checked."""
         return GuardedMessages(*self._of_messages())
 
-    def with_options(self, **options: Any) -> GuardedAnthropic:
-        """Return the same with other options of the client."""
-        return GuardedAnthropic(self.unguarded.with_options(**options), self._guarding)
 
-    copy = with_options
-
-    def __enter__(self) -> GuardedAnthropic:
-        self.unguarded.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.unguarded.__exit__(*error)
-
-
-class GuardedAsyncAnthropic(_OfAnthropic):
+class GuardedAsyncAnthropic(_OfAnthropic, AsyncClient):
     """`anthropic.AsyncAnthropic` behind a guard; `guard` makes one."""
 
     @cached_property
     def messages(self) -> GuardedAsyncMessages:
         """Messages, checked."""
         return GuardedAsyncMessages(*self._of_messages())
-
-    def with_options(self, **options: Any) -> GuardedAsyncAnthropic:
-        """Return the same with other options of the client."""
-        return GuardedAsyncAnthropic(self.unguarded.with_options(**options), self._guarding)
-
-    copy = with_options
-
-    async def __aenter__(self) -> GuardedAsyncAnthropic:
-        await self.unguarded.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self.unguarded.__aexit__(*error)
 
 
 class GuardedMessages(GuardedParts):

@@ -13,9 +13,6 @@ Value = TypeVar("Value")
 WITHHELD: Final = "[message withheld]"
 """Stands in a framework's history for a prompt that was blocked, so that no model reads it later."""
 
-TOOL_WITHHELD: Final = "[tool result withheld]"
-"""Stands for what a tool gave back and was blocked."""
-
 REFUSAL: Final = "I can't help with that."
 """What is answered by default where something was blocked."""
 

@@ -15,13 +15,12 @@ from threading import Thread
 from typing import Any, Final
 
 from turnwise._support.bounded import read_json
-from turnwise.conversation import Conversation
+from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline, PipelineResult, SqliteStateStore
 from turnwise.guard.request import Arguments
 from turnwise.integrations.hook_client import MOST, Event, HookSettings, answer_to, own_folder
 
-WITHHELD: Final = "[tool result withheld]"
 DEFAULT_PRESET: Final = "agent"
 
 _IDLE_SECONDS = 1_800.0
@@ -79,7 +78,9 @@ def _answer_to_result(
     redactions = [detail.redactions for detail in result.details.values() if detail.redactions]
     if not result.blocked and not redactions:
         return {}
-    reason = f"{WITHHELD} {_told(result)}" if result.blocked else "turnwise: secrets are left out of the result"
+    reason = (
+        f"{WITHHELD_RESULT} {_told(result)}" if result.blocked else "turnwise: secrets are left out of the result"
+    )
     codex = agent == "codex" or (agent == "auto" and ("model" in event or "turn_id" in event))
     said = answer_to(event, "deny", reason, agent) if result.blocked or codex else {}
     if not codex:
@@ -94,7 +95,7 @@ def _withheld(value: Any, key: str = "") -> Any:
         return {name: _withheld(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_withheld(item) for item in value]
-    return WITHHELD if isinstance(value, str) and value and key not in _KEPT else value
+    return WITHHELD_RESULT if isinstance(value, str) and value and key not in _KEPT else value
 
 
 def _told(result: PipelineResult) -> str:

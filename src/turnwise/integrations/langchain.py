@@ -21,12 +21,11 @@ except ImportError as error:
 
     raise MissingExtraError("langchain", error) from error
 
-from turnwise.conversation import Conversation
+from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, OnError, OutputStream, PipelineResult
 from turnwise.integrations.asking import (
     REFUSAL,
-    TOOL_WITHHELD,
     WITHHELD,
     Ask,
     Asking,
@@ -270,7 +269,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         if result.blocked and self._raises:
             raise GuardrailBlocked(result)
         if result.blocked or self._unread(message):
-            return message.model_copy(update={"content": TOOL_WITHHELD, "artifact": None, "status": "error"})
+            return message.model_copy(update={"content": WITHHELD_RESULT, "artifact": None, "status": "error"})
         if result.text == message.text:
             return message
         return message.model_copy(update={"content": _with_text(message, result.text), "artifact": None})

@@ -28,10 +28,10 @@ except ImportError as error:
 
     raise MissingExtraError("pydantic-ai", error) from error
 
-from turnwise.conversation import Conversation
+from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.asking import REFUSAL, TOOL_WITHHELD, WITHHELD, open_turn, told
+from turnwise.integrations.asking import REFUSAL, WITHHELD, open_turn, told
 from turnwise.integrations.conversations import Conversations
 
 RESULT: Final = "turnwise"
@@ -162,7 +162,7 @@ class Guard(AbstractCapability[Any]):
         )
         if result.blocked and self._raises:
             raise GuardrailBlocked(result)
-        shown = TOOL_WITHHELD if result.blocked else result.text
+        shown = WITHHELD_RESULT if result.blocked else result.text
         self._seen.add((call_id, shown))
         return shown
 
@@ -194,7 +194,7 @@ class Guard(AbstractCapability[Any]):
         if isinstance(given, ToolReturn) and given.content is not None:
             said, _ = _read(given.content)
             if await self._given(said, *about) != said:
-                return TOOL_WITHHELD
+                return WITHHELD_RESULT
             self._seen.add((None, said))
         value = given.return_value if isinstance(given, ToolReturn) else given
         text = value if isinstance(value, str) else to_json(value, serialize_unknown=True).decode()

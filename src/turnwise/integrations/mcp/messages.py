@@ -11,14 +11,13 @@ from hashlib import sha256
 from typing import Any, Final, Literal
 
 from turnwise._support.bounded import read_json
-from turnwise.conversation import Conversation
+from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.request import Arguments, is_ordinary
 
 MAX_MESSAGE: Final = 64 << 20
 """Bytes that a message may have."""
 
-RESULT_WITHHELD: Final = "[tool result withheld]"
 CALL_WITHHELD: Final = "[tool call withheld]"
 
 _MOST = 10_000
@@ -407,10 +406,10 @@ def _withhold(message: Message, parts: list[tuple[Any, Any]], *, tool: bool) -> 
     """Put in place of an answer that it is withheld."""
     if tool and "result" in message:
         kept = {key: message["result"][key] for key in ("resultType",) if key in message["result"]}
-        message["result"] = {**kept, "content": [{"type": "text", "text": RESULT_WITHHELD}], "isError": True}
+        message["result"] = {**kept, "content": [{"type": "text", "text": WITHHELD_RESULT}], "isError": True}
         return
     for holder, key in parts:
-        holder[key] = "withheld:" if key in ("uri", "uriTemplate") else RESULT_WITHHELD
+        holder[key] = "withheld:" if key in ("uri", "uriTemplate") else WITHHELD_RESULT
 
 
 def _bare(value: Any) -> Any:

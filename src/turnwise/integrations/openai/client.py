@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, overload
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline
@@ -87,6 +87,34 @@ class GuardedClient:
     def __repr__(self) -> str:
         return f"guard({type(self.unguarded).__name__})"
 
+    def with_options(self, **options: Any) -> Self:
+        """Return the same with other options of the client."""
+        return type(self)(self.unguarded.with_options(**options), self._guarding)
+
+    copy = with_options
+
+
+class SyncClient(GuardedClient):
+    """A guarded client as a context manager."""
+
+    def __enter__(self) -> Self:
+        self.unguarded.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.unguarded.__exit__(*error)
+
+
+class AsyncClient(GuardedClient):
+    """A guarded client as an async context manager."""
+
+    async def __aenter__(self) -> Self:
+        await self.unguarded.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.unguarded.__aexit__(*error)
+
 
 class _OfOpenAI(GuardedClient):
     def _of_responses(self) -> tuple[Any, ...]:
@@ -94,7 +122,7 @@ class _OfOpenAI(GuardedClient):
         return self.unguarded.responses, api, self.instead, frozenset({"delete", "input_tokens"})
 
 
-class GuardedOpenAI(_OfOpenAI):
+class GuardedOpenAI(_OfOpenAI, SyncClient):
     """`openai.OpenAI` behind a guard; `guard` makes one."""
 
     @cached_property
@@ -107,21 +135,8 @@ class GuardedOpenAI(_OfOpenAI):
         """Chat completions, checked."""
         return GuardedChat(GuardedCompletions(self.unguarded.chat.completions, self._guarding))
 
-    def with_options(self, **options: Any) -> GuardedOpenAI:
-        """Return the same with other options of the client."""
-        return GuardedOpenAI(self.unguarded.with_options(**options), self._guarding)
 
-    copy = with_options
-
-    def __enter__(self) -> GuardedOpenAI:
-        self.unguarded.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.unguarded.__exit__(*error)
-
-
-class GuardedAsyncOpenAI(_OfOpenAI):
+class GuardedAsyncOpenAI(_OfOpenAI, AsyncClient):
     """`openai.AsyncOpenAI` behind a guard; `guard` makes one."""
 
     @cached_property
@@ -133,19 +148,6 @@ class GuardedAsyncOpenAI(_OfOpenAI):
     def chat(self) -> GuardedChat:
         """Chat completions, checked."""
         return GuardedChat(GuardedAsyncCompletions(self.unguarded.chat.completions, self._guarding))
-
-    def with_options(self, **options: Any) -> GuardedAsyncOpenAI:
-        """Return the same with other options of the client."""
-        return GuardedAsyncOpenAI(self.unguarded.with_options(**options), self._guarding)
-
-    copy = with_options
-
-    async def __aenter__(self) -> GuardedAsyncOpenAI:
-        await self.unguarded.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self.unguarded.__aexit__(*error)
 
 
 class GuardedChat:
