@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
+from turnwise.guard.recognisers.number_words import DIGITS, TEENS, TENS, TIMES
 from turnwise.guard.recognisers.text import SPOKEN, Stretch, digits_of
 from turnwise.linear_regex import LinearRegex
 
@@ -17,43 +18,23 @@ Undo = Callable[[str], Iterator[Stretch]]
 
 # Digits and letters in words: "four one one one", "double eight", "Alfa Kilo India"
 
-_NUMBERS = (
-    "zero one two three four five six seven eight nine",
-    "oh one two three four fife six seven eight niner",
-    "null eins zwei drei vier funf sechs sieben acht neun",
-    "nought ein zwo drei vier fuenf sechs sieben acht neun",
-    "cero uno dos tres cuatro cinco seis siete ocho nueve",
-    "zero un deux trois quatre cinq six sept huit neuf",
-    "zero uno due tre quattro cinque sei sette otto nove",
-    "zero um dois tres quatro cinco seis sete oito nove",
-    "nul een twee drie vier vijf zes zeven acht negen",
-    "零 一 二 三 四 五 六 七 八 九",
-    "〇 壹 贰 叁 肆 伍 陆 柒 捌 玖",
-)
-"""From zero to nine, without accents; those in Chinese need no spaces."""
-
 _ALPHABET = (
     "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec "
     "romeo sierra tango uniform victor whiskey xray yankee zulu"
 )
 """The spelling alphabet of the International Civil Aviation Organization."""
 
-_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_TIMES = {"double": 2, "triple": 3, "treble": 3, "doppel": 2, "doble": 2}
 _SAID: Mapping[str, str] = {
     **{name: name[0].upper() for name in [*_ALPHABET.split(), "alpha", "juliet", "x-ray", "whisky"]},
-    **{name: str(number) for number, name in enumerate(_TEENS.split(), 10)},
-    **{name: str(number) for number, name in enumerate(_TENS, 2)},
-    **{name: str(digit) for line in reversed(_NUMBERS) for digit, name in enumerate(line.split())},
+    **{name: str(number) for words in (TEENS, TENS, DIGITS) for name, number in words.items()},
 }
-_IDEOGRAPHS = "".join(name for name in _SAID if not name.isascii())
+_IDEOGRAPHS = "".join(name for name in _SAID if len(name) == 1 and not name.isascii())
 _NAME = "|".join(sorted((name for name in _SAID if name.isascii()), key=len, reverse=True))
-_ITEM = rf"(?:(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_NAME}|[0-9]{{1,4}})|[{_IDEOGRAPHS}]+)"
+_ITEM = rf"(?:(?:(?:{'|'.join(TIMES)})[ -])?(?:{_NAME}|[0-9]{{1,4}})|[{_IDEOGRAPHS}]+)"
 _BETWEEN = rf"(?:[ \t\r\n,.;:/|_*-]{{1,4}}(?:(?:{'|'.join((*SPOKEN, 'point', 'then'))})[ ,;:-]{{1,2}})?)"
 _SAID_ROW = LinearRegex(rf"(?i)\b{_ITEM}(?:{_BETWEEN}{_ITEM}){{3,}}\b|[{_IDEOGRAPHS}]{{8,}}")
 _SAID_HINTS = (
-    rf"(?i)\b(?:{_NAME})[ \t\r\n,.;:/|_*-]+(?:[0-9]{{1,4}}[ \t\r\n,.;:/|_*-]+)?(?:{_NAME}|{'|'.join(_TIMES)})\b",
+    rf"(?i)\b(?:{_NAME})[ \t\r\n,.;:/|_*-]+(?:[0-9]{{1,4}}[ \t\r\n,.;:/|_*-]+)?(?:{_NAME}|{'|'.join(TIMES)})\b",
     f"[{_IDEOGRAPHS}]{{8}}",
 )
 _TOKEN = LinearRegex(rf"(?i)x-ray|[a-z]+|[0-9]+|[{_IDEOGRAPHS}]")
@@ -83,15 +64,15 @@ def _said(row: str) -> str:
     times = 1
     tens = False
     for token in (found[0].lower() for found in _TOKEN.finditer(row)):
-        if token in _TIMES:
-            times = _TIMES[token]
+        if token in TIMES:
+            times = TIMES[token]
             continue
         form = _SAID.get(token) or (token if token.isdigit() else "")
         if tens and (len(form) != 1 or form == "0"):
             said.append("0")
         if form:
             said.append(form * times)
-            tens = token in _TENS
+            tens = token in TENS
             times = 1
     return "".join([*said, "0" * tens])
 

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.assembly import place_of
 from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
 from turnwise.guard.recognisers.patterns import PatternTable
+from turnwise.guard.recognisers.value_parts import place_of
 from turnwise.linear_regex import LinearRegex
 
 _TABLE = PatternTable("split_orders.yaml")
