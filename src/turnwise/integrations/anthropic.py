@@ -10,20 +10,12 @@ from uuid import uuid4
 from turnwise.conversation.message_entries import is_thinking
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.integrations.openai.calls import Asked, Guarding, Steps, afinish, ask, finish, whose
-from turnwise.integrations.openai.client import AsyncClient, GuardedClient, SyncClient
-from turnwise.integrations.openai.parts import (
-    SKIPPED,
-    Api,
-    Call,
-    EventSteps,
-    GuardedAsyncParts,
-    GuardedParts,
-    Kind,
-    Shown,
-    opened,
-)
-from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream
+from turnwise.integrations.clients.calls import Asked, Guarding, Steps, afinish, ask, finish, whose
+from turnwise.integrations.clients.client import AsyncClient, GuardedClient, SyncClient
+from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown, opened
+from turnwise.integrations.clients.part_streams import EventSteps
+from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts
+from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
 from turnwise.integrations.other_texts import Leaf, last_heard, leaves
 from turnwise.integrations.shapes import Events, plain
 

@@ -15,8 +15,9 @@ from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
 from turnwise.integrations.asking import aask
-from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
-from turnwise.integrations.openai.streams import END, ReplySteps, Show
+from turnwise.integrations.clients.calls import Asked, Guarding, afinish, ask, of_reply
+from turnwise.integrations.clients.streams import END, Show
+from turnwise.integrations.openai.completion_streams import ReplySteps
 from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
 from turnwise.integrations.shapes import (
     Events,

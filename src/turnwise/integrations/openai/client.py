@@ -1,17 +1,21 @@
-"""Clients of the `openai` package behind the guard: chat completions are checked, the rest is theirs."""
+"""Clients of the `openai` package behind the guard: what asks a model for text is checked, the rest is theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
-from turnwise.errors import GuardError
+from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, complete, finish, whose
-from turnwise.integrations.openai.replies import not_guarded, refuse_smuggled
+from turnwise.integrations.clients.calls import Guarding
+from turnwise.integrations.clients.client import AsyncClient, GuardedClient, SyncClient
+from turnwise.integrations.openai.completions import (
+    INSTEAD,
+    GuardedAsyncCompletions,
+    GuardedChat,
+    GuardedCompletions,
+)
 from turnwise.integrations.openai.responses import GuardedAsyncResponses, GuardedResponses, ResponsesApi
-from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream, ReplySteps
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -55,8 +59,6 @@ def guard(
         UsageError: `openai` is not installed.
         GuardError: ``client`` is no client of it.
     """
-    from turnwise.errors import UsageError
-
     try:
         import openai
     except ImportError as error:
@@ -68,55 +70,10 @@ def guard(
     raise GuardError(f"{type(client).__name__} is no client of openai; give openai.OpenAI or openai.AsyncOpenAI")
 
 
-class GuardedClient:
-    """What guarded clients do: pass on what asks no model for text, and refuse what is ``past_the_guard``."""
-
-    past_the_guard: ClassVar[frozenset[str]] = _PAST_THE_GUARD
-    instead: ClassVar[str] = "create or parse of chat.completions or responses"
-
-    def __init__(self, client: Any, guarding: Guarding) -> None:
-        self.unguarded = client
-        """The client behind the guard."""
-        self._guarding = guarding
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self.past_the_guard:
-            raise not_guarded(name, self.instead)
-        return getattr(self.unguarded, name)
-
-    def __repr__(self) -> str:
-        return f"guard({type(self.unguarded).__name__})"
-
-    def with_options(self, **options: Any) -> Self:
-        """Return the same with other options of the client."""
-        return type(self)(self.unguarded.with_options(**options), self._guarding)
-
-    copy = with_options
-
-
-class SyncClient(GuardedClient):
-    """A guarded client as a context manager."""
-
-    def __enter__(self) -> Self:
-        self.unguarded.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.unguarded.__exit__(*error)
-
-
-class AsyncClient(GuardedClient):
-    """A guarded client as an async context manager."""
-
-    async def __aenter__(self) -> Self:
-        await self.unguarded.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self.unguarded.__aexit__(*error)
-
-
 class _OfOpenAI(GuardedClient):
+    past_the_guard: ClassVar[frozenset[str]] = _PAST_THE_GUARD
+    instead: ClassVar[str] = INSTEAD
+
     def _of_responses(self) -> tuple[Any, ...]:
         api = ResponsesApi(self._guarding, self.unguarded.conversations)
         return self.unguarded.responses, api, self.instead, frozenset({"delete", "input_tokens"})
@@ -148,122 +105,3 @@ class GuardedAsyncOpenAI(_OfOpenAI, AsyncClient):
     def chat(self) -> GuardedChat:
         """Chat completions, checked."""
         return GuardedChat(GuardedAsyncCompletions(self.unguarded.chat.completions, self._guarding))
-
-
-class GuardedChat:
-    """The part ``chat`` of a client."""
-
-    def __init__(self, completions: GuardedCompletions | GuardedAsyncCompletions) -> None:
-        self.completions: Any = completions
-
-    def __getattr__(self, name: str) -> Any:
-        raise not_guarded(f"chat.{name}")
-
-
-class _Completions:
-    def __init__(self, completions: Any, guarding: Guarding) -> None:
-        self._completions, self._guarding = completions, guarding
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("retrieve", "list", "delete", "update", "messages"):
-            return getattr(self._completions, name)
-        raise not_guarded(f"chat.completions.{name}")
-
-
-class GuardedCompletions(_Completions):
-    """Chat completions, checked."""
-
-    def create(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model, as ``create`` of the package does; return a completion, or a `GuardedStream`.
-
-        Args:
-            messages: the messages.
-            conversation_id: as for `GuardrailPipeline.check_messages`, and so are the next three.
-            session_id: the session.
-            key: whose rate limits count.
-            role: role of that key.
-            given: what else the package takes.
-
-        Raises:
-            GuardrailBlocked: prompt or reply was blocked, and no refusal is set.
-            GuardError: several replies are asked for in pieces.
-            openai.OpenAIError: as without the guard.
-        """
-        named = whose(conversation_id, session_id, key, role)
-        if not given.get("stream"):
-            run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
-            return finish(run)
-        asked = finish(ask(self._guarding, _streamed(given, messages), named))
-        raw = None if asked.sent is None else self._completions.create(messages=asked.sent, **given)
-        return GuardedStream(ReplySteps(self._guarding, asked, named, given.get("model")), raw)
-
-    def parse(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model for what can be parsed, as ``parse`` of the package does; arguments as for `create`."""
-        named = whose(conversation_id, session_id, key, role)
-        return finish(complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named))
-
-
-class GuardedAsyncCompletions(_Completions):
-    """Chat completions, checked, for async code."""
-
-    async def create(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model; see `GuardedCompletions.create`. A stream is a `GuardedAsyncStream`."""
-        named = whose(conversation_id, session_id, key, role)
-        if not given.get("stream"):
-            run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
-            return await afinish(run)
-        asked: Asked = await afinish(ask(self._guarding, _streamed(given, messages), named))
-        raw = None if asked.sent is None else await self._completions.create(messages=asked.sent, **given)
-        return GuardedAsyncStream(ReplySteps(self._guarding, asked, named, given.get("model")), raw)
-
-    async def parse(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model for what can be parsed; see `GuardedCompletions.parse`."""
-        named = whose(conversation_id, session_id, key, role)
-        run = complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named)
-        return await afinish(run)
-
-
-def _streamed(given: dict[str, Any], messages: Iterable[Any]) -> Iterable[Any]:
-    refuse_smuggled(given)
-    many = given.get("n")
-    if isinstance(many, int) and many > 1:
-        raise GuardError(
-            f"n is {many}: several replies in pieces can't be checked; ask without stream, or for one"
-        )
-    return messages

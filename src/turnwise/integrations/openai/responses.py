@@ -14,17 +14,10 @@ from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
 from turnwise.guard.request import digest_of
-from turnwise.integrations.openai.calls import Asked, Do, Guarding, Steps, ask, checks
-from turnwise.integrations.openai.parts import (
-    SKIPPED,
-    Api,
-    Call,
-    GuardedAsyncParts,
-    GuardedParts,
-    Kind,
-    Shown,
-)
-from turnwise.integrations.openai.replies import FILTERED
+from turnwise.integrations.clients.calls import Asked, Do, Guarding, Steps, ask, checks
+from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
+from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts
+from turnwise.integrations.openai.completion_streams import FILTERED
 from turnwise.integrations.other_texts import Leaf, last_heard, leaves
 from turnwise.integrations.shapes import Events, as_message, as_messages, items_sent, plain
 from turnwise.sessions import StateKind

@@ -1,4 +1,4 @@
-"""How a chat completion goes through the guard, alike for both clients.
+"""How a request and its reply go through the guard, alike for sync and async clients.
 
 A call is a generator that yields what is to be called, and is sent what came of it; a driver does it.
 """
@@ -6,24 +6,14 @@ A call is a generator that yields what is to be called, and is sent what came of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, MemoryStateStore, PipelineResult, StateStore
-from turnwise.guard.results import joined
 from turnwise.guard.sendable import goes_on
 from turnwise.integrations.asking import Asking
-from turnwise.integrations.openai.replies import (
-    plain_messages,
-    redact_choice,
-    refuse_choice,
-    refuse_smuggled,
-    refused,
-    says_anything,
-    with_result,
-)
 
 Value = TypeVar("Value")
 
@@ -62,6 +52,17 @@ async def afinish(steps: Steps[Value]) -> Value:
     except StopIteration as end:
         value: Value = end.value
         return value
+
+
+RESULT: Final = "turnwise_result"
+"""Attribute of a reply that has the verdict on it."""
+
+
+_SMUGGLED: Final = frozenset(
+    {"messages", "input", "prompt", "system", "instructions", "background", "previous_response_id", "conversation"}
+    | {"stream", "n"}
+)
+"""Keys of a request that may not come in ``extra_body``, past the guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,38 +133,6 @@ def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Seque
     return Asked(plain, sent, result)
 
 
-def complete(
-    guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
-) -> Steps[Any]:
-    """Check a request, ask the model with ``create``, and check its reply; ``named``: whose conversation it is."""
-    refuse_smuggled(given)
-    asked = yield from ask(guarding, given["messages"], named)
-    if asked.sent is None:
-        return with_result(refused(given.get("model"), str(guarding.refusal)), asked.result)
-    reply = yield Do(create, (), {**given, "messages": asked.sent})
-    if not hasattr(reply, "choices"):
-        raise GuardError(
-            f"the client gave {type(reply).__name__}, which can't be checked; don't use raw responses"
-        )
-    results = []
-    for choice in reply.choices:
-        message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
-        if not says_anything(message):
-            continue
-        said = [*asked.messages, {key: value for key, value in message.items() if not key.startswith("parsed")}]
-        result: PipelineResult = yield guarding.check(said, of_reply(named))
-        results.append(result)
-        if result.blocked:
-            if guarding.refusal is None:
-                raise GuardrailBlocked(result)
-            refuse_choice(choice, guarding.refusal)
-            yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
-        else:
-            redact_choice(choice, result)
-    verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
-    return with_result(reply, verdict)
-
-
 def checks(guarding: Guarding, asking: Asking[Value]) -> Steps[Value]:
     """Make checks that are asked for one by one."""
     try:
@@ -199,3 +168,44 @@ def whose(
     """What is said of whose conversation a request belongs to."""
     given = {"conversation_id": conversation_id, "session_id": session_id, "key": key, "role": role}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def plain_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
+    """Messages as dicts, also those that are objects of the package."""
+    return [
+        dict(message)
+        if isinstance(message, Mapping)
+        else message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
+        for message in messages
+    ]
+
+
+def with_result(reply: Any, result: PipelineResult | None) -> Any:
+    """Put the verdict on a reply as an attribute, which is no part of its JSON."""
+    object.__setattr__(reply, RESULT, result)
+    return reply
+
+
+def parse_again(holder: Any, key: str, text: str) -> None:
+    """Parse text that changed into the type that it was parsed into before; None where it no longer fits."""
+    parsed = getattr(holder, key, None)
+    if parsed is None:
+        return
+    try:
+        setattr(holder, key, type(parsed).model_validate_json(text))
+    except (AttributeError, ValueError):
+        setattr(holder, key, None)
+
+
+def refuse_smuggled(given: Mapping[str, Any]) -> None:
+    """Raise GuardError where ``extra_body`` would change what was checked."""
+    beside = sorted(_SMUGGLED & (given.get("extra_body") or {}).keys())
+    if beside:
+        raise GuardError(
+            f"extra_body has {', '.join(beside)}, which would go past the guard; give it as an argument"
+        )
+
+
+def not_guarded(what: str, instead: str) -> GuardError:
+    """The error of a part of the surface that would go past the guard."""
+    return GuardError(f"{what} is not guarded: use {instead}, or the client itself, as .unguarded")

@@ -1,0 +1,1 @@
+"""What guarded clients of model packages share: calls, replies, streams."""

@@ -1,0 +1,220 @@
+"""Replies that are lists of parts and come in events: what may be shown of them is passed on as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+from turnwise.conversation.message_entries import read_calls
+from turnwise.conversation.message_formats import OPENAI
+from turnwise.errors import GuardError
+from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult
+from turnwise.guard.results import joined
+from turnwise.integrations.clients.calls import Do, checks, of_reply, stand_in, with_result
+from turnwise.integrations.clients.part_replies import (
+    SKIPPED,
+    Api,
+    Call,
+    Kind,
+    Shown,
+    placed,
+    replaced_in,
+    said_texts,
+)
+from turnwise.integrations.clients.streams import END, Show
+from turnwise.integrations.other_texts import leaves
+from turnwise.integrations.shapes import Events, replace_texts
+
+
+class EventSteps:
+    """A reply that comes in events, under check.
+
+    Its first text is passed on as it comes, and thinking that comes before it once that is whole; everything else
+    once all is checked. ``PieceSteps`` says what it is for.
+    """
+
+    def __init__(self, api: Api, call: Call) -> None:
+        self._api, self._call = api, call
+        self._stream: OutputStream | AsyncOutputStream | None = None
+        self._fed = ""
+        self._came: list[Any] = []
+        self._shown = Shown()
+        self.result: PipelineResult | None = None if call.asked.sent is not None else call.asked.result
+
+    def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
+        """Take the model's events, and show what may be shown; ``following`` gives `END` after the last."""
+        try:
+            if self._call.asked.sent is None:
+                assert self.result is not None
+                yield from self._refused(self.result, self._call.asked.standing)
+                return
+            yield from self._taken(following)
+        except GuardrailBlocked as blocked:
+            self.result = blocked.result
+            if self._api.keeps(self._call):
+                while (event := (yield Do(following))) is not END:
+                    self._came.append(event)
+            items = [event.item for event in self._came if getattr(event, "item", None) is not None]
+            yield from self._api.withdrawn(self._call, items)
+            refusal = self._api.guarding.refusal
+            if refusal is None:
+                raise
+            said, guarding = self._shown.text or refusal, self._api.guarding
+            standing = yield from stand_in(
+                guarding, self._call.asked.messages, said, self._call.named, placed(self.result, self._call)
+            )
+            yield from self._refused(self.result, standing)
+
+    def drop(self) -> None:
+        """Record that the reply broke off, where it did not end."""
+        if self._stream is not None and self._stream.result is None:
+            self._stream.drop()
+            self.result = self._stream.result
+
+    def _taken(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
+        came = self._came
+        held: list[Any] = []
+        thought: list[Any] = []
+        ended = False
+        while (event := (yield Do(following))) is not END:
+            came.append(event)
+            kind = self._api.kind(event)
+            ended = ended or kind.what == "last"
+            if kind.what == "error":
+                self.drop()
+                yield self._show(event, kind)
+                return
+            if kind.what == "pass" and not (held or thought):
+                yield self._show(event, kind)
+            elif thought and kind.at == self._api.kind(thought[0]).at and not held:
+                thought.append(event)
+                if kind.what == "end":
+                    yield from self._thought(thought)
+                    thought = []
+            elif held or thought:
+                held += [*thought, event]
+                thought = []
+            elif kind.what == "thought":
+                thought = [event]
+            elif kind.what == "open" and self._shown.open in (None, kind.at):
+                yield self._show(event, kind)
+            elif kind.what == "text" and kind.at == self._shown.open:
+                self._shown.last = event
+                shown = yield from self._feed(kind.text)
+                if shown:
+                    yield self._show(self._api.piece(event, shown), kind._replace(text=shown))
+            else:
+                held.append(event)
+        if not ended:
+            self.drop()
+            return
+        yield from self._ended(came, [*held, *thought])
+
+    def _show(self, event: Any, kind: Kind) -> Show:
+        self._shown.note(event, kind)
+        return Show(event)
+
+    def _feed(self, text: str) -> Generator[Do, Any, str]:
+        if self._stream is None:
+            self._stream = yield self._api.guarding.open_stream(self._call.asked.messages, self._call.named)
+        self._fed += text
+        shown: str = yield Do(self._stream.feed, (text,))
+        if self._stream.blocked:
+            assert self._stream.result is not None
+            raise GuardrailBlocked(self._stream.result)
+        return shown
+
+    def _thought(self, events: list[Any]) -> Generator[Do | Show, Any, None]:
+        """Check thinking that is whole, and show it."""
+        for event in (yield from self._other_texts(events, {}, [])):
+            yield self._show(event, self._api.kind(event))
+
+    def _ended(self, came: list[Any], held: list[Any]) -> Generator[Do | Show, Any, None]:
+        """Check the whole of it, and show what was held back."""
+        reply = self._api.whole(came)
+        message = self._api.said(reply)
+        if message is None and self._fed:
+            message = {"role": "assistant", "content": self._fed}
+        text = "" if message is None else OPENAI.read(message).text or ""
+        if not text.startswith(self._fed):
+            raise GuardError("the end of the stream tells another text than its pieces; ask without stream")
+        late = ""
+        if text:
+            late = yield from self._feed(text[len(self._fed) :])
+        results: list[PipelineResult] = []
+        if self._stream is not None:
+            results.append((yield Do(self._stream.end)))
+            late += self._stream.rest
+            for one in () if results[0].blocked else read_calls(message):
+                named = {"call_id": one.call_id}
+                results.append((yield Do(self._stream.check_tool_call, (one.name, one.text), named)))
+        elif message is not None:
+            said = [*self._call.asked.messages, message]
+            result = yield self._api.guarding.check(said, of_reply(self._call.named))
+            results = [*(result.parts or (result,))]
+        self.result = results[0] if len(results) == 1 else joined(results) if results else self._call.asked.result
+        if any(one.blocked for one in results):
+            assert self.result is not None
+            raise GuardrailBlocked(self.result)
+        new, seen = ({}, []) if message is None else replaced_in(message, results)
+        if self._shown.last is not None and message is not None:
+            texts = said_texts(message)
+            behind = "\n".join(["", *(new.get(one, one) for one in texts[1:])])
+            rest = late.removesuffix(behind)
+            first = self._shown.text + rest
+            if first != texts[0]:
+                new[texts[0]] = first
+            seen.append(first)
+            if rest:
+                yield self._show(self._api.piece(self._shown.last, rest), Kind("text", self._shown.open, rest))
+        events = yield from self._other_texts(held, new, seen)
+        yield from self._api.kept(self._call, str(reply.get("id")), self.result)
+        for event in events:
+            yield Show(with_result(event, self.result) if event is events[-1] else event)
+
+    def _other_texts(
+        self, held: list[Any], new: Mapping[str, str], seen: Sequence[str]
+    ) -> Generator[Do, Any, list[Any]]:
+        """Events with texts replaced, once the texts in them that are not said to the user are checked."""
+        events = Events(held)
+        groups = list(events.places)
+        texts = {at: text for at, text in enumerate(events.texts) if groups[at][-1] != "signature"}
+        before = dict(texts)
+        for at in texts:
+            if self._api.is_open(groups[at], self._shown.open):
+                texts[at] = ""  # shown before
+        # What a reply repeats of its request was checked there.
+        bodies = [
+            event["response"].get("output") if isinstance(event.get("response"), dict) else event
+            for event in events.events
+        ]
+        replace_texts([texts, bodies], new, SKIPPED)
+        if new:
+            _unspell(bodies)
+        found = leaves([texts, bodies], skip=SKIPPED)
+        changed = yield from checks(self._api.guarding, self._api.others.check(found, "check_output", seen))
+        if not (changed or new or texts != before):
+            return held
+        for at, text in texts.items():
+            emptied = groups[at][-1] == "thinking" and text != before[at]
+            events.texts[at] = "" if emptied else text
+        return events.chunks()
+
+    def _refused(self, result: PipelineResult, standing: PipelineResult | None) -> Generator[Do | Show, Any, None]:
+        events = list(self._api.refused_events(self._call, self._shown, str(self._api.guarding.refusal)))
+        reply_id = getattr(getattr(events[-1], "response", None), "id", "")
+        yield from self._api.kept(self._call, reply_id, standing or result, refused=True)
+        for event in events[:-1]:
+            yield Show(event)
+        yield Show(with_result(events[-1], result))
+
+
+def _unspell(tree: Any) -> None:
+    """Empty what spells texts token by token."""
+    waiting = [tree]
+    while waiting:
+        told = waiting.pop()
+        if isinstance(told, dict) and told.get("logprobs"):
+            told["logprobs"] = []
+        if isinstance(told, dict | list):
+            waiting += told.values() if isinstance(told, dict) else told

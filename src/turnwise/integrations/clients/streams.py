@@ -1,0 +1,152 @@
+"""Replies that come in pieces as the caller sees them: an iterator that can be closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol, Self
+
+from turnwise.guard import PipelineResult
+from turnwise.integrations.clients.calls import Do
+
+END: Final = object()
+"""Comes after the last piece of a model."""
+
+
+class Show(NamedTuple):
+    """A piece that the caller may have."""
+
+    chunk: Any
+
+
+class PieceSteps(Protocol):
+    """A reply in pieces under check: what `GuardedStream` needs of it."""
+
+    result: PipelineResult | None
+
+    def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
+        """Take the model's pieces, and show what may be shown."""
+
+    def drop(self) -> None:
+        """Record that the reply broke off, where it did not end."""
+
+
+class GuardedStream(Iterator[Any]):
+    """A reply that comes in pieces, as `openai.Stream` is one: an iterator, and a context manager.
+
+    ``turnwise_result`` has the verdict at the end; so has the last piece. A reply that is blocked ends with
+    `turnwise.guard.GuardrailBlocked`, or with the refusal where one is set.
+    """
+
+    def __init__(self, reply: PieceSteps, raw: Any) -> None:
+        self._reply, self._raw = reply, raw
+        self._steps = self._reply.steps(self._following)
+        pieces: Iterator[Any] = iter(raw if raw is not None else ())
+        self._pieces = pieces
+
+    @property
+    def turnwise_result(self) -> PipelineResult | None:
+        """The verdict; None before the end."""
+        return self._reply.result
+
+    @property
+    def response(self) -> Any:
+        """The response of the HTTP client; None where nothing was asked."""
+        return getattr(self._raw, "response", None)
+
+    def _following(self) -> Any:
+        return next(self._pieces, END)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        given: Any = None
+        try:
+            while True:
+                step = self._steps.send(given)
+                if isinstance(step, Show):
+                    return step.chunk
+                given = step.call(*step.given, **step.named)
+        except BaseException as error:
+            if not isinstance(error, StopIteration):
+                self._reply.drop()
+            self._close_raw()
+            raise
+
+    def close(self) -> None:
+        """End the request; a reply that has not ended is recorded as broken off."""
+        self._steps.close()
+        self._reply.drop()
+        self._close_raw()
+
+    def _close_raw(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class GuardedAsyncStream(AsyncIterator[Any]):
+    """`GuardedStream` for async code, as `openai.AsyncStream` is one."""
+
+    def __init__(self, reply: PieceSteps, raw: Any) -> None:
+        self._reply, self._raw = reply, raw
+        self._steps = self._reply.steps(self._following)
+        self._pieces: AsyncIterator[Any] | None = None if raw is None else aiter(raw)
+
+    @property
+    def turnwise_result(self) -> PipelineResult | None:
+        """The verdict; None before the end."""
+        return self._reply.result
+
+    @property
+    def response(self) -> Any:
+        """The response of the HTTP client; None where nothing was asked."""
+        return getattr(self._raw, "response", None)
+
+    async def _following(self) -> Any:
+        return END if self._pieces is None else await anext(self._pieces, END)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        given: Any = None
+        try:
+            while True:
+                step = self._steps.send(given)
+                if isinstance(step, Show):
+                    return step.chunk
+                given = await step.call(*step.given, **step.named)
+        except StopIteration:
+            await self._close_raw()
+            raise StopAsyncIteration from None
+        except BaseException:
+            self._reply.drop()
+            await self._close_raw()
+            raise
+
+    async def close(self) -> None:
+        """End the request; a reply that has not ended is recorded as broken off."""
+        self._steps.close()
+        self._reply.drop()
+        await self._close_raw()
+
+    aclose = close
+
+    async def _close_raw(self) -> None:
+        if self._raw is not None:
+            await self._raw.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        await self.close()
