@@ -12,7 +12,7 @@ from postgresql_server import PostgresqlServer
 
 from turnwise.cli.demo_run import demo_observer, run_demo
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.errors import UnknownNameError, UsageError
+from turnwise.errors import StoreError, UnknownNameError, UsageError
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.flags import rule_of
@@ -147,6 +147,25 @@ def test_verdicts_are_kept_and_brought_up_to_date(work: Store) -> None:
     work.delete_run("r")
     evaluate(work, "r", ScriptedObserver("0.1"), principles=[load_principle("reciprocity")])
     assert inbox(work).total == 0
+
+
+def test_what_was_kept_may_be_deleted_or_damaged(work: Store, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    before = inbox(work)
+    [kept] = (tmp_path / "cache").rglob("verdicts.db")
+    for file in kept.parent.iterdir():
+        file.unlink()
+    assert inbox(work) == before
+    for file in kept.parent.iterdir():
+        file.write_bytes(b"no database, but long enough to be taken for one" * 100)
+    with pytest.raises(StoreError, match="delete it"):
+        inbox(work)
+    with Store(work.location) as again:
+        assert inbox(again) == before
+    (tmp_path / "cache").rename(tmp_path / "gone")
+    (tmp_path / "cache").write_text("no folder")
+    with Store(work.location) as again:
+        assert inbox(again) == before
 
 
 def test_where_a_conversation_stands_survives_a_run_and_a_label(cli: Cli, work: Store) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from turnwise._support.locations import Location
+from turnwise.errors import StoreError
 from turnwise.store.findings.places import for_the_user
 
 FILE: Final = "verdicts.db"
@@ -23,10 +24,13 @@ _VERSION: Final = 1
 """Of the tables; those of another version are made anew."""
 
 _MAKE: Final = (
+    "DROP TABLE IF EXISTS judged",
+    "DROP TABLE IF EXISTS flags",
     "CREATE TABLE judged (run TEXT, detector TEXT, stamp TEXT, upto INTEGER, PRIMARY KEY (run, detector))",
     "CREATE TABLE flags (run TEXT, detector TEXT, number INTEGER, sequence_id TEXT, label TEXT, source TEXT, "
     "turns INTEGER, turn INTEGER, side TEXT, principle TEXT, F REAL, I REAL, peak REAL, score REAL, reason TEXT, "
     "at REAL, PRIMARY KEY (run, detector, number))",
+    f"PRAGMA user_version = {_VERSION}",
 )
 
 
@@ -121,48 +125,38 @@ class KeptVerdicts:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        if self._path is not None:
+        if self._path is None:
+            self._path = self._place()
+        try:
             with contextlib.closing(_connect(self._path)) as file:
                 yield file
-            return
-        for path in self._places():
-            try:
-                file = _prepared(path)
-            except (sqlite3.Error, OSError):
-                continue
-            self._path = path
-            with contextlib.closing(file):
-                yield file
-            return
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path} can't be used ({error}): delete it, it is made anew") from error
 
-    def _places(self) -> Iterator[Path]:
-        with contextlib.suppress(OSError):
-            yield for_the_user(Location(self._where), "cache", FILE)
+    def _place(self) -> Path:
+        """The file in the user's cache, or a temporary one where nothing can be written there."""
+        with contextlib.suppress(OSError, sqlite3.OperationalError):
+            path = for_the_user(Location(self._where), "cache", FILE)
+            try:
+                _connect(path).close()
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                path.unlink()  # damaged
+            return path
         self._temporary = tempfile.TemporaryDirectory(prefix="turnwise-verdicts-")
-        yield Path(self._temporary.name, FILE)
+        return Path(self._temporary.name, FILE)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    """Open the file, with empty tables where it has none of this version."""
     file = sqlite3.connect(path, timeout=30.0, isolation_level=None)
     file.execute("PRAGMA synchronous = OFF")  # what a crash spoils is made anew
-    return file
-
-
-def _prepared(path: Path) -> sqlite3.Connection:
-    """The file with its tables, made anew where it is damaged or of another version."""
-    file = _connect(path)
-    try:
-        version, state = (
-            file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "quick_check(1)")
-        )
-        if version == _VERSION and state == "ok":
-            return file
-    except sqlite3.DatabaseError:
-        pass
-    file.close()
-    path.unlink(missing_ok=True)
-    file = _connect(path)
-    file.execute("PRAGMA journal_mode = WAL")
-    for statement in (*_MAKE, f"PRAGMA user_version = {_VERSION}"):
-        file.execute(statement)
+    if file.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("BEGIN IMMEDIATE")
+        if file.execute("PRAGMA user_version").fetchone()[0] != _VERSION:  # else somebody else was first
+            for statement in _MAKE:
+                file.execute(statement)
+        file.execute("COMMIT")
     return file
