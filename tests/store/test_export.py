@@ -531,7 +531,7 @@ def test_arangodb_gets_documents_and_edges_between_them(filled: Store, tmp_path:
         if "_from" not in row
     }
     edges = [row for name in ("of_sequence", "in_run", "of_outcome") for row in lines(folder, name)]
-    assert len(edges) == (4 + 3) + 4 + 2  # 3 are of what people said
+    assert len(edges) == (4 + 5) + 4 + 2  # 5 are of what people said
     assert all(edge[end] in documents for edge in edges for end in ("_from", "_to"))
     score = documents["evaluations/first:a:1:prompt:p"]
     assert (score["run"], score["sequence_id"], score["label"], score["F"]) == ("first", "a", "attack", 0.125)
