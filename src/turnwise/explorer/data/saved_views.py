@@ -1,4 +1,4 @@
-"""Views that people gave a name: addresses of the inbox with their filters, beside the store for all who use it."""
+"""Views of the inbox that people gave a name, kept beside the store for all who use it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _LONGEST_NAME: Final = 60
 
 
 class SavedViews:
-    """Named addresses of a store, in ``work.db-views.json`` beside it, or in the user's folder of data where nothing
-    can be written there. What the file has that is no view is left out.
+    """Named addresses of a store, in ``work.db-views.json`` beside it.
+
+    Where nothing can be written there they are in the user's folder of data. What is no view is left out.
     """
 
     def __init__(self, location: str) -> None:
@@ -55,7 +56,9 @@ class SavedViews:
         """Keep a view under a name, in place of one of that name; UsageError where the name does not fit."""
         name = name.strip()
         if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            raise UsageError(f"give the view a name of at most {_LONGEST_NAME} characters, all of which can be seen")
+            raise UsageError(
+                f"give the view a name of at most {_LONGEST_NAME} characters, all of which can be seen"
+            )
         views = {**self.all(), name: address if "?" in address else f"{address}?"}
         if len(views) > MOST:
             raise UsageError(f"there are {MOST} views already: remove some from {self.path}")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.saved_views import SavedViews
 from turnwise.explorer.pages import Page, page
-from turnwise.explorer.parts import failed, fact, heading, said, text
-from turnwise.principles import builtin_principles
+from turnwise.explorer.parts import fact, failed, heading, said, text
 from turnwise.runs.inbox import NOBODY, FlaggedText, Inbox, InboxItem, inbox, sentence
 from turnwise.runs.verdicts import judges_of
 from turnwise.store import Status
@@ -38,6 +38,12 @@ _MOST_DAYS: Final = 62
 """Bars of the time axis for days; beyond it they are of weeks."""
 
 _FILTERS: Final = ("status", "source", "assignee", "principle", "words", "since", "until", "detectors")
+
+_COLUMNS: Final = (
+    *("sequence_id", "status", "assignee", "note", "detector", "threshold", "turn", "side", "principle", "F", "I"),
+    *("score", "reason", "when", "source", "label"),
+)
+"""What of an item a CSV file has."""
 
 _KEYS: Final = {
     "j, k": "next, previous conversation",
@@ -74,6 +80,7 @@ class _InboxView:
         self._name = ""
         self._undo: list[list[InboxItem]] = []
         self._busy = False
+        self._newest = 0
 
     async def build(self) -> None:
         from nicegui import ui
@@ -85,13 +92,17 @@ class _InboxView:
         with ui.row().classes("inbox-top"):
             heading("Inbox", 1)
             self._told = text("p", "").props("role=status").classes("quiet")
+            self._fresh = ui.button("New scores: show them", icon="refresh", on_click=self._read)
+            self._fresh.props("no-caps dense outline").set_visibility(False)
         self._days = ui.element("div").classes("inbox-days")
         self._filters = ui.element("div").classes("inbox-filters")
         self._bulk = ui.element("div").classes("inbox-bulk")
         with ui.element("div").classes("inbox"):
             self._list = ui.element("section").props('aria-label="Conversations to read"').classes("inbox-list")
             self._detail = (
-                ui.element("section").props('aria-label="Chosen conversation" aria-live=polite').classes("inbox-detail")
+                ui.element("section")
+                .props('aria-label="Chosen conversation" aria-live=polite')
+                .classes("inbox-detail")
             )
         await self._read(first=True)
         page.csv = self._rows
@@ -113,9 +124,7 @@ class _InboxView:
             ui.code(f"turnwise evaluate --store {where}", language="bash")
         else:
             text("p", "The store has no conversation yet. Import some, and score them:").classes("quiet")
-            ui.code(
-                f"turnwise import FILE --store {where}\nturnwise evaluate --store {where}", language="bash"
-            )
+            ui.code(f"turnwise import FILE --store {where}\nturnwise evaluate --store {where}", language="bash")
 
     def _asked(self) -> dict[str, Any]:
         get = self._page.get
@@ -136,7 +145,9 @@ class _InboxView:
         """Ask for what there is to read, and show it from the beginning."""
         page = self._page
         store, run = page.record.store, page.run_name()
+        self._fresh.set_visibility(False)
         try:
+            self._newest = page.record.newest_evaluation()
             asked = self._asked()
             self._found = await page.ask(partial(inbox, store, run, limit=None, seconds=_JUDGE_SECONDS, **asked))
         except TurnwiseError as error:
@@ -164,7 +175,8 @@ class _InboxView:
         assert self._found is not None
         counts = self._found.counts
         open_ones = sum(counts[one] for one in OPEN)
-        words = f"{open_ones:,} to decide, {counts[Status.CONFIRMED]:,} confirmed, {counts[Status.DISMISSED]:,} dismissed"
+        decided = ", ".join(f"{counts[one]:,} {one}" for one in (Status.CONFIRMED, Status.DISMISSED))
+        words = f"{open_ones:,} to decide, {decided}"
         judged = " or ".join(f"{one.spec} at {one.detector.threshold:.3g}" for one in self._found.detectors)
         pending = f"; {self._found.pending:,} conversations are still being judged" if self._found.pending else ""
         self._told.text = f"{words}; flagged by {visible(judged)} in run {visible(self._found.run)}{pending}"
@@ -192,7 +204,9 @@ class _InboxView:
             self._mark()
             if len(self._items) > ROWS:
                 last = -(-len(self._items) // ROWS)
-                pages = ui.pagination(1, last, value=start // ROWS + 1, direction_links=True, on_change=self._turned)
+                pages = ui.pagination(
+                    1, last, value=start // ROWS + 1, direction_links=True, on_change=self._turned
+                )
                 pages.props('max-pages=7 aria-label="Pages of the list"')
 
     def _nothing(self) -> None:
@@ -202,12 +216,13 @@ class _InboxView:
         if self._found.pending:
             text("p", "Conversations are being judged; what is flagged appears here.").classes("empty")
         elif every:
-            text("p", "All that fits the filters is decided. Choose another status to look at it again.").classes("empty")
+            text("p", "All that fits the filters is decided. Choose another status to look at it again.").classes(
+                "empty"
+            )
         elif filtered:
             text("p", "No flagged conversation fits these filters.").classes("empty")
         else:
-            text("p", "Nothing was flagged. That is no proof that nothing is there: label a random sample to learn "
-                 "what is missed.").classes("empty")  # fmt: skip
+            text("p", "Nothing was flagged, which does not show that nothing is there.").classes("empty")
             said_link("Label a random sample", self._page.link("/label"))
 
     async def _show_detail(self) -> None:
@@ -251,7 +266,11 @@ class _InboxView:
                         said(words[flagged.start : flagged.end][:_SHOWN], "mark")
                         said(words[flagged.end :][:_SHOWN])
                 else:
-                    with ui.element("div").classes("said response" if side is Side.RESPONSE else "said").props("dir=auto"):
+                    with (
+                        ui.element("div")
+                        .classes("said response" if side is Side.RESPONSE else "said")
+                        .props("dir=auto")
+                    ):
                         said(words[:_SHOWN])
 
     def _show_actions(self, item: InboxItem) -> None:
@@ -259,14 +278,20 @@ class _InboxView:
 
         with ui.row().classes("inbox-actions"):
             for status, (word, key, icon) in _DONE.items():
-                button = ui.button(word, icon=icon, on_click=partial(self._decide, status)).props("no-caps dense outline")
-                button.props(f'aria-keyshortcuts={key} aria-pressed={"true" if item.status is status else "false"}')
+                button = ui.button(word, icon=icon, on_click=partial(self._decide, status)).props(
+                    "no-caps dense outline"
+                )
+                button.props(
+                    f"aria-keyshortcuts={key} aria-pressed={'true' if item.status is status else 'false'}"
+                )
         with ui.row().classes("inbox-actions"):
-            self._assignee = ui.input("Assigned to", value=item.assignee or "").props("dense outlined maxlength=100")
+            self._assignee = ui.input("Assigned to", value=item.assignee or "").props(
+                "dense outlined maxlength=100"
+            )
             self._assignee.on("keydown.enter", self._assign)
-            self._note = ui.input("Note", value=item.note).props("dense outlined maxlength=10000").classes("note")
+            self._note = ui.input("Note", value=item.note).props("dense outlined maxlength=10000").classes("grow")
             self._note.on("keydown.enter", self._write_note)
-            ui.button("Save", on_click=self._save).props("no-caps dense outline")
+            _button("Save", self._save)
         with ui.row().classes("inbox-actions"):
             said_link("Whole conversation", self._link(item))
             said_link("Label it blind", self._page.link("/label", id=item.sequence_id))
@@ -278,43 +303,46 @@ class _InboxView:
     def _show_filters(self) -> None:
         from nicegui import ui
 
-        page, store = self._page, self._page.record.store
+        page = self._page
         every = list(self._found.items) if self._found is not None else []
         sources = sorted({one.source for one in every} | ({page.get("source")} - {""}))
-        people = sorted({one.assignee for one in every if one.assignee} | ({page.get("assignee")} - {"", "nobody"}))
+        people = sorted(
+            {one.assignee for one in every if one.assignee} | ({page.get("assignee")} - {"", "nobody"})
+        )
         principles = sorted({one.principle for one in every} | ({page.get("principle")} - {""}))
         runs = [run.name for run in page.record.runs()]
         self._filters.clear()
         with self._filters:
-            words = ui.input("Words in the conversation", value=page.get("words"), on_change=partial(self._set, "words"))
+            words = ui.input(
+                "Words in the conversation", value=page.get("words"), on_change=partial(self._set, "words")
+            )
             words.props("dense outlined clearable debounce=300 data-search")
             shown = page.get("status").split(",") if page.get("status") else [str(one) for one in OPEN]
             options = {"all": "all", **{str(one): str(one) for one in Status}}
             self._select("Status", "status", options, shown, multiple=True)
-            given = {"": "all", "nobody": "nobody", **{one: one for one in people}}
+            given = {"": "all", "nobody": "nobody", **{one: one for one in sorted(people)}}
             self._select("Assigned to", "assignee", given, page.get("assignee"))
             self._who = ui.input("Your name", value=self._name, on_change=self._named)
             self._who.props("dense outlined debounce=300 maxlength=100")
             self._show_views()
             folded = any(page.get(name) for name in _FILTERS if name not in ("words", "status", "assignee"))
-            with ui.expansion("More filters", value=folded).classes("inbox-more").props("dense"):
-                with ui.element("div").classes("inbox-filters"):
-                    self._select("Run", "run", runs, page.run_name())
-                    self._select("Source", "source", {"": "all", **{one: one for one in sources}}, page.get("source"))
-                    given = {"": "all", **{one: one.replace("_", " ") for one in principles}}
-                    self._select("Principle", "principle", given, page.get("principle"))
-                    for name, label in (("since", "From day"), ("until", "To day")):
-                        ui.input(label, value=page.get(name), on_change=partial(self._set, name)).props(
-                            "dense outlined type=date stack-label debounce=300"
-                        )
-                    self._rule()
+            more = ui.expansion("More filters", value=folded).classes("inbox-more").props("dense")
+            with more, ui.element("div").classes("inbox-filters"):
+                self._select("Run", "run", runs, page.run_name())
+                self._select("Source", "source", {"": "all", **{one: one for one in sources}}, page.get("source"))
+                given = {"": "all", **{one: one.replace("_", " ") for one in principles}}
+                self._select("Principle", "principle", given, page.get("principle"))
+                for name, label in (("since", "From day"), ("until", "To day")):
+                    day = ui.input(label, value=page.get(name), on_change=partial(self._set, name))
+                    day.props("dense outlined type=date stack-label debounce=300")
+                self._rule()
 
     def _rule(self) -> None:
         from nicegui import ui
 
         page = self._page
         usual = "; ".join(one.spec for one in judges_of(page.record.store, page.run_name() or ""))
-        rule = ui.input("Flagged by", value=page.get("detectors"), placeholder=usual).classes("note")
+        rule = ui.input("Flagged by", value=page.get("detectors"), placeholder=usual).classes("grow")
         rule.props('dense outlined stack-label clearable hint="Detectors or patterns, with ; between them; Enter"')
         rule.on("keydown.enter", lambda: self._set_value("detectors", rule.value))
         rule.on("clear", lambda: self._set_value("detectors", ""))
@@ -327,9 +355,7 @@ class _InboxView:
                 ui.menu_item(visible(name), partial(ui.navigate.to, address))
             ui.menu_item("Save this view ...", self._save_view)
 
-    def _select(
-        self, label: str, name: str, options: Any, value: Any, *, multiple: bool = False
-    ) -> None:
+    def _select(self, label: str, name: str, options: Any, value: Any, *, multiple: bool = False) -> None:
         from nicegui import ui
 
         ui.select(options, label=label, value=value, multiple=multiple, on_change=partial(self._set, name)).props(
@@ -369,9 +395,11 @@ class _InboxView:
                 text("span", f"{chosen:,} chosen:")
                 for status, (word, _, icon) in _DONE.items():
                     act = partial(self._decide, status, several=True)
-                    ui.button(f"{word} {chosen:,}", icon=icon, on_click=act).props("no-caps dense outline")
+                    _button(f"{word} {chosen:,}", act, icon)
             if self._undo:
-                ui.button("Undo", icon="undo", on_click=self._take_back).props("no-caps dense outline aria-keyshortcuts=z")
+                ui.button("Undo", icon="undo", on_click=self._take_back).props(
+                    "no-caps dense outline aria-keyshortcuts=z"
+                )
 
     # What is done ----------------------------------------------------------------------------------------
 
@@ -428,7 +456,9 @@ class _InboxView:
     async def _decide(self, status: Status, *, several: bool = False) -> None:
         if not self._items:
             return
-        items = [one for one in self._items if one.sequence_id in self._chosen] if several else [self._items[self._at]]
+        items = (
+            [one for one in self._items if one.sequence_id in self._chosen] if several else [self._items[self._at]]
+        )
         if not await self._say(items, status=status):
             return
         if several:
@@ -482,11 +512,10 @@ class _InboxView:
             other = before.get(item.sequence_id)
             if other is not None and other.author != self._name and other.status is not item.status:
                 self._notify(
-                    f"{other.author} had said {other.status} of {item.sequence_id} at {other.created_at:%H:%M} UTC; "
-                    "your word counts now. z takes it back.", kind="warning",
-                )  # fmt: skip
-        from dataclasses import replace
-
+                    f"{other.author} had said {other.status} of {item.sequence_id} at {other.created_at:%H:%M} "
+                    "UTC; your word counts now. z takes it back.",
+                    kind="warning",
+                )
         self._undo.append([_as_reviewed(one, before.get(one.sequence_id)) for one in items])
         now = {one.sequence_id: one for one in made}
         for at, one in enumerate(self._items):
@@ -512,9 +541,14 @@ class _InboxView:
         await self._read()
 
     async def _go_on(self) -> None:
-        """While conversations are still being judged, show what is new."""
-        if self._found is not None and self._found.pending and not self._busy:
+        """Show what is new while conversations are being judged; later offer it, so that no row moves away."""
+        if self._found is None or self._busy:
+            return
+        newest = await self._page.ask(self._page.record.newest_evaluation)
+        if self._found.pending or (newest != self._newest and not self._items):
             await self._read()
+        elif newest != self._newest and not self._fresh.visible:
+            self._fresh.set_visibility(True)
 
     async def _set(self, name: str, event: Any) -> None:
         value = event.value
@@ -554,7 +588,10 @@ class _InboxView:
             def keep() -> None:
                 state = {key: value for key, value in self._page.state.items() if key in (*_FILTERS, "run")}
                 try:
-                    self._views.keep(name.value or "", self._page.link(**{key: None for key in self._page.state if key not in state}))
+                    self._views.keep(
+                        name.value or "",
+                        self._page.link(**{key: None for key in self._page.state if key not in state}),
+                    )
                 except TurnwiseError as error:
                     self._notify(str(error), kind="negative")
                     return
@@ -562,19 +599,17 @@ class _InboxView:
                 self._show_filters()
 
             with ui.row():
-                ui.button("Save", on_click=keep).props("no-caps dense")
-                ui.button("Cancel", on_click=dialog.close).props("no-caps dense outline")
+                _button("Save", keep)
+                _button("Cancel", dialog.close)
         dialog.open()
 
-    def _notify(self, message: str, kind: str = "info") -> None:
+    def _notify(self, message: str, kind: Literal["info", "warning", "negative"] = "info") -> None:
         from nicegui import ui
 
         ui.notify(visible_lines(message), type=kind, position="bottom", multi_line=True)
 
     def _rows(self) -> tuple[str, list[list[Any]]]:
-        head = ["sequence_id", "status", "assignee", "note", "detector", "threshold", "turn", "side", "principle", "F",
-                "I", "score", "reason", "when", "source", "label"]  # fmt: skip
-        return "inbox", [head, *([_plain(getattr(one, name)) for name in head] for one in self._items)]
+        return "inbox", [[*_COLUMNS], *([_plain(getattr(one, name)) for name in _COLUMNS] for one in self._items)]
 
 
 class _Row:
@@ -625,6 +660,12 @@ class _Row:
         self._assignee.text = f"for {visible(item.assignee)}" if item.assignee else ""
 
 
+def _button(words: str, act: Callable[[], Any], icon: str | None = None) -> ui.button:
+    from nicegui import ui
+
+    return ui.button(words, icon=icon, on_click=act).props("no-caps dense outline")
+
+
 def said_link(words: str, address: str) -> ui.link:
     """A link to another view."""
     from nicegui import ui
@@ -655,14 +696,9 @@ def _turns_around(store: Any, item: InboxItem) -> list[Turn]:
 
 
 def _as_reviewed(item: InboxItem, review: Any) -> InboxItem:
-    from dataclasses import replace
-
     if review is None:
         return replace(item, status=Status.NEW, assignee=None)
     return replace(item, status=review.status, assignee=review.assignee)
-
-
-_MEANINGS: Final = {one.name: one for one in builtin_principles()}
 
 
 def _sentence_of(item: InboxItem) -> str:
@@ -684,7 +720,13 @@ def _quoted(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value if isinstance(value, float | int) else str(value or "")
+    return (
+        value.isoformat()
+        if isinstance(value, datetime)
+        else value
+        if isinstance(value, float | int)
+        else str(value or "")
+    )
 
 
 def _day_options(bars: Sequence[tuple[str, int]]) -> dict[str, Any]:
@@ -694,5 +736,12 @@ def _day_options(bars: Sequence[tuple[str, int]]) -> dict[str, Any]:
         "xAxis": {"type": "category", "data": [day for day, _ in bars], "axisTick": {"show": False}},
         "yAxis": {"type": "value", "show": False, "minInterval": 1},
         "tooltip": {"trigger": "axis"},
-        "series": [{"type": "bar", "name": "flagged", "data": [count for _, count in bars], "itemStyle": {"color": "#2f5fd0"}}],
+        "series": [
+            {
+                "type": "bar",
+                "name": "flagged",
+                "data": [count for _, count in bars],
+                "itemStyle": {"color": "#2f5fd0"},
+            }
+        ],
     }
