@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -21,6 +22,7 @@ from turnwise.store.findings.files import FoundFiles, part_of
 from turnwise.store.findings.index import NAME, Index
 from turnwise.store.findings.mirror import FoundMirror
 from turnwise.store.findings.people import FoundPeople
+from turnwise.store.people import Review
 from turnwise.store.runs import Run
 from turnwise.store.source import Lengths, Newest, NumberedHead, NumberedTexts, Page, Progress, SequenceHead
 from turnwise.store.tallies import RunTally
@@ -53,12 +55,15 @@ class FindingsSource:
             name: self._run.provenance(revision, self._run.code_version)
             for name, revision in self._files.manifest.revisions.items()
         }
-        self.mirror = FoundMirror(self._files, self._index, self._run)
+        self.mirror = FoundMirror(self._files, self._index, self._run, self._reviews)
 
     @cached_property
     def people(self) -> FoundPeople:
         """What people said, kept beside the findings."""
         return FoundPeople(self._files.findings.folder, self, self._clock)
+
+    def _reviews(self) -> tuple[Review, ...]:
+        return self.people.reviews()
 
     def prepare(self, progress: Progress) -> None:
         """Make the index, where there is none that fits."""
@@ -133,6 +138,38 @@ class FindingsSource:
         """What could not be scored; findings don't say what scores cost."""
         totals = self._files.manifest.totals
         return {self._run.name: (totals.failures, sum(totals.unread.values()), None)}
+
+    # Verdicts
+
+    @property
+    def judged_with(self) -> Mapping[str, Any] | None:
+        """The detector that the scan judged with."""
+        told = self._files.manifest.detector
+        return told if told.get("mapping") else None
+
+    def stamp(self, run: Run) -> str:
+        """The digest of the files: parts don't end in order, so where one is added all are read again."""
+        return self._files.digest
+
+    def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
+        """Scored sequences above a row number, all of one part."""
+        wanted = "fired" if flagged else "scored"
+        rows = self._ask(
+            "SELECT sequence, sequence_id, label, source, turns FROM copied.sequences JOIN copied.found "
+            f"USING (sequence) WHERE {wanted} AND sequence > ? ORDER BY sequence LIMIT ?",
+            [after, most],
+        )
+        page = next(_by_part(rows), [])
+        return page, page[-1].number if page else max(after, self.newest().sequences)
+
+    def count_after(self, run: Run, after: int) -> int:
+        """How many scored sequences there are above a row number."""
+        query = "SELECT count(*) FROM copied.found WHERE scored AND sequence > ?"
+        return int(self._ask(query, [after])[0][0])
+
+    def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
+        """When the scan was written: findings hold no other time."""
+        return dict.fromkeys(turns, self._files.when)
 
     # Sequences and turns
 
