@@ -143,7 +143,7 @@ def test_verdicts_are_kept_and_brought_up_to_date(work: Store) -> None:
     work.add_sequences([chat("chat-9", "Hello")])
     evaluate(work, "r", ScriptedObserver(troubled), principles=[load_principle("reciprocity")])
     assert inbox(work, seconds=0).pending == 1
-    assert inbox(work).items[0].sequence_id == "chat-9"
+    assert "chat-9" in {one.sequence_id for one in inbox(work).items}
     work.delete_run("r")
     evaluate(work, "r", ScriptedObserver("0.1"), principles=[load_principle("reciprocity")])
     assert inbox(work).total == 0
