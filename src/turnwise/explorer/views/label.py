@@ -67,18 +67,15 @@ class _LabelView:
             "agree": label_agreement.Agreements,
             "correct": label_corrections.Corrections,
         }
-        with ui.tabs(value=tab, on_change=self._turned).props(
-            "dense no-caps inline-label align=left outside-arrows"
-        ):
+        tabs = ui.tabs(on_change=self._turned).props("dense no-caps inline-label align=left outside-arrows")
+        with tabs:
             for name, words in TABS.items():
                 ui.tab(name, words)
+        tabs.set_value(tab)
         who = ui.input("Your name, kept with what you say", value=self._name).props("dense outlined maxlength=100")
         who.on("change", lambda _: self._named(who.value or ""))
-        self._body = (
-            ui.element("section")
-            .props(f'aria-label="{TABS.get(tab, tab)}" aria-live=polite')
-            .classes("label-body")
-        )
+        self._body = ui.element("section").classes("label-body")
+        self._body.props(f'aria-label="{TABS.get(tab, "Label")}" aria-live=polite')
         self._part: Part = kinds.get(tab, label_queue.Queue)(page, self.shown)
         if not self._name:
             kept = await ui.run_javascript("localStorage.getItem('turnwise-name') || ''", timeout=5.0)

@@ -10,7 +10,7 @@ from turnwise.conversation import Label
 from turnwise.explorer.data.labelling import given_by
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import column, data_table, fact, heading, said, text
-from turnwise.explorer.views.label_parts import ANSWERS, Again, LabelPart, show_turn
+from turnwise.explorer.views.label_parts import Again, LabelPart, show_turn
 from turnwise.runs.judgements import lines_of
 from turnwise.study.annotation.queue import SETTLED, LabelQueue
 from turnwise.study.people_agreement import Agreement, agreement
@@ -120,8 +120,8 @@ class Agreements(LabelPart):
             text("p", f"* {note}").classes("quiet small narrow")
         text(
             "p",
-            "1 is agreement, 0 what chance gives. Units are turns, and conversations for labels; the interval is a "
-            "bootstrap over conversations.",
+            "1 is agreement, 0 what chance gives. Units are turns, and conversations for labels; the interval is "
+            "a bootstrap over conversations.",
         ).classes("quiet small narrow")
 
     def _show_people(self, turns: dict[str, int], files: dict[str, dict[str, str]]) -> None:

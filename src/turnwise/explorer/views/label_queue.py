@@ -20,7 +20,6 @@ _ORDERS: Final = {
 }
 
 
-
 class Queue(LabelPart):
     """Conversations to label blind: no name, score, label or answer is shown before one's own is kept."""
 
@@ -116,11 +115,13 @@ class Queue(LabelPart):
         heading("Rates so far", 2)
         text("p", f"Of what is flagged, attacks: {_told(rates.precision)}.")
         text("p", f"Of all conversations, attacks: {_told(rates.prevalence)}.")
-        left = f" {rates.unsure} that nobody could tell, or people differ on, are left out." if rates.unsure else ""
+        left = (
+            f" {rates.unsure} that nobody could tell, or people differ on, are left out." if rates.unsure else ""
+        )
         text(
             "p",
-            f"{rates.flagged:,} of {rates.of:,} are flagged. Intervals are exact, 95 %. What was labelled because it "
-            f"teaches most counts for neither rate.{left}",
+            f"{rates.flagged:,} of {rates.of:,} are flagged. Intervals are exact, 95 %. What was labelled because "
+            f"it teaches most counts for neither rate.{left}",
         ).classes("quiet small")
 
     async def _choose(self, order: str) -> None:
