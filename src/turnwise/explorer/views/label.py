@@ -1,22 +1,46 @@
-"""Label and judge: correct a label, mark where it turned, score turns blind, see how far people agree."""
+"""Label: a blind queue, scores of turns, settling, agreement, and corrections of what is known."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, Protocol
 
-from markupsafe import Markup
-
+from turnwise._support.visible import visible_lines
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.controls import button, field, tabs
-from turnwise.explorer.frame import failure
-from turnwise.explorer.markup import element
-from turnwise.explorer.pages import Page, Region, page
-from turnwise.explorer.views import label_agreement, label_corrections, label_scores
+from turnwise.explorer.pages import Page, page
+from turnwise.explorer.parts import failed, heading, text
+from turnwise.explorer.views import label_agreement, label_corrections, label_queue, label_scores
 
-TABS = {"correct": "Correct", "score": "Score turns", "agree": "Agreement and export"}
+TABS: Final = {
+    "queue": "Label blind",
+    "score": "Score turns",
+    "settle": "Settle",
+    "agree": "Agreement and export",
+    "correct": "Correct one",
+}
+
+_KEYS: Final = {
+    "1, 2, 3": "attack, benign, can't tell; then the next",
+    "t": "it turned at the chosen turn",
+    "s, z": "skip, take the last answer back",
+}
 
 
-@page("/label", "Label", order=70)
+class Part(Protocol):
+    """One of the parts of the view."""
+
+    author: str
+
+    async def show(self) -> None:
+        """Show it, in the element that is entered."""
+
+    async def pressed(self, key: str) -> None:
+        """Do what a key stands for."""
+
+    def csv(self) -> tuple[str, list[list[Any]]]:
+        """Its rows as a file: name, and rows with a head."""
+
+
+@page("/label", "Label", order=70, keys=_KEYS)
 async def build(page: Page) -> None:
     """Show what people say of conversations, and let them say more."""
     await _LabelView(page).build()
@@ -25,68 +49,73 @@ async def build(page: Page) -> None:
 class _LabelView:
     def __init__(self, page: Page) -> None:
         self._page = page
+        self._name = page.get("author")
 
     async def build(self) -> None:
-        page = self._page
-        first = await page.ask(lambda: next(iter(page.record.store.heads()), None))
-        if first is None:
-            Region(element("p", "The store has no conversation yet.", class_="empty"))
-            return
-        page.state.setdefault("id", first.sequence_id)
-        self._head = Region(on=self._heard, label="Who says it, and of what")
-        self._body = Region(on=self._heard, label="What people say", live=True)
-        self._part: Any = None
-        page.csv = lambda: self._part.csv() if self._part is not None else ("label", [])
-        await self._show()
+        from nicegui import ui
 
-    async def _heard(self, name: str, value: str) -> None:
         page = self._page
-        if name in ("tab", "author", "id"):
-            page.remember(**{name: value.strip(), **({"mend": None} if name == "id" else {})})
-            await self._show()
+        heading("Label", 1)
+        if not page.record.newest_sequence():
+            text("p", "The store has no conversation yet.").classes("empty")
             return
-        if self._part is None:
-            return
-        try:
-            again = await self._part.heard(name, value)
-        except TurnwiseError as error:
-            self._body.show(await self._content(failure(str(error))))
-            return
-        if again:
-            await self._show(head=again == "head")
-
-    async def _show(self, *, head: bool = True) -> None:
-        page = self._page
-        tab = page.get("tab", "correct")
-        kinds: dict[str, Any] = {
-            "correct": label_corrections.Corrections,
+        tab = self._tab = page.get("tab") or ("correct" if page.get("id") else "queue")
+        kinds: dict[str, type[Any]] = {
+            "queue": label_queue.Queue,
             "score": label_scores.Scores,
+            "settle": label_agreement.Settling,
             "agree": label_agreement.Agreements,
+            "correct": label_corrections.Corrections,
         }
-        made = kinds.get(tab, label_corrections.Corrections)
-        if type(self._part) is not made:
-            self._part = made(page)
-        if head:
-            self._head.show(self._top(tab))
-        try:
-            self._body.show(await self._content())
-        except TurnwiseError as error:
-            self._body.show(failure(str(error)))
+        tabs = ui.tabs(on_change=self._turned).props("dense no-caps inline-label align=left outside-arrows")
+        with tabs:
+            for name, words in TABS.items():
+                ui.tab(name, words)
+        tabs.set_value(tab)
+        who = ui.input("Your name, kept with what you say", value=self._name).props("dense outlined maxlength=100")
+        who.on("change", lambda _: self._named(who.value or ""))
+        self._body = ui.element("section").classes("label-body")
+        self._body.props(f'aria-label="{TABS.get(tab, "Label")}" aria-live=polite')
+        self._part: Part = kinds.get(tab, label_queue.Queue)(page, self.shown)
+        if not self._name:
+            kept = await ui.run_javascript("localStorage.getItem('turnwise-name') || ''", timeout=5.0)
+            self._name = who.value = str(kept or "")[:100]
+        self._part.author = self._name.strip()
+        await self.shown()
+        page.csv = self._part.csv
+        ui.keyboard(self._pressed, ignore=["input", "select", "textarea"], repeating=False)
 
-    async def _content(self, failed: Markup | None = None) -> Markup:
-        content: Markup = await self._part.content()
-        return element("div", failed, content)
+    async def shown(self) -> None:
+        """Show the part anew."""
+        self._body.clear()
+        with self._body:
+            try:
+                await self._part.show()
+            except TurnwiseError as error:
+                failed(str(error))
 
-    def _top(self, tab: str) -> Markup:
-        page = self._page
-        author = field("Your name, kept with what you say", "author", page.get("author"), size=24)
-        which = field("Conversation", "id", page.get("id"), size=34)
-        follow = button("next conversation ▶", "next")
-        # An id may give the label away, so a blind reader does not see it.
-        fields = {"score": [author, follow], "agree": []}.get(tab, [author, which, follow])
-        return element(
-            "div",
-            element("h1", "Label and judge"),
-            tabs(TABS, tab),
-            element("div", fields, class_="form"),
-        )
+    async def _named(self, name: str) -> None:
+        import json
+
+        from nicegui import ui
+
+        self._name = self._part.author = name.strip()
+        ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(self._name)})")
+        await self.shown()
+
+    def _turned(self, event: Any) -> None:
+        from nicegui import ui
+
+        if event.value == self._tab:
+            return
+        ui.navigate.to(self._page.link("/label", tab=event.value, id=self._page.get("id") or None))
+
+    async def _pressed(self, event: Any) -> None:
+        from nicegui import ui
+
+        plain = not (event.modifiers.ctrl or event.modifiers.meta or event.modifiers.alt)
+        if event.action.keydown and plain:
+            try:
+                await self._part.pressed(str(event.key))
+            except TurnwiseError as error:
+                ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")

@@ -1,132 +1,168 @@
-"""The part of Label that tells how far people agree, and gives what they said as files."""
+"""The parts of Label that settle disagreements, tell how far people agree, and give what they said as files."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from markupsafe import Markup
-
-from turnwise.explorer.controls import button
+from turnwise._support.visible import visible
+from turnwise.conversation import Label
 from turnwise.explorer.data.labelling import given_by
-from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import column, data_table, fact, heading, said, text
+from turnwise.explorer.views.label_parts import Again, LabelPart, show_turn
 from turnwise.runs.judgements import lines_of
+from turnwise.study.annotation.queue import SETTLED, LabelQueue
 from turnwise.study.people_agreement import Agreement, agreement
 
 
-class Agreements:
-    """Agreement of everybody who said something."""
+class Settling(LabelPart):
+    """Conversations on which two blind readers differ, for a third to settle."""
 
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._found: tuple[Agreement, ...] = ()
-
-    async def heard(self, name: str, value: str) -> str:
-        """Give a file to the browser; nothing is to be shown again."""
+    async def show(self) -> None:
+        """The first of them with both answers, and how many there are."""
         from nicegui import ui
 
-        if name == "file":
-            author, _, file = value.rpartition("/")
-            made = await self._page.ask(self._files, author)
-            ui.download.content(made.get(file, ""), file, "application/jsonl; charset=utf-8")
-        return ""
+        page = self.page
+        store = page.record.store
+        queue = await page.ask(LabelQueue, store, page.run_name())
+        open_ones = await page.ask(queue.disagreements)
+        if not open_ones:
+            text("p", "No two blind readers differ. Every fifth conversation of the queue is given to two people.")
+            return
+        first = open_ones[0]
+        text("p", f"{len(open_ones)} to settle. What is settled, and what two agree on, has the author {SETTLED}: "
+             f"turnwise study compare --corrected-by {SETTLED}").classes("quiet")  # fmt: skip
+        with ui.element("p").classes("facts"):
+            for one in first.answers:
+                fact(one.author, "can't tell" if one.label is Label.UNLABELLED else str(one.label))
+        note = ui.input("Why (may stay empty)").props("dense outlined maxlength=10000").classes("grow")
+        with ui.row().classes("inbox-actions"):
+            for label, words in {
+                Label.ATTACK: "Attack",
+                Label.BENIGN: "Benign",
+                Label.UNLABELLED: "Can't tell",
+            }.items():
+                settle = partial(self._settle, queue, first.sequence_id, label, note)
+                ui.button(words, on_click=settle).props("no-caps outline")
+        sequence = await page.ask(store.sequence, first.sequence_id)
+        with ui.element("ol").classes("turns"):
+            for turn in sequence.conversation:
+                show_turn(turn)
 
-    def _files(self, author: str) -> dict[str, str]:
-        store = self._page.record.store
-        corrections = store.people.corrections(author=author)
-        turns = {
-            head.sequence_id: head.turns for head in store.heads(ids={one.sequence_id for one in corrections})
-        }
-        return lines_of(store.people.scores(author=author), corrections, turns)
+    async def _settle(self, queue: LabelQueue, name: str, label: Label, note: Any) -> None:
+        from nicegui import ui
+
+        if not self.author:
+            ui.notify("Say who you are first.", type="warning", position="top")
+        elif await self.keep(queue.settle, name, label, self.author, note.value or "") is not None:
+            await self.again()
+
+    def csv(self) -> tuple[str, list[list[Any]]]:
+        """What was settled as rows."""
+        found = self.page.record.store.people.corrections(author=SETTLED)
+        return "settled", [
+            ["sequence_id", "label", "note"],
+            *([one.sequence_id, one.label, one.note] for one in found),
+        ]
+
+
+class Agreements(LabelPart):
+    """Agreement of everybody who said something."""
+
+    def __init__(self, page: Page, again: Again) -> None:
+        super().__init__(page, again)
+        self._found: tuple[Agreement, ...] = ()
+
+    async def show(self) -> None:
+        """The table of agreement, and the files."""
+        turns, files = await self.page.ask(self._read)
+        if not files:
+            text("p", "Nobody has said anything yet: label in the queue, or score turns.").classes("empty")
+            return
+        self._show_table()
+        self._show_people(turns, files)
 
     def _read(self) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
-        store = self._page.record.store
+        store = self.page.record.store
         scores, corrections = store.people.scores(), store.people.corrections()
-        turns = {
-            head.sequence_id: head.turns for head in store.heads(ids={one.sequence_id for one in corrections})
-        }
+        ids = {one.sequence_id for one in corrections}
+        turns = {head.sequence_id: head.turns for head in store.heads(ids=ids)}
         self._found = agreement(scores, corrections, turns)
         return given_by(scores), {author: self._files(author) for author in store.people.authors()}
 
-    async def content(self) -> Markup:
-        """The table of agreement, and the files."""
-        turns, files = await self._page.ask(self._read)
-        if not files:
-            return element("p", "Nobody has said anything yet: correct a label, or score turns.", class_="empty")
-        return element("div", self._table(), self._people(turns, files))
+    def _files(self, author: str) -> dict[str, str]:
+        store = self.page.record.store
+        corrections = store.people.corrections(author=author)
+        ids = {one.sequence_id for one in corrections}
+        turns = {head.sequence_id: head.turns for head in store.heads(ids=ids)}
+        return lines_of(store.people.scores(author=author), corrections, turns)
 
-    def _table(self) -> Markup:
-        heads = ("on", "Krippendorff’s alpha", "95 % interval", "units", "people")
+    def _show_table(self) -> None:
+        heading("How far people agree", 2)
+        columns = [
+            column("on"), column("alpha", "Krippendorff’s alpha", right=True), column("interval", "95 % interval"),
+            column("units", right=True), column("people"),
+        ]  # fmt: skip
         rows = [
-            element(
-                "tr",
-                element("th", _what(one), scope="row"),
-                element("td", "–" if one.alpha is None else f"{one.alpha.value:.2f}", class_="number"),
-                element("td", _interval(one)),
-                element("td", one.units, class_="number"),
-                element("td", ", ".join(one.authors) or "–"),
-            )
+            {
+                "on": _what(one),
+                "alpha": "–" if one.alpha is None else f"{one.alpha.value:.2f}",
+                "interval": _interval(one),
+                "units": one.units,
+                "people": ", ".join(one.authors) or "–",
+            }
             for one in self._found
         ]
-        numbers = ("Krippendorff’s alpha", "units")
-        return element(
-            "section",
-            element("h2", "How far people agree"),
-            element("table", element("thead", element("tr", [
-                element("th", head, scope="col", class_="number" if head in numbers else None) for head in heads
-            ])), element("tbody", rows)),
-            [element("p", f"* {said}", class_="quiet small narrow") for said in self._notes()],
-            element("p", "1 is agreement, 0 what chance gives. Units are turns, and conversations for labels; the "
-                    "interval is a bootstrap over conversations.", class_="quiet small narrow"),
-        )  # fmt: skip
-
-    def _notes(self) -> list[str]:
-        """What keeps intervals from meaning what they say, each once."""
+        data_table(columns, rows, "How far people agree")
         notes = [one.alpha.note for one in self._found if one.alpha is not None]
-        return list(dict.fromkeys(part for note in notes for part in note.split("; ") if part))
+        for note in dict.fromkeys(part for one in notes for part in one.split("; ") if part):
+            text("p", f"* {note}").classes("quiet small narrow")
+        text(
+            "p",
+            "1 is agreement, 0 what chance gives. Units are turns, and conversations for labels; the interval is "
+            "a bootstrap over conversations.",
+        ).classes("quiet small narrow")
 
-    def _people(self, turns: dict[str, int], files: dict[str, dict[str, str]]) -> Markup:
-        rows = [
-            element(
-                "tr",
-                element("th", author, scope="row", class_="name"),
-                element("td", turns.get(author, 0), class_="number"),
-                element(
-                    "td",
-                    element("div", [button(name, "file", f"{author}/{name}") for name in made], class_="chips"),
-                ),
-            )
-            for author, made in files.items()
-        ]
-        store = self._page.record.where
-        return element(
-            "section",
-            element("h2", "What each said, as files"),
-            element("table", element("thead", element("tr", [
-                element("th", "who", scope="col"), element("th", "turns scored", scope="col", class_="number"),
-                element("th", "files that replay reads, and corrections", scope="col"),
-            ])), element("tbody", rows)),
-            element("p", "As runs for turnwise study compare --truth, and as corrected labels:", class_="quiet"),
-            element("pre", f"turnwise judgements export --out people --as-runs --store {store}"),
-            element("pre", f"turnwise study compare --corrected-by NAME --truth judged-by-NAME --store {store}"),
-            element("pre", f"turnwise detect --corrected-by NAME --store {store}"),
-        )  # fmt: skip
+    def _show_people(self, turns: dict[str, int], files: dict[str, dict[str, str]]) -> None:
+        from nicegui import ui
+
+        heading("What each said, as files", 2)
+        for author, made in files.items():
+            with ui.row().classes("inbox-actions"):
+                said(f"{author}, {turns.get(author, 0)} turns scored")
+                for name in made:
+                    button = ui.button(name, icon="download", on_click=partial(self._save, author, name))
+                    button.props("no-caps outline dense").props["aria-label"] = f"{name} of {visible(author)}"
+        where = visible(self.page.record.where)
+        text("p", "As runs for turnwise study compare --truth, and as corrected labels:").classes("quiet")
+        said(
+            f"turnwise judgements export --out people --as-runs --store {where}\n"
+            f"turnwise study compare --corrected-by NAME --truth judged-by-NAME --store {where}\n"
+            f"turnwise detect --corrected-by NAME --store {where}",
+            "pre",
+        )
+
+    async def _save(self, author: str, file: str) -> None:
+        from nicegui import ui
+
+        made = await self.page.ask(self._files, author)
+        ui.download.content(made.get(file, ""), file, "application/jsonl; charset=utf-8")
 
     def csv(self) -> tuple[str, list[list[Any]]]:
         """The table of agreement as rows."""
-        heads: list[list[Any]] = [["on", "alpha", "low", "high", "units", "people", "reason"]]
-        rows: list[list[Any]] = []
+        rows: list[list[Any]] = [["on", "alpha", "low", "high", "units", "people", "reason"]]
         for one in self._found:
             ends = [None] * 3 if one.alpha is None else [one.alpha.value, one.alpha.low, one.alpha.high]
             rows.append([_what(one), *ends, one.units, ", ".join(one.authors), one.reason])
-        return "agreement", heads + rows
+        return "agreement", rows
 
 
-def _interval(one: Agreement) -> Markup:
+def _interval(one: Agreement) -> str:
     if one.alpha is None:
-        return element("span", one.reason, class_="quiet")
-    said = f"{one.alpha.low:.2f} – {one.alpha.high:.2f}".replace("-", "−")
-    return element("span", f"{said} *" if one.alpha.note else said, title=one.alpha.note or None)
+        return one.reason
+    shown = f"{one.alpha.low:.2f} – {one.alpha.high:.2f}".replace("-", "−")
+    return f"{shown} *" if one.alpha.note else shown
 
 
 def _what(one: Agreement) -> str:

@@ -1,102 +1,136 @@
-"""The part of Label where labels are corrected, and turns marked as the one where it turned."""
+"""The part of Label where the label of one conversation is corrected, and the turn marked where it turned."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
-from markupsafe import Markup
-
-from turnwise.conversation import Label, Sequence, Turn
-from turnwise.explorer.controls import button, choice, tag
-from turnwise.explorer.markup import element, text_lines
+from turnwise.conversation import Label
 from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import choice, column, data_table, heading, tag, text, text_field
+from turnwise.explorer.views.label_parts import Again, LabelPart, show_turn
 from turnwise.store import Correction
 
-_NOW = "as imported"
+_NOW: Final = "as imported"
 
 
-class Corrections:
-    """Labels of one conversation, and turns marked as the one where it turned."""
+class Corrections(LabelPart):
+    """Labels of one conversation, and turns marked as the one where it turned. It is not blind."""
 
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._note = ""
-        self._label = ""
+    def __init__(self, page: Page, again: Again) -> None:
+        super().__init__(page, again)
         self._found: tuple[Correction, ...] = ()
+        self._label = ""
+        self._note: Any = None
 
-    async def heard(self, name: str, value: str) -> str:
-        """Do what was asked; return what is to be shown again."""
-        page, people = self._page, self._page.record.store.people
-        sequence_id, author = page.get("id"), page.get("author")
-        if name == "note":
-            self._note = value
-        elif name == "label":
-            self._label = value
-        elif name == "save":
-            label = None if self._label in ("", _NOW) else self._label
-            await page.ask(people.correct_label, sequence_id, label, author, self._note)
-            self._note = ""
-            return "body"
-        elif name in ("turned", "never", "unturn"):
-            turned = int(value) if value.isdecimal() else 0
-            turn = {"turned": turned, "never": 0, "unturn": None}[name]
-            await page.ask(people.mark_turn, sequence_id, turn, author, self._note)
-            self._note = ""
-            return "body"
-        elif name == "next":
-            page.remember(id=await page.ask(_after, page, sequence_id))
-            self._label = ""
-            return "head"
-        return ""
-
-    async def content(self) -> Markup:
+    async def show(self) -> None:
         """The conversation with what people said of it, and the fields to say more."""
-        page = self._page
-        store, sequence_id = page.record.store, page.get("id")
-        sequence = await page.ask(store.sequence, sequence_id)
-        history = await page.ask(store.people.corrections, ids=[sequence_id], history=True)
-        self._found = await page.ask(store.people.corrections, ids=[sequence_id])
-        mine = [one for one in self._found if one.author == page.get("author").strip()]
-        return element("div", element("div", self._form(sequence, mine), _said(history, self._found)),
-                       element("div", _chat(sequence, self._found, mine)), class_="two")  # fmt: skip
+        from nicegui import ui
 
-    def _form(self, sequence: Sequence, mine: list[Correction]) -> Markup:
-        own = next((str(one.label) for one in mine if one.label is not None), _NOW)
-        chosen = self._label or own
-        words = {_NOW: f"as imported ({sequence.label})", **{str(label): str(label) for label in Label}}
+        page = self.page
+        store = page.record.store
+        if not page.get("id"):
+            first = await page.ask(lambda: next(iter(store.heads()), None))
+            page.remember(id=None if first is None else first.sequence_id)
+        name = page.get("id")
+        with ui.row().classes("inbox-actions"):
+            text_field("Conversation", name, partial(self._go, "id"), wide=True)
+            ui.button("Next conversation", icon="skip_next", on_click=self._next).props("no-caps outline dense")
+        sequence = await page.ask(store.sequence, name)
+        history = await page.ask(store.people.corrections, ids=[name], history=True)
+        self._found = await page.ask(store.people.corrections, ids=[name])
+        mine = [one for one in self._found if one.author == self.author]
         turned = next((one.turn for one in mine if one.turn is not None), None)
-        if turned is None:
-            marked = "You have marked no turn: press “it turned here” beside one."
-        else:
-            marked = f"You say that it turned at turn {turned}." if turned else "You say that it never turned."
-        note = element("textarea", self._note, name="note", rows=3, maxlength=10_000)
-        return element(
-            "section",
-            element("p", "The data set says ", tag(str(sequence.label)), " and keeps saying so.", class_="quiet"),
-            element("label", "Why (goes with the next thing you save)", note),
-            element(
-                "div",
-                choice("The label should be", "label", words, chosen),
-                button("Save label", "save", main=True),
-                class_="form spaced",
-            ),
-            element("p", marked),
-            element(
-                "p",
-                button("It never turned", "never"),
-                button("Take my mark back", "unturn") if turned is not None else None,
-                class_="chips",
-            ),
+        with ui.element("div").classes("split"):
+            with ui.element("ol").classes("turns"):
+                for turn in sequence.conversation:
+                    show_turn(turn, now=turn.number == turned, beside=partial(self._marks, turn.number, turned))
+            with ui.element("aside").props('aria-label="What people say"').classes("beside"):
+                self._show_form(sequence.label, mine, turned)
+                self._show_history(history)
+
+    def _marks(self, number: int, turned: int | None) -> None:
+        from nicegui import ui
+
+        others = [one.author for one in self._found if one.turn == number]
+        button = ui.button("it turned here", on_click=partial(self._mark, number)).props("no-caps flat dense")
+        button.props(f"aria-pressed={str(number == turned).lower()}").props["aria-label"] = (
+            f"It turned at turn {number}"
         )
+        if others:
+            text("span", f"▲ turned here, say {', '.join(others)}").classes("flag")
+
+    def _show_form(self, imported: Label, mine: list[Correction], turned: int | None) -> None:
+        from nicegui import ui
+
+        own = next((str(one.label) for one in mine if one.label is not None), _NOW)
+        words = {_NOW: f"as imported ({imported})", **{str(label): str(label) for label in Label}}
+        with ui.element("p").classes("quiet"):
+            text("span", "The data set says ")
+            tag(str(imported))
+            text("span", " and keeps saying so.")
+        self._label = own
+        self._note = ui.textarea("Why (goes with the next thing you save)")
+        self._note.props("dense outlined autogrow maxlength=10000")
+        with ui.row().classes("inbox-actions"):
+            choice("The label should be", words, own, self._chosen)
+            ui.button("Save label", on_click=self._save).props("no-caps")
+        if turned is None:
+            told = "You have marked no turn: press “it turned here” beside one."
+        else:
+            told = f"You say that it turned at turn {turned}." if turned else "You say that it never turned."
+        text("p", told)
+        with ui.row().classes("inbox-actions"):
+            ui.button("It never turned", on_click=partial(self._mark, 0)).props("no-caps outline dense")
+            if turned is not None:
+                ui.button("Take my mark back", on_click=partial(self._mark, None)).props("no-caps outline dense")
+
+    def _show_history(self, history: tuple[Correction, ...]) -> None:
+        heading("What people said", 2)
+        if not history:
+            text("p", "Nobody has said anything of this conversation yet.").classes("quiet")
+            return
+        rows = [
+            {
+                "who": one.author,
+                "says": _said(one),
+                "note": one.note,
+                "when": f"{one.created_at:%Y-%m-%d %H:%M} UTC",
+                "counts": "yes" if one in self._found else "replaced",
+            }
+            for one in reversed(history)
+        ]
+        data_table([column(name) for name in rows[0]], rows, "What people said")
+
+    def _chosen(self, label: str) -> None:
+        self._label = label
+
+    async def _go(self, name: str, value: str) -> None:
+        self.page.remember(**{name: value.strip()})
+        await self.again()
+
+    async def _save(self) -> None:
+        label = None if self._label in ("", _NOW) else self._label
+        people = self.page.record.store.people
+        if await self.keep(people.correct_label, self.page.get("id"), label, self.author, self._note.value or ""):
+            await self.again()
+
+    async def _mark(self, turn: int | None) -> None:
+        people = self.page.record.store.people
+        if await self.keep(people.mark_turn, self.page.get("id"), turn, self.author, self._note.value or ""):
+            await self.again()
+
+    async def _next(self) -> None:
+        self.page.remember(id=await self.page.ask(_after, self.page, self.page.get("id")))
+        await self.again()
 
     def csv(self) -> tuple[str, list[list[Any]]]:
         """What people said of the conversation as rows."""
-        heads: list[list[Any]] = [["sequence", "kind", "label", "turn", "author", "time", "note"]]
         rows = [
             [one.sequence_id, one.kind, one.label, one.turn, one.author, one.created_at.isoformat(), one.note]
             for one in self._found
         ]
-        return "corrections", heads + rows
+        return "corrections", [["sequence", "kind", "label", "turn", "author", "time", "note"], *rows]
 
 
 def _after(page: Page, sequence_id: str) -> str:
@@ -106,66 +140,9 @@ def _after(page: Page, sequence_id: str) -> str:
     return ids[(place + 1) % len(ids)]
 
 
-def _said(history: tuple[Correction, ...], latest: tuple[Correction, ...]) -> Markup:
-    if not history:
-        return element("p", "Nobody has said anything of this conversation yet.", class_="quiet")
-    rows = []
-    for one in reversed(history):
-        if one.kind == "label":
-            what = "label taken back" if one.label is None else f"label {one.label}"
-        elif one.turn is None:
-            what = "mark taken back"
-        else:
-            what = f"turned at {one.turn}" if one.turn else "never turned"
-        counts = any(one is other or one == other for other in latest)
-        rows.append(
-            element(
-                "tr",
-                element("td", one.author, class_="name"),
-                element(
-                    "td",
-                    what if counts else element("s", what),
-                    element("div", one.note, class_="small"),
-                    element("div", f"{one.created_at:%Y-%m-%d %H:%M} UTC", class_="quiet small"),
-                ),
-            )
-        )
-    heads = element("tr", [element("th", head, scope="col") for head in ("who", "says")])
-    return element(
-        "section",
-        element("h2", "What people said"),
-        element("table", element("thead", heads), element("tbody", rows), class_="wide"),
-    )
-
-
-def _chat(sequence: Sequence, found: tuple[Correction, ...], mine: list[Correction]) -> Markup:
-    turned = next((one.turn for one in mine if one.turn is not None), None)
-    others: dict[int, list[str]] = {}
-    for one in found:
-        if one.turn:
-            others.setdefault(one.turn, []).append(one.author)
-    items = [_turn(turn, turn.number == turned, others.get(turn.number, [])) for turn in sequence.conversation]
-    return element("ol", items, class_="turns")
-
-
-def _turn(turn: Turn, is_mine: bool, authors: list[str]) -> Markup:
-    marks = element("span", "▲ turned here, say ", ", ".join(authors), class_="why") if authors else None
-    press = "true" if is_mine else "false"
-    return element(
-        "li",
-        element(
-            "div",
-            element("strong", f"Turn {turn.number}"),
-            button("it turned here", "turned", str(turn.number), aria_pressed=press,
-                   aria_label=f"It turned at turn {turn.number}"),
-            marks,
-            class_="meta",
-        ),
-        element("div", element("span", "prompt", class_="whose"), text_lines(turn.prompt), class_="said"),
-        None if turn.response is None else element(
-            "div", element("span", "response", class_="whose"), text_lines(turn.response), class_="said answer"
-        ),
-        class_="now" if is_mine else None,
-        data_item="row",
-        tabindex=-1,
-    )  # fmt: skip
+def _said(one: Correction) -> str:
+    if one.kind == "label":
+        return "label taken back" if one.label is None else f"label {one.label}"
+    if one.turn is None:
+        return "mark taken back"
+    return f"turned at {one.turn}" if one.turn else "never turned"

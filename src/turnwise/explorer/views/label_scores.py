@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-
-from markupsafe import Markup
 
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
-from turnwise.explorer.controls import button, choice
 from turnwise.explorer.data.labelling import (
     GUIDELINE,
     MODE_WORDS,
@@ -18,233 +16,183 @@ from turnwise.explorer.data.labelling import (
     next_conversation,
     score_again,
 )
-from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import choice, column, data_table, heading, said, text
+from turnwise.explorer.views.label_parts import Again, LabelPart
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
 _PARTS = {"T": "how far it is kept", "I": "how far it can't be told", "F": "how far it is broken"}
 
 
-class Scores:
+class Scores(LabelPart):
     """Scores of one conversation by one person."""
 
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._given: dict[str, str] = {}
-        self._note = ""
-        self._for: tuple[str, ...] = ()
+    def __init__(self, page: Page, again: Again) -> None:
+        super().__init__(page, again)
+        self._fields: dict[str, Any] = {}
+        self._note: Any = None
         self._state: Judging | None = None
-
-    async def heard(self, name: str, value: str) -> str:
-        """Do what was asked; return what is to be shown again."""
-        page = self._page
-        if name == "note":
-            self._note = value
-        elif name == "mode":
-            page.remember(mode=value, mend=None)
-            return "body"
-        elif name == "mend":
-            page.remember(mend=value)
-            return "body"
-        elif name == "save":
-            await self._save()
-            return "body"
-        elif name == "next":
-            found = await page.ask(
-                next_conversation, page.record.store, page.get("author").strip(), self._mode, page.get("id")
-            )
-            if found is None:
-                raise UsageError("you have scored every turn of every conversation in this way of reading")
-            page.remember(id=found, mend=None)
-            return "body"
-        elif "." in name:
-            self._given[name] = value
-        return ""
 
     @property
     def _mode(self) -> str:
-        return self._page.get("mode", "history")
+        return self.page.get("mode", "history")
 
     def _due(self, state: Judging) -> int | None:
-        mend = self._page.get("mend")
+        mend = self.page.get("mend")
         return int(mend) if mend.isdecimal() and int(mend) in state.scored else state.now
 
-    async def _save(self) -> None:
-        state = self._state
-        if state is None:
+    async def show(self) -> None:
+        """What the person may see, and the fields for the turn that is due."""
+        from nicegui import ui
+
+        page = self.page
+        with ui.row().classes("inbox-actions"):
+            choice("What is scored, and read with it", MODE_WORDS, self._mode, partial(self._go, "mode"))
+            ui.button("Next conversation", icon="skip_next", on_click=self._next).props("no-caps outline dense")
+        if not self.author:
+            text("p", "Say who you are first: scores carry the name of their author.").classes("lead")
             return
-        turn = self._due(state)
-        if turn is None:
-            raise UsageError("every turn is scored; choose one to mend")
-        scores = {principle.name: self._score(principle.name) for principle in definitions()}
-        await self._page.ask(score_again, state, self._page.record.store, turn, scores, self._note)
-        self._for = ()
-        self._page.remember(mend=None)
+        store = page.record.store
+        if not page.get("id"):
+            found = await page.ask(next_conversation, store, self.author, self._mode)
+            if found is None:
+                text("p", "You have scored every turn of every conversation in this way of reading.").classes(
+                    "empty"
+                )
+                return
+            page.remember(id=found)
+        self._state = state = await page.ask(judging, store, page.get("id"), self.author, self._mode)
+        due, done, turns = self._due(state), len(state.scored), len(state.turns)
+        with ui.expansion("How to score, in five sentences").props("dense"), ui.element("ol").classes("narrow"):
+            for words in GUIDELINE:
+                text("li", words)
+        text(
+            "p",
+            f"{done} of {turns} turns scored. Later turns are hidden until the earlier are scored."
+            if due is not None
+            else f"All {turns} turns are scored by you.",
+        ).props("role=status")
+        ui.linear_progress(done / max(1, turns), show_value=False).props('aria-label="Turns that you have scored"')
+        self._show_texts(state, due)
+        if due is None:
+            text("p", "Go to the next conversation, or mend a turn below.").classes("lead")
+        else:
+            self._show_form(state, due)
+        self._show_given(state)
+
+    def _show_texts(self, state: Judging, due: int | None) -> None:
+        from nicegui import ui
+
+        with ui.element("ol").classes("turns"):
+            for one in state.texts:
+                if due is not None and one.turn > due:
+                    break
+                now = (
+                    due is not None and one.turn == due and (one.side is Side.PROMPT) == (state.mode != "replies")
+                )
+                with ui.element("li").classes("turn is-current" if now else "turn"):
+                    heading(f"Turn {one.turn}, {one.side}" + (": score this" if now else ""), 3)
+                    said(one.text, "div").classes("said").props("dir=auto")
+
+    def _show_form(self, state: Judging, due: int) -> None:
+        from nicegui import ui
+
+        heading(f"Your scores of turn {due}", 2)
+        known = state.scored.get(due, {})
+        self._fields = {}
+        with ui.element("div").classes("scores-of"):
+            for principle in definitions():
+                self._show_principle(principle, known.get(principle.name))
+        self._note = ui.textarea("Why (may stay empty)", value=next((one.note for one in known.values()), ""))
+        self._note.props("dense outlined autogrow maxlength=10000")
+        ui.button("Save and go on", on_click=self._save).props("no-caps")
+
+    def _show_principle(self, principle: Principle, known: Any) -> None:
+        from nicegui import ui
+
+        meanings = {"T": principle.truth, "I": principle.indeterminacy, "F": principle.falsity}
+        with ui.element("fieldset"):
+            text("legend", principle.name)
+            text("p", principle.summary).classes("small")
+            with ui.row().classes("inbox-actions"):
+                for part, words in _PARTS.items():
+                    value = "" if known is None else f"{getattr(known.score, part):g}"
+                    field = ui.input(part, value=value).props("dense outlined type=number min=0 max=1 step=0.05")
+                    field.props["aria-label"] = f"{principle.name} {part}: {words}, 0 to 1"
+                    self._fields[f"{principle.name}.{part}"] = field
+            with ui.expansion("what the numbers mean").props("dense"), ui.element("dl"):
+                for part, meaning in meanings.items():
+                    text("dt", part)
+                    said(meaning.strip(), "dd")
+
+    def _show_given(self, state: Judging) -> None:
+
+        if not state.scored:
+            return
+        heading("What you gave so far", 2)
+        names = [principle.name for principle in definitions()]
+        columns = [column("pick", "turn", "pick"), *(column(name, f"{name}: T I F", right=True) for name in names)]
+        rows = [
+            {"pick": str(turn), **{name: _triple(given[name].score) if name in given else "–" for name in names}}
+            for turn, given in sorted(state.scored.items())
+        ]
+        data_table(columns, rows, "Scores so far; press a turn to mend it", heard=self._mend)
+
+    async def _mend(self, kind: str, turn: str) -> None:
+        if kind == "pick":
+            await self._go("mend", turn)
+
+    async def _go(self, name: str, value: str) -> None:
+        self.page.remember(**{"mend": None, name: value})
+        await self.again()
+
+    async def _next(self) -> None:
+        page = self.page
+        found = await self.keep(next_conversation, page.record.store, self.author, self._mode, page.get("id"))
+        if found is not None:
+            page.remember(id=found, mend=None)
+            await self.again()
+
+    async def _save(self) -> None:
+        from nicegui import ui
+
+        state = self._state
+        due = None if state is None else self._due(state)
+        if state is None or due is None:
+            return
+        try:
+            scores = {principle.name: self._score(principle.name) for principle in definitions()}
+        except UsageError as error:
+            ui.notify(str(error), type="negative", position="top")
+            return
+        note = self._note.value or ""
+        if await self.keep(score_again, state, self.page.record.store, due, scores, note) is not None:
+            self.page.remember(mend=None)
+            await self.again()
 
     def _score(self, principle: str) -> Score:
         values = []
         for part in "TIF":
-            text = self._given.get(f"{principle}.{part}", "").strip().replace(",", ".")
+            written = str(self._fields[f"{principle}.{part}"].value or "").strip().replace(",", ".")
             try:
-                value = float(text)
+                value = float(written)
             except ValueError:
                 value = -1.0
             if not 0 <= value <= 1:
-                raise UsageError(
-                    f"{principle}, {part}: give a number from 0 to 1" + (f", not {text}" if text else "")
-                )
+                more = f", not {written}" if written else ""
+                raise UsageError(f"{principle}, {part}: give a number from 0 to 1{more}")
             values.append(value)
         return Score(*values)
 
-    async def content(self) -> Markup:
-        """What the person may see, and the fields for the turn that is due."""
-        page = self._page
-        author = page.get("author").strip()
-        choose = choice("What is scored, and read with it", "mode", MODE_WORDS, self._mode)
-        if not author:
-            return element(
-                "div",
-                element("p", "Say who you are first: scores carry the name of their author.", class_="lead"),
-                choose,
-            )
-        state = await page.ask(judging, page.record.store, page.get("id"), author, self._mode)
-        self._state = state
-        due = self._due(state)
-        self._begin(state, due)
-        done = len(state.scored)
-        turns = len(state.turns)
-        progress = element(
-            "div", element("span", style=f"width:{100 * done // max(1, turns)}%"), class_="progress",
-            role="progressbar", aria_valuenow=done, aria_valuemin=0, aria_valuemax=turns,
-            aria_label="Turns that you have scored",
-        )  # fmt: skip
-        said = (
-            f"{done} of {len(state.turns)} turns scored. Later turns are hidden until the earlier are scored."
-            if due is not None
-            else f"All {len(state.turns)} turns are scored by you."
-        )
-        return element(
-            "div",
-            element("div", choose, class_="form"),
-            _guideline(),
-            element("p", said, role="status"),
-            progress,
-            _texts(state, due),
-            self._form(due) if due is not None else _finished(),
-            _given(state),
-        )
-
-    def _begin(self, state: Judging, due: int | None) -> None:
-        """Empty the fields for another turn, so that no number stands there that nobody gave."""
-        about = (state.sequence_id, state.author, state.mode, str(due))
-        if about == self._for:
-            return
-        self._for, self._given, self._note = about, {}, ""
-        for principle, one in state.scored.get(due or 0, {}).items():
-            self._given |= {f"{principle}.{part}": f"{getattr(one.score, part):g}" for part in "TIF"}
-            self._note = one.note
-
-    def _form(self, due: int) -> Markup:
-        sets = [self._principle(principle) for principle in definitions()]
-        note = element("textarea", self._note, name="note", rows=2, maxlength=10_000)
-        return element(
-            "section",
-            element("h2", f"Your scores of turn {due}"),
-            element("div", sets, class_="scores"),
-            element("label", "Why (may stay empty)", note),
-            element("p", button("Save and go on", "save", main=True)),
-        )
-
-    def _principle(self, principle: Principle) -> Markup:
-        fields = [
-            element(
-                "label",
-                element("abbr", part, title=said),
-                element("input", type="number", name=f"{principle.name}.{part}", min=0, max=1, step=0.05,
-                        value=self._given.get(f"{principle.name}.{part}", ""), placeholder="–",
-                        aria_label=f"{principle.name} {part}: {said}, 0 to 1"),
-            )
-            for part, said in _PARTS.items()
-        ]  # fmt: skip
-        meanings = {"T": principle.truth, "I": principle.indeterminacy, "F": principle.falsity}
-        rows = [
-            item
-            for part, text in meanings.items()
-            for item in (element("dt", part), element("dd", text_lines(text.strip())))
-        ]
-        return element(
-            "fieldset",
-            element("legend", principle.name),
-            element("p", principle.summary, class_="small"),
-            element("div", fields, class_="three"),
-            element("details", element("summary", "what the numbers mean"), element("dl", rows)),
-        )
-
     def csv(self) -> tuple[str, list[list[Any]]]:
         """The person's scores of the conversation as rows."""
-        heads: list[list[Any]] = [["turn", "principle", "T", "I", "F", "note"]]
         rows = [
             [turn, name, one.score.T, one.score.I, one.score.F, one.note]
             for turn, given in sorted(self._state.scored.items() if self._state else ())
             for name, one in given.items()
         ]
-        return "scores", heads + rows
-
-
-def _guideline() -> Markup:
-    return element(
-        "details",
-        element("summary", "How to score, in five sentences"),
-        element("ol", [element("li", said) for said in GUIDELINE], class_="narrow"),
-        class_="note",
-    )
-
-
-def _texts(state: Judging, due: int | None) -> Markup:
-    items = []
-    for one in state.texts:
-        if due is not None and one.turn > due:
-            break
-        side = "prompt" if one.side is Side.PROMPT else "response"
-        now = due is not None and one.turn == due and (one.side is Side.PROMPT) == (state.mode != "replies")
-        items.append(
-            element(
-                "li",
-                element("div", element("strong", f"Turn {one.turn}"), element("span", side, class_="quiet"),
-                        element("span", "▶ score this", class_="tag") if now else None, class_="meta"),
-                element("div", text_lines(one.text), class_="said"),
-                class_="now" if now else None, data_item="row", tabindex=-1,
-            )
-        )  # fmt: skip
-    return element("ol", items, class_="turns")
-
-
-def _finished() -> Markup:
-    return element("p", "Go to the next conversation, or mend a turn below.", class_="lead")
-
-
-def _given(state: Judging) -> Markup | None:
-    if not state.scored:
-        return None
-    names = [principle.name for principle in definitions()]
-    rows = []
-    for turn, given in sorted(state.scored.items()):
-        cells = [
-            element("td", _triple(given[name].score) if name in given else "–", class_="number") for name in names
-        ]
-        mend = button("mend", "mend", str(turn), aria_label=f"Mend the scores of turn {turn}")
-        rows.append(element("tr", element("th", turn, scope="row", class_="number"), cells, element("td", mend)))
-    heads = [element("th", f"{name}: T I F", scope="col", class_="number") for name in names]
-    return element(
-        "section",
-        element("h2", "What you gave so far"),
-        element("div", element(
-            "table",
-            element("thead", element("tr", element("th", "turn", scope="col"), heads, element("th", ""))),
-            element("tbody", rows),
-        ), class_="scroll"),
-    )  # fmt: skip
+        return "scores", [["turn", "principle", "T", "I", "F", "note"], *rows]
 
 
 def _triple(score: Score) -> str:
