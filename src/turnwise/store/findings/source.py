@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -133,6 +134,37 @@ class FindingsSource:
         """What could not be scored; findings don't say what scores cost."""
         totals = self._files.manifest.totals
         return {self._run.name: (totals.failures, sum(totals.unread.values()), None)}
+
+    # Verdicts
+
+    @property
+    def judged_with(self) -> Mapping[str, Any]:
+        """The detector that the scan judged with."""
+        return self._files.manifest.detector
+
+    def stamp(self, run: Run) -> str:
+        """The digest of the files: parts don't end in order, so where one is added all are read again."""
+        return self._files.digest
+
+    def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
+        """Scored sequences above a row number, all of one part."""
+        wanted = "fired" if flagged else "scored"
+        rows = self._ask(
+            "SELECT sequence, sequence_id, label, source, turns FROM copied.sequences JOIN copied.found "
+            f"USING (sequence) WHERE {wanted} AND sequence > ? ORDER BY sequence LIMIT ?",
+            [after, most],
+        )
+        page = next(_by_part(rows), [])
+        return page, page[-1].number if page else max(after, self.newest().sequences)
+
+    def count_after(self, run: Run, after: int) -> int:
+        """How many scored sequences there are above a row number."""
+        query = "SELECT count(*) FROM copied.found WHERE scored AND sequence > ?"
+        return int(self._ask(query, [after])[0][0])
+
+    def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
+        """When the scan was written: findings hold no other time."""
+        return dict.fromkeys(turns, self._files.when)
 
     # Sequences and turns
 
