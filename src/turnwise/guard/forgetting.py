@@ -285,28 +285,28 @@ def forget_in(
     stores: Sequence[StateStore],
     audits: Iterable[str],
     *,
-    person: str | None,
-    conversation_id: str | None,
+    person: str | None = None,
+    conversations: Sequence[str] = (),
     tenant: str | None,
     now: datetime,
+    why: str = "forgotten",
 ) -> Forgotten:
-    """Forget a person or a conversation in stores and audits that no pipeline has open.
+    """Forget a person, conversations, or both in stores and audits that no pipeline has open.
 
-    `person` is a name or the digest of a session, None for a conversation. Only the events of `tenant` count, or
-    everybody's where it is None.
+    `person` is a name or the digest of a session. Only the events of `tenant` count, or everybody's where it is
+    None.
     """
     from turnwise.guard.audit.reader import erase_audit
 
-    removed, names = _Removed(), [] if conversation_id is None else [conversation_id]
+    removed, names = _Removed(), list(conversations)
     for store in stores:
-        removed.add(
-            _person_in(store, person, now)
-            if person is not None
-            else _conversation_in(store, conversation_id or "", now)
-        )
+        if person is not None:
+            removed.add(_person_in(store, person, now))
+        for one in conversations:
+            removed.add(_conversation_in(store, one, now))
     found: dict[str, int] = {}
     for location in audits:
-        erased = erase_audit(location, whose([*names, *removed.names], person, tenant), "forgotten", lambda: now)
+        erased = erase_audit(location, whose([*names, *removed.names], person, tenant), why, lambda: now)
         found |= erased.events
         removed.unreached += erased.unreached
     return _receipt("conversation" if person is None else "person", now, removed, Erased(found))
@@ -325,12 +325,12 @@ def whose(conversations: Iterable[str], person: str | None, tenant: str | None) 
         if chat in chats or chat.startswith(forks) or record.get("session_id") in people:
             return True
         sides = record.get("participants")
-        return bool(people) and isinstance(sides, Mapping) and bool(people.intersection(_people(sides)))
+        return bool(people) and isinstance(sides, Mapping) and bool(people.intersection(people_in(sides)))
 
     return wanted
 
 
-def _people(sides: Mapping[str, Any]) -> list[str]:
+def people_in(sides: Mapping[str, Any]) -> list[str]:
     """Names of the participants who are people, as they are and in the form of all spellings."""
     named = [
         str(sides.get(side) or "")
@@ -353,7 +353,7 @@ def _person_in(store: StateStore, name: str, now: datetime) -> _Removed:
             if key not in of_session:
                 removed.unreached.append(f"{error}; whose it is can't be read")
                 continue
-        if key in of_session or (stored is not None and person in _people(stored.data["participants"])):
+        if key in of_session or (stored is not None and person in people_in(stored.data["participants"])):
             _remove(store, key, stored, now, removed)
         elif stored is None:  # past its time: nobody can read whose it is, and nobody is to
             removed.old |= store.remove(STORED, key)

@@ -23,6 +23,7 @@ from turnwise.scoring import Score
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
+from turnwise.store.erasure import Erasure, erasures
 from turnwise.store.score_rows import storable
 from turnwise.store.source import NumberedHead, Source
 
@@ -333,6 +334,10 @@ class People:
                 )
             found.append(latest[name])
         return tuple(found if history else latest.values())
+
+    def receipts(self) -> tuple[Erasure, ...]:
+        """Return the receipts of what was erased, oldest first."""
+        return tuple(one for _, one in erasures(self._db))
 
     def authors(self) -> tuple[str, ...]:
         """Return who has said something, sorted."""
