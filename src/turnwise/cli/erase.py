@@ -25,7 +25,8 @@ def erase(
         list[str] | None, typer.Argument(metavar="[ID]...", help="The conversations.", show_default=False)
     ] = None,
     person: Annotated[
-        str | None, typer.Option(help="All conversations in which this person speaks, in any spelling.")
+        list[str] | None,
+        typer.Option(help="All conversations in which this person speaks, in any spelling; may be repeated."),
     ] = None,
     reason: Annotated[str, typer.Option(help="Why, for the receipt.")] = "",
     author: Annotated[str, typer.Option(help="Who does it, for the receipt.")] = "",
@@ -47,14 +48,15 @@ def erase(
     from turnwise.guard.erasing import erase as erase_everywhere
     from turnwise.store import Store
 
-    if not ids and person is None:
+    persons = person or []
+    if not ids and not persons:
         raise UsageError("name a conversation, or a person with --person")
     with ExitStack() as opened:
         record = opened.enter_context(Store(store))
-        found = [*dict.fromkeys([*(ids or ()), *(conversations_of(record, person) if person is not None else ())])]
+        found = [*dict.fromkeys([*(ids or ()), *conversations_of(record, *persons)])]
         what = f"{len(found):,} conversation{'' if len(found) == 1 else 's'} of {record.location}"
-        if person is not None:
-            what += f", and what is kept of {person!r}"
+        if persons:
+            what += f", and what is kept of {', '.join(map(repr, persons))}"
         if dry_run:
             heads = list(record.heads(ids=found)) if found else []
             if json:
@@ -70,7 +72,7 @@ def erase(
             opened.callback(kept.close)
             stores = parts_of(kept, None)
         made = erase_everywhere(
-            record, found, person=person, audits=audit or (), states=stores, author=author, reason=reason
+            record, found, persons=persons, audits=audit or (), states=stores, author=author, reason=reason
         )
     if receipt is not None:
         receipt.write_text(dumps(made.to_dict(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -206,7 +206,7 @@ def forget(
         receipt = forget_in(
             stores,
             audit or (),
-            person=None if conversation else name,
+            persons=[] if conversation else [name],
             conversations=[name] if conversation else [],
             tenant=tenant,
             now=utc_now(),

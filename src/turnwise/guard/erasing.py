@@ -44,16 +44,19 @@ class Receipt:
         }
 
 
-def conversations_of(store: Store, person: str) -> tuple[str, ...]:
-    """Return the conversations in which a person speaks, in any spelling of the name, in the order of import.
+def conversations_of(store: Store, *persons: str) -> tuple[str, ...]:
+    """Return the conversations in which one of some people speaks, in any spelling, in the order of import.
 
     Raises:
         GuardError: a name with nothing visible.
     """
-    checked_name(person, "the name")
-    wanted = canonical_name(person)
+    for person in persons:
+        checked_name(person, "the name")
+    wanted = frozenset(map(canonical_name, persons))
     return tuple(
-        one.sequence_id for one in store.sequences() if wanted in people_in(one.conversation.participants)
+        sequence_id
+        for sequence_id, participants in (store.source.participants() if wanted else ())
+        if not wanted.isdisjoint(people_in(participants))
     )
 
 
@@ -61,7 +64,7 @@ def erase(
     store: Store,
     ids: Collection[str] = (),
     *,
-    person: str | None = None,
+    persons: Sequence[str] = (),
     audits: Iterable[str] = (),
     states: Sequence[StateStore] = (),
     author: str = "",
@@ -75,7 +78,7 @@ def erase(
     Args:
         store: the record, or the findings of a scan.
         ids: the conversations.
-        person: a person; all conversations in which they speak are erased as well.
+        persons: people; all conversations in which they speak are erased as well.
         audits: files or stores with further audits.
         states: state stores of guards.
         author: who does it, for the receipt.
@@ -90,9 +93,9 @@ def erase(
         UsageError: neither a conversation nor a person.
         StoreError, StateError, GuardError: something can't be read or written.
     """
-    if not ids and person is None:
+    if not ids and not persons:
         raise UsageError("name a conversation, or a person with --person")
-    found = [*dict.fromkeys([*ids, *(conversations_of(store, person) if person is not None else ())])]
+    found = [*dict.fromkeys([*ids, *conversations_of(store, *persons)])]
     made = store.erase(found, author=author, reason=reason) if found else None
     places = [*dict.fromkeys(audits)]
     if not store.is_findings and store.location not in places and next(iter(store.audit.rows()), None) is not None:
@@ -100,7 +103,7 @@ def erase(
     forgotten = None
     if states or places:
         forgotten = forget_in(
-            states, places, person=person, conversations=found, tenant=None, now=clock(), why=reason or "erased"
+            states, places, persons=persons, conversations=found, tenant=None, now=clock(), why=reason or "erased"
         )
     left = [*(forgotten.unreached if forgotten else ()), *(made.unreached if made else ())]
     order = [one for one in dict.fromkeys(left) if one not in BEYOND_REACH]

@@ -261,7 +261,7 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
     else:
         removed = _person_in(setup.keeper.store, name, now)
     removed.limits = int(limits or removed.limits)
-    erased = _erased(setup, whose(removed.names, name, setup.tenant))
+    erased = _erased(setup, whose(removed.names, [name], setup.tenant))
     return _receipt("person", now, removed, erased)
 
 
@@ -277,7 +277,7 @@ def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
         removed.names = list(dict.fromkeys(removed.names))
     if not setup.by_person:
         removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
-    erased = _erased(setup, whose([conversation_id, *removed.names], None, setup.tenant))
+    erased = _erased(setup, whose([conversation_id, *removed.names], (), setup.tenant))
     return _receipt("conversation", now, removed, erased)
 
 
@@ -285,38 +285,38 @@ def forget_in(
     stores: Sequence[StateStore],
     audits: Iterable[str],
     *,
-    person: str | None = None,
+    persons: Sequence[str] = (),
     conversations: Sequence[str] = (),
     tenant: str | None,
     now: datetime,
     why: str = "forgotten",
 ) -> Forgotten:
-    """Forget a person, conversations, or both in stores and audits that no pipeline has open.
+    """Forget people, conversations, or both in stores and audits that no pipeline has open.
 
-    `person` is a name or the digest of a session. Only the events of `tenant` count, or everybody's where it is
+    `persons` are names or digests of sessions. Only the events of `tenant` count, or everybody's where it is
     None.
     """
     from turnwise.guard.audit.reader import erase_audit
 
     removed, names = _Removed(), list(conversations)
     for store in stores:
-        if person is not None:
+        for person in persons:
             removed.add(_person_in(store, person, now))
         for one in conversations:
             removed.add(_conversation_in(store, one, now))
     found: dict[str, int] = {}
     for location in audits:
-        erased = erase_audit(location, whose([*names, *removed.names], person, tenant), why, lambda: now)
+        erased = erase_audit(location, whose([*names, *removed.names], persons, tenant), why, lambda: now)
         found |= erased.events
         removed.unreached += erased.unreached
-    return _receipt("conversation" if person is None else "person", now, removed, Erased(found))
+    return _receipt("person" if persons else "conversation", now, removed, Erased(found))
 
 
-def whose(conversations: Iterable[str], person: str | None, tenant: str | None) -> Wanted:
-    """A test whether an audit event is about these conversations, their forks, or a person in any spelling."""
+def whose(conversations: Iterable[str], persons: Iterable[str], tenant: str | None) -> Wanted:
+    """A test whether an audit event is about these conversations, their forks, or people in any spelling."""
     chats = frozenset(written for name in conversations for written in names_of(name))
     forks = tuple(f"{name}~" for name in chats)
-    people = frozenset(spellings_of(person))
+    people = frozenset(written for name in persons for written in spellings_of(name))
 
     def wanted(record: Mapping[str, Any]) -> bool:
         if record.get("kind") != "check" or (tenant is not None and record.get("tenant", "") != tenant):

@@ -258,6 +258,12 @@ class FindingsSource:
         )
         return [sequence_id for (sequence_id,) in rows]
 
+    def participants(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The participants of every sequence; a scan keeps no names, so they are unknown."""
+        for page in self.pages():
+            for one in self.sequences(page):
+                yield one.sequence_id, one.conversation.participants
+
     def count(self, after: int = 0) -> int:
         """How many sequences there are above a row number."""
         first = part_of(after + 1)
