@@ -43,17 +43,20 @@ def main() -> int:
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         wanted = persons[:: len(persons) // asked.people][: asked.people]
         marks = [_mark(n) for n in range(asked.conversations) if persons[n // PER_PERSON] in set(wanted)]
-        print(
-            f"{asked.conversations:,} conversations, {size / 1e6:.0f} MB in {len(list(Path(folder).iterdir()))} files"
-        )
+        files = list(Path(folder).iterdir())
+        print(f"{asked.conversations:,} conversations, {size / 1e6:.0f} MB in {len(files)} files")
         print(f"before: {len(_found(Path(folder), marks)):,} of {len(marks):,} marks found")
         began = time.perf_counter()
         with Store(path) as store:
-            ids = [one for person in wanted for one in conversations_of(store, person)]
+            ids = conversations_of(store, *wanted)
             looked = time.perf_counter() - began
             receipt = erase(store, ids, reason="benchmark")
-        print(f"erased {len(ids):,} conversations of {len(wanted)} people in {time.perf_counter() - began:.1f} s, "
-              f"{looked:.1f} s of it to find them; finished: {receipt.store is not None and receipt.store.finished}")  # fmt: skip
+        seconds = time.perf_counter() - began
+        finished = receipt.store is not None and receipt.store.finished
+        print(
+            f"erased {len(ids):,} conversations of {len(wanted)} people in {seconds:.1f} s; finished: {finished}"
+        )
+        print(f"  {looked:.1f} s of it to find them")
         left = _found(Path(folder), marks)
         print(f"after: {len(left):,} of {len(marks):,} marks found")
         with Store(path) as store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,11 +54,15 @@ def conversations_of(store: Store, *persons: str) -> tuple[str, ...]:
     for person in persons:
         checked_name(person, "the name")
     wanted = frozenset(map(canonical_name, persons))
-    return tuple(
-        sequence_id
-        for sequence_id, participants in (store.source.participants() if wanted else ())
-        if not wanted.isdisjoint(people_in(participants))
-    )
+    known: dict[str, bool] = {}
+    found = []
+    for sequence_id, participants in store.source.participants() if wanted else ():
+        sides = json.dumps(participants, sort_keys=True)
+        if sides not in known:
+            known[sides] = not wanted.isdisjoint(people_in(participants))
+        if known[sides]:
+            found.append(sequence_id)
+    return tuple(found)
 
 
 def erase(
