@@ -36,6 +36,9 @@ FAILURES: Final = "failures"
 STAGES: Final = "stages"
 """What of a manifest's `run` describes screen and judge, where one decided on the scores of the other."""
 
+ABOUT: Final = "turnwise_part"
+"""Key in the metadata of a part's file of sequences under which it says what the part came to."""
+
 _DIGEST: Final = "sha256"
 
 PLACES: Final = 1 << 24

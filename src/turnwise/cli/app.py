@@ -15,6 +15,7 @@ from turnwise.cli.bench import run as run_bench
 from turnwise.cli.check import check
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
+from turnwise.cli.erase import erase
 from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
 from turnwise.cli.guard import approve_tools, replay
@@ -108,6 +109,7 @@ app.command()(detect)
 app.command()(scan)
 app.command()(show)
 app.command()(query)
+app.command()(erase)
 app.command()(explore)
 app.command()(check)
 app.command()(teach)

@@ -59,7 +59,7 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
     from turnwise.sessions import SESSION
 
     rows, broken = [], []
-    with _open_store(state) as store:
+    with open_state_store(state) as store:
         for key in store.keys(SESSION):
             try:
                 found = store.get(SESSION, key)
@@ -93,7 +93,7 @@ def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import PERSON, SESSION
 
-    with _open_store(state) as whole:
+    with open_state_store(state) as whole:
         store = _of(whole, tenant)
         digest = _digest(store, session, whole.path)
         states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
@@ -115,7 +115,7 @@ def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
     say(f"  conversations: {', '.join(conversations) or 'none'}")
 
 
-def _open_store(state: str) -> RedisStateStore | SqliteStateStore:
+def open_state_store(state: str) -> RedisStateStore | SqliteStateStore:
     """A state store that is there: an SQLite file is not made."""
     from turnwise._support.paths import to_path
     from turnwise.guard import open_state_store
@@ -200,14 +200,14 @@ def forget(
     with ExitStack() as opened:
         stores: list[StateStore] = []
         if state is not None:
-            store = _open_store(state)
+            store = open_state_store(state)
             opened.callback(store.close)
-            stores = _parts(store, tenant)
+            stores = parts_of(store, tenant)
         receipt = forget_in(
             stores,
             audit or (),
-            person=None if conversation else name,
-            conversation_id=name if conversation else None,
+            persons=[] if conversation else [name],
+            conversations=[name] if conversation else [],
             tenant=tenant,
             now=utc_now(),
         )
@@ -246,7 +246,7 @@ def expire(
     unreached: list[str] = []
     events: dict[str, int] = {}
     if state is not None:
-        with _open_store(state) as store:
+        with open_state_store(state) as store:
             states = store.purge(before)
             unreached += store.scrub()
     for location in audit or ():
@@ -267,7 +267,7 @@ def _check_places(state: str | None, audit: list[str] | None) -> None:
         raise UsageError("say where: --state, --audit, or both")
 
 
-def _parts(store: StateStore, tenant: str | None) -> list[StateStore]:
+def parts_of(store: StateStore, tenant: str | None) -> list[StateStore]:
     """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
     from turnwise.guard.state.payloads import STORED
     from turnwise.guard.state.views import APART, TenantStore

@@ -53,7 +53,7 @@ def delete_run(
         tally = opened.tally(name)
         scores = f"{tally.evaluations} scores and {tally.failures} failures of {tally.sequences} sequences"
         what = f"run {name!r}: {scores}, {tally.calls} calls"
-        _confirm(f"Delete {what}?", yes)
+        confirm(f"Delete {what}?", yes)
         deleted = opened.delete_run(name)
     if json:
         print_json({"deleted": deleted.to_dict()})
@@ -73,7 +73,7 @@ def rename_run(
 
     with Store(store) as opened:
         opened.run(old)
-        _confirm(f"Rename run {old!r} to {new!r}?", yes)
+        confirm(f"Rename run {old!r} to {new!r}?", yes)
         renamed = opened.rename_run(old, new)
     if json:
         print_json({"renamed": old, "run": renamed.to_dict()})
@@ -81,7 +81,8 @@ def rename_run(
         say(f"run {old!r} is now {new!r}")
 
 
-def _confirm(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool) -> None:
+    """Ask whether to go on, and end the command where the answer is no; UsageError without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -261,7 +261,7 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
     else:
         removed = _person_in(setup.keeper.store, name, now)
     removed.limits = int(limits or removed.limits)
-    erased = _erased(setup, whose(removed.names, name, setup.tenant))
+    erased = _erased(setup, whose(removed.names, [name], setup.tenant))
     return _receipt("person", now, removed, erased)
 
 
@@ -277,7 +277,7 @@ def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
         removed.names = list(dict.fromkeys(removed.names))
     if not setup.by_person:
         removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
-    erased = _erased(setup, whose([conversation_id, *removed.names], None, setup.tenant))
+    erased = _erased(setup, whose([conversation_id, *removed.names], (), setup.tenant))
     return _receipt("conversation", now, removed, erased)
 
 
@@ -285,38 +285,38 @@ def forget_in(
     stores: Sequence[StateStore],
     audits: Iterable[str],
     *,
-    person: str | None,
-    conversation_id: str | None,
+    persons: Sequence[str] = (),
+    conversations: Sequence[str] = (),
     tenant: str | None,
     now: datetime,
+    why: str = "forgotten",
 ) -> Forgotten:
-    """Forget a person or a conversation in stores and audits that no pipeline has open.
+    """Forget people, conversations, or both in stores and audits that no pipeline has open.
 
-    `person` is a name or the digest of a session, None for a conversation. Only the events of `tenant` count, or
-    everybody's where it is None.
+    `persons` are names or digests of sessions. Only the events of `tenant` count, or everybody's where it is
+    None.
     """
     from turnwise.guard.audit.reader import erase_audit
 
-    removed, names = _Removed(), [] if conversation_id is None else [conversation_id]
+    removed, names = _Removed(), list(conversations)
     for store in stores:
-        removed.add(
-            _person_in(store, person, now)
-            if person is not None
-            else _conversation_in(store, conversation_id or "", now)
-        )
+        for person in persons:
+            removed.add(_person_in(store, person, now))
+        for one in conversations:
+            removed.add(_conversation_in(store, one, now))
     found: dict[str, int] = {}
     for location in audits:
-        erased = erase_audit(location, whose([*names, *removed.names], person, tenant), "forgotten", lambda: now)
+        erased = erase_audit(location, whose([*names, *removed.names], persons, tenant), why, lambda: now)
         found |= erased.events
         removed.unreached += erased.unreached
-    return _receipt("conversation" if person is None else "person", now, removed, Erased(found))
+    return _receipt("person" if persons else "conversation", now, removed, Erased(found))
 
 
-def whose(conversations: Iterable[str], person: str | None, tenant: str | None) -> Wanted:
-    """A test whether an audit event is about these conversations, their forks, or a person in any spelling."""
+def whose(conversations: Iterable[str], persons: Iterable[str], tenant: str | None) -> Wanted:
+    """A test whether an audit event is about these conversations, their forks, or people in any spelling."""
     chats = frozenset(written for name in conversations for written in names_of(name))
     forks = tuple(f"{name}~" for name in chats)
-    people = frozenset(spellings_of(person))
+    people = frozenset(written for name in persons for written in spellings_of(name))
 
     def wanted(record: Mapping[str, Any]) -> bool:
         if record.get("kind") != "check" or (tenant is not None and record.get("tenant", "") != tenant):
@@ -325,12 +325,12 @@ def whose(conversations: Iterable[str], person: str | None, tenant: str | None) 
         if chat in chats or chat.startswith(forks) or record.get("session_id") in people:
             return True
         sides = record.get("participants")
-        return bool(people) and isinstance(sides, Mapping) and bool(people.intersection(_people(sides)))
+        return bool(people) and isinstance(sides, Mapping) and bool(people.intersection(people_in(sides)))
 
     return wanted
 
 
-def _people(sides: Mapping[str, Any]) -> list[str]:
+def people_in(sides: Mapping[str, Any]) -> list[str]:
     """Names of the participants who are people, as they are and in the form of all spellings."""
     named = [
         str(sides.get(side) or "")
@@ -353,7 +353,7 @@ def _person_in(store: StateStore, name: str, now: datetime) -> _Removed:
             if key not in of_session:
                 removed.unreached.append(f"{error}; whose it is can't be read")
                 continue
-        if key in of_session or (stored is not None and person in _people(stored.data["participants"])):
+        if key in of_session or (stored is not None and person in people_in(stored.data["participants"])):
             _remove(store, key, stored, now, removed)
         elif stored is None:  # past its time: nobody can read whose it is, and nobody is to
             removed.old |= store.remove(STORED, key)

@@ -14,6 +14,7 @@ from turnwise._support.locations import PARTIAL, Location
 from turnwise._support.sql_text import quoted
 from turnwise.errors import LocationError
 from turnwise.findings import (
+    ABOUT,
     COLUMNS,
     FAILURES,
     SCORES,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Columns = Mapping[str, NDArray[Any]]
-
-_ABOUT = "turnwise_part"
-"""Key in the metadata of a part's file of sequences under which it says what the part came to."""
 
 _FOLDERS = ("", f"{SEQUENCES}/", f"{TURNS}/", f"{FAILURES}/")
 """Where the files of parts are, within the folder of findings."""
@@ -159,7 +157,7 @@ class PartFiles:
         query = query.replace("$principles", "[" + ", ".join(map(quoted, self._principles)) + "]")
         options = "FORMAT parquet, COMPRESSION zstd"
         if about is not None:
-            options += f", KV_METADATA {{{_ABOUT}: {quoted(about)}}}"
+            options += f", KV_METADATA {{{ABOUT}: {quoted(about)}}}"
         try:
             self._connection.execute(f"COPY (SELECT {query} FROM given) TO {quoted(str(path))} ({options})")
         except duckdb.Error as error:
@@ -182,7 +180,7 @@ def _read_entry(folder: Location, number: int) -> PartEntry | None:
             local = Path(scratch) / place.base
             local.write_bytes(content)
             found = connection.execute(
-                "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?", [str(local), _ABOUT]
+                "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?", [str(local), ABOUT]
             ).fetchone()
         if found is None:
             return None

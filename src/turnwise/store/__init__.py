@@ -3,6 +3,7 @@
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
 from turnwise.store.dataset_import import Imported, OtherLabel, import_sequences
+from turnwise.store.erasure import Erasure
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.people import Correction, HumanScore, People, Review, Status
 from turnwise.store.reading import ScoreTable, StoredScore
@@ -16,6 +17,7 @@ __all__ = [
     "Added",
     "AuditLog",
     "Correction",
+    "Erasure",
     "HumanScore",
     "Imported",
     "Journal",

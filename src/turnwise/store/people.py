@@ -23,6 +23,7 @@ from turnwise.scoring import Score
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
+from turnwise.store.erasure import Erasure, erasures
 from turnwise.store.score_rows import storable
 from turnwise.store.source import NumberedHead, Source
 
@@ -327,6 +328,10 @@ class People:
         rows = list(self._rows(schema.reviews, ids, None))
         with intact(self._db.where if rows else "", "a review"):
             yield from fold_reviews(rows)
+
+    def receipts(self) -> tuple[Erasure, ...]:
+        """Return the receipts of what was erased, oldest first."""
+        return tuple(one for _, one in erasures(self._db))
 
     def authors(self) -> tuple[str, ...]:
         """Return who has said something, sorted."""

@@ -252,6 +252,12 @@ class RecordSource:
         query = select(table.c.sequence_id).where(holds).order_by(table.c.id).limit(most)
         return [row["sequence_id"] for row in self._db.read(query)]
 
+    def participants(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The participants of every sequence, by its id; no text is read."""
+        table = schema.sequences
+        for row in self._db.read(select(table.c.sequence_id, table.c.conversation).order_by(table.c.id)):
+            yield row["sequence_id"], row["conversation"].get("participants") or {}
+
     def count(self, after: int = 0) -> int:
         """How many sequences there are above a row number."""
         query = select(func.count()).select_from(schema.sequences).where(schema.sequences.c.id > after)

@@ -5,7 +5,7 @@ sequences ─┬─ turns
            │                         ├─ replies
            │                         └─ calls ─ replies
            └─ corrections, human_scores, reviews
-audit_events
+audit_events, erasures
 """
 
 from __future__ import annotations
@@ -284,6 +284,20 @@ reviews = Table(
 )
 
 
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("id", count_type(), primary_key=True),
+    Column("erased_at", UtcTime, nullable=False),
+    Column("author", text_type(), nullable=False),
+    Column("reason", text_type(), nullable=False),
+    Column("counts", JSON, nullable=False),
+    Column("subjects", JSON, nullable=False),
+    Column("salt", text_type(64), nullable=False),
+    Column("finished", Boolean, nullable=False),
+)
+
+
 def may_be_store(tables: Collection[str]) -> bool:
     """Whether a database with these tables is a store, or is empty and so may become one.
 
@@ -343,6 +357,10 @@ def _keep_reviews(connection: Connection) -> None:
     reviews.create(connection, checkfirst=True)
 
 
+def _keep_erasures(connection: Connection) -> None:
+    erasures.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", metadata.create_all),
     Migration(2, "calls to language models", _keep_calls),
@@ -351,6 +369,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(5, "corrections and scores of people", _keep_people),
     Migration(6, "log-probabilities of replies", _complete_replies),
     Migration(7, "reviews of conversations", _keep_reviews),
+    Migration(8, "receipts of erasures", _keep_erasures),
 )
 
 

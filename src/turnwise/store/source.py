@@ -204,6 +204,9 @@ class Source(Protocol):
     def ids_with(self, key: str, value: str | int, most: int) -> list[str]:
         """The ids of at most so many sequences with a value in their metadata, in the order of import."""
 
+    def participants(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the participants of every sequence as JSON values, with its id, in the order of import."""
+
     def count(self, after: int = 0) -> int:
         """How many sequences there are above a row number."""
 

@@ -15,6 +15,7 @@ from turnwise.errors import UsageError
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import BUSY_SECONDS
+from turnwise.store.erasure import Erasure, erase_from_record
 from turnwise.store.findings.places import is_findings
 from turnwise.store.journal import Journal
 from turnwise.store.kept_verdicts import KeptVerdicts
@@ -65,7 +66,8 @@ class Store:
         clock: Clock = utc_now,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        name = str(location)
+        self._name = name = str(location)
+        self._clock = clock
         self._record: Record | None = None
         if is_findings(name):
             from turnwise.store.findings.source import FindingsSource
@@ -300,6 +302,46 @@ class Store:
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the version of every principle that a run was scored against, by name."""
         return self._source.principle_versions(run)
+
+    def erase(self, ids: Collection[str], *, author: str = "", reason: str = "") -> Erasure:
+        """Erase conversations: texts, scores, failures, replies that rest on them alone, and what people said.
+
+        No byte of their texts is left in any file of the store when this returns: files are written anew, which
+        takes as long as reading them. The audit of a guard is not looked at; see `turnwise.guard.erase`. Killed
+        and asked again for the same conversations it ends what it had begun.
+
+        Args:
+            ids: the conversations; at least one.
+            author: who does it, for the receipt.
+            reason: why, for the receipt.
+
+        Returns:
+            The receipt, which the store keeps.
+
+        Raises:
+            UnknownNameError: the store has no sequence of one of the ids. Nothing was erased then.
+            UsageError: no id, or findings behind a URL.
+            StoreError: the store can't be written.
+        """
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            raise UsageError("name at least one conversation to erase")
+        self.kept_verdicts.forget()
+        if self._record is None:
+            from turnwise.store.findings.source import FindingsSource
+
+            assert isinstance(self._source, FindingsSource)
+            receipt = self._source.erase(wanted, author, reason)
+            self._source.close()
+            self._source = FindingsSource(self._name, self._clock)
+            return receipt
+        made = erase_from_record(self._record.database, self._source, wanted, author, reason)
+        self._record.appender.forget_keys()
+        return made
+
+    def erasures(self) -> tuple[Erasure, ...]:
+        """Return the receipts of what was erased, oldest first."""
+        return self.people.receipts()
 
     # Scores
 

@@ -64,6 +64,12 @@ class Index:
             self._temporary.cleanup()
             self._temporary = None
 
+    def remove(self) -> None:
+        """Remove it, since it holds what the findings no longer have."""
+        for path in self._places():
+            path.unlink(missing_ok=True)
+        self.close()
+
     def ready(self, progress: Progress = lambda scores: None) -> Path:
         """The file, made now where there is none that fits; StoreError where there is no room for it."""
         if self.path is not None:

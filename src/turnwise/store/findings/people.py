@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from turnwise._support.locations import Location
 from turnwise.clock import Clock
 from turnwise.errors import StoreError
 from turnwise.store.database import BUSY_SECONDS, Database
+from turnwise.store.erasure import Erasure, erase_rows, erasures, finish, matching, new_receipt
 from turnwise.store.findings.places import beside, for_the_user
 from turnwise.store.people import People
 from turnwise.store.record_source import RecordSource
@@ -71,6 +73,26 @@ class FoundPeople(People):
         spoken_of = [one for page in self._found.pages(ids) for one in self._found.sequences(page)]
         self._open(create=True)
         add_sequences(self._db, spoken_of)
+
+    def begun(self, ids: Collection[str]) -> tuple[int, Erasure] | None:
+        """The receipt of an erasure of some of these conversations that was killed, if there is one."""
+        return matching(erasures(self._db), ids) if self._open(create=False) else None
+
+    def begin_erasing(self, ids: Sequence[str], author: str, reason: str) -> tuple[int, Erasure]:
+        """Erase what was said of conversations, with the copies of their texts; the receipt is to be finished."""
+        self._open(create=True)
+        there = {head.sequence_id: number for page in self._source.pages() for number, head in page}
+        keys = [there[one] for one in ids if one in there]
+        return erase_rows(self._db, keys, new_receipt(ids, self._clock(), author, reason))
+
+    def finish_erasing(self, begun: tuple[int, Erasure], counts: Mapping[str, int]) -> Erasure:
+        """Close a receipt, once the findings are without the conversations; `counts` are what went from them."""
+        number, receipt = begun
+        return finish(self._db, number, replace(receipt, counts={**counts, **receipt.counts}))
+
+    def receipts(self) -> tuple[Erasure, ...]:
+        """The receipts of what was erased, oldest first."""
+        return super().receipts() if self._open(create=False) else ()
 
     def _open(self, *, create: bool) -> bool:
         """Open the record, and return whether there is one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import os
@@ -11,7 +12,7 @@ from typing import Final
 from turnwise._support.locations import Location, is_url
 from turnwise._support.paths import to_path
 from turnwise.errors import FindingsError, UsageError
-from turnwise.findings import MANIFEST, SCORES, Findings, open_findings
+from turnwise.findings import MANIFEST, SCORES, Findings, findings_folder, open_findings
 
 _FOLDERS: Final = frozenset(
     (
@@ -63,7 +64,11 @@ def is_findings(location: str) -> bool:
 
 def opened(location: str) -> Findings:
     """Open findings that somebody named as a store; UsageError where that names only some of their parts."""
+    from turnwise.store.findings.erasing import finish_erasing
+
     base = Location(location).base
+    with contextlib.suppress(OSError):
+        finish_erasing(findings_folder(location))
     findings = _read(location)
     files = [place.base for place in findings.files(SCORES)]
     left_out = [name for name in files if not fnmatch.fnmatchcase(name, base)]

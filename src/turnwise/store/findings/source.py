@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Sequence as Ordered
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby
@@ -13,11 +14,13 @@ from typing import Any, Final
 from turnwise._support.batches import batched
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn, group_of
-from turnwise.errors import StoreCorruptError, UnknownNameError
+from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.findings import MEND, SCORES, SEQUENCES, TURNS
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReasons, Score, Unread
 from turnwise.store.damage import check_turns, intact
 from turnwise.store.database import PAGE
+from turnwise.store.erasure import Erasure
+from turnwise.store.findings.erasing import erase_from_findings
 from turnwise.store.findings.files import FoundFiles, part_of
 from turnwise.store.findings.index import NAME, Index
 from turnwise.store.findings.mirror import FoundMirror
@@ -76,6 +79,22 @@ class FindingsSource:
         self.mirror.close()
         self._index.close()
         self._files.close()
+
+    def erase(self, ids: Ordered[str], author: str, reason: str) -> Erasure:
+        """Erase conversations from the findings and from what was said of them; open them anew afterwards."""
+        if self._files.remote:
+            raise UsageError(
+                f"{self.where} is behind a URL: copy it to this machine, erase there, and put it back"
+            )
+        begun = self.people.begun(ids)
+        if begun is None:
+            for _ in self.pages(ids):
+                pass  # all of them are there, or nothing is erased
+            begun = self.people.begin_erasing(ids, author, reason)
+        counts = erase_from_findings(self._files.findings, ids)
+        self.mirror.close()
+        self._index.remove()
+        return self.people.finish_erasing(begun, counts)
 
     def counts(self) -> dict[str, int]:
         """How many sequences, turns, runs, evaluations, failures and unread texts there are."""
@@ -243,6 +262,12 @@ class FindingsSource:
             [path, str(value), most],
         )
         return [sequence_id for (sequence_id,) in rows]
+
+    def participants(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The participants of every sequence; a scan keeps no names, so they are unknown."""
+        for page in self.pages():
+            for one in self.sequences(page):
+                yield one.sequence_id, one.conversation.participants
 
     def count(self, after: int = 0) -> int:
         """How many sequences there are above a row number."""

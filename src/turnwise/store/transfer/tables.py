@@ -30,6 +30,7 @@ TABLES: tuple[Table, ...] = (
     schema.human_scores,
     schema.reviews,
     schema.audit_events,
+    schema.erasures,
 )
 """All that a record holds, each table behind those that it names; the history of the schema is left out."""
 
