@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from turnwise.errors import UnknownNameError
 from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Unread
 from turnwise.store import schema
 from turnwise.store.bulk import rows
+from turnwise.store.column_types import read_time
 from turnwise.store.damage import check_content, check_places, intact
 from turnwise.store.database import PAGE, Database, edition
 from turnwise.store.runs import Run, read_runs, run_names
@@ -222,6 +224,23 @@ class RecordSource:
         table = schema.sequences.c
         query = select(table.id, table.metadata).where(table.id > after).order_by(table.id).limit(most)
         return self._db.ask(lambda record: [(key, value) for key, value in rows(record, query)])
+
+    def times(self, imported: bool) -> dict[int, datetime]:
+        """When the first turn of each sequence was said, or when it was imported, by row number where known."""
+        heads, turns = schema.sequences.c, schema.turns.c
+        query = select(heads.id, heads.imported_at)
+        if not imported:
+            said = func.coalesce(turns.timestamp, turns.response_timestamp)
+            # Through the table of sequences, so that it goes by index and past the texts.
+            joined = schema.sequences.join(schema.turns, (turns.sequence == heads.id) & (turns.turn == 1))
+            query = select(heads.id, said).select_from(joined).where(said.is_not(None))
+
+        def read(record: Connection) -> dict[int, datetime]:
+            found = rows(record, query)
+            return {key: read_time(when) if isinstance(when, str) else when for key, when in found}
+
+        with intact(self.where, "the time of a sequence"):
+            return self._db.ask(read)
 
     def _rows(
         self, ids: Collection[str] | None, label: Label | None, *columns: Column[Any]

@@ -191,6 +191,9 @@ class Source(Protocol):
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
         """Row number and metadata, as an object or its JSON, of the next sequences above a row number."""
 
+    def times(self, imported: bool) -> Mapping[int, datetime]:
+        """When the first turn of each sequence was said, or when it was imported, by row number where known."""
+
     # Scores and failures
 
     def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> Iterable[Items[Evaluation]]:

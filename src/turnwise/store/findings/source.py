@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -231,6 +232,10 @@ class FindingsSource:
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
         """Row number and metadata, as JSON, of the next sequences above a row number."""
         return self._next("metadata", after, most)
+
+    def times(self, imported: bool) -> dict[int, datetime]:
+        """When the findings were written; they don't have when a turn was said."""
+        return {one.number: self._files.when for page in self.pages() for one in page} if imported else {}
 
     def _next(self, column: str, after: int, most: int) -> list[tuple[int, Any]]:
         """Row number and a value of the next sequences above a row number, all of one part."""

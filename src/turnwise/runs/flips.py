@@ -1,0 +1,411 @@
+"""Run against run: what two arms say of the same conversations, and which they judge differently.
+
+An arm is a detector on the scores of a run. Two arms may differ in the run (two observers, or two dates) or in the
+detector (or its threshold). All is read from stored scores, in arrays, so that thresholds are tried in no time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from turnwise.conversation import group_of
+from turnwise.detectors import DetectorSpec, ThresholdSource, name_detector, run_detector
+from turnwise.detectors.any_turn import AnyTurn
+from turnwise.detectors.kit.protocol import Detector
+from turnwise.detectors.kit.registry import PatternSource
+from turnwise.errors import UnknownNameError
+from turnwise.runs.verdicts import detect
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run, Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Whole = NDArray[np.int64]
+    Real = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+FACETS: Final = ("source", "label", "model", "category", "language")
+"""What flips and trends can be told apart by."""
+
+UNKNOWN: Final = "unknown"
+"""In place of a facet that the metadata of a conversation do not tell."""
+
+DISPUTED: Final = "disputed"
+"""In place of the label of a conversation on which people disagree."""
+
+_KEYS: Final = {"model": ("model",), "category": ("category",), "language": ("language", "lang")}
+"""Keys of the metadata by facet."""
+
+_LONGEST = 200
+"""Characters of such a value that are kept."""
+
+_PAGE = 50_000
+"""Sequences whose metadata are in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmVerdicts:
+    """What a detector says of the conversations of a run that it could judge, in arrays.
+
+    Args:
+        run: the run.
+        detector: the detector, at its threshold.
+        spec: its specification.
+        threshold_source: where its threshold comes from.
+        sequences: row numbers of the conversations, rising.
+        scores: highest score of each; minus infinity where no signal had evidence.
+        turns: first turn that fired; 0 where none did.
+    """
+
+    run: Run
+    detector: Detector
+    spec: str
+    threshold_source: ThresholdSource
+    sequences: Whole
+    scores: Real
+    turns: Whole
+
+    @property
+    def name(self) -> str:
+        """Run and detector in a line, with the threshold."""
+        return f"{self.run.name}, {self.spec} at {self.detector.threshold:.4g}"
+
+    def flagged(self, threshold: float | None = None) -> Bools:
+        """Which conversations it flags, at its own threshold or another one."""
+        return self.turns > 0 if threshold is None else self.scores >= threshold
+
+    def only(self, chosen: Any) -> Self:
+        """The same arm on some of its conversations, by place or mask."""
+        return replace(
+            self, sequences=self.sequences[chosen], scores=self.scores[chosen], turns=self.turns[chosen]
+        )
+
+
+def arm_verdicts(
+    store: Store, run: str, detector: DetectorSpec = "any_turn", patterns: PatternSource | None = None
+) -> ArmVerdicts:
+    """Judge all conversations of a run, with the verdicts that `detect` gives.
+
+    Args:
+        store: the record, or findings.
+        run: name of the run.
+        detector: names the detector; see `turnwise.detectors.name_detector` for its threshold.
+        patterns: your own named patterns, or the YAML file that defines them.
+
+    Raises:
+        UnknownNameError: no such run, detector or parameter.
+        DetectorError: a specification or value that does not fit.
+    """
+    known = store.run(run)
+    named = name_detector(detector, known.operating_points, patterns)
+    return ArmVerdicts(known, named.detector, named.spec, named.source, *_judged(store, run, named.detector, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A conversation that one arm flags and the other does not.
+
+    Args:
+        flagged_by: the arm that flags it.
+        turn: the turn at which that arm fired first.
+        score_a: highest score by the first arm; minus infinity without evidence.
+        score_b: highest score by the second arm.
+        F_a: highest F over principles of the turn's prompt in the first run; None where it was not scored.
+        F_b: the same in the second run.
+    """
+
+    sequence_id: str
+    source: str
+    label: str
+    model: str
+    category: str
+    language: str
+    flagged_by: Literal["a", "b"]
+    turn: int | None
+    score_a: float
+    score_b: float
+    F_a: float | None
+    F_b: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """F at that turn, second run less first."""
+        return None if self.F_a is None or self.F_b is None else self.F_b - self.F_a
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values; a score without evidence is None."""
+        scores = {name: value if math.isfinite(value) else None
+                  for name, value in (("score_a", self.score_a), ("score_b", self.score_b))}  # fmt: skip
+        facts = {name: getattr(self, name) for name in ("sequence_id", *FACETS, "flagged_by", "turn")}
+        return {**facts, **scores, "F_a": self.F_a, "F_b": self.F_b, "F_difference": self.difference}
+
+
+Thresholds = tuple[float | None, float | None]
+"""Other thresholds of the two arms; None for its own."""
+
+OWN: Final[Thresholds] = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two arms on the conversations that both could judge.
+
+    Args:
+        a: the first arm, on these conversations.
+        b: the second arm, on the same in the same order.
+        facts: by name of a facet, ``sequence_id`` or ``group``, an array with a text for each of them.
+        only_a: conversations that the first arm alone could judge; they are no flips.
+        only_b: the same of the second arm.
+    """
+
+    a: ArmVerdicts
+    b: ArmVerdicts
+    facts: Mapping[str, NDArray[Any]]
+    only_a: int
+    only_b: int
+
+    def __len__(self) -> int:
+        return len(self.a.sequences)
+
+    def flagged(self, thresholds: Thresholds = OWN) -> tuple[Bools, Bools]:
+        """Which conversations each arm flags."""
+        return self.a.flagged(thresholds[0]), self.b.flagged(thresholds[1])
+
+    def flipped(self, thresholds: Thresholds = OWN, where: Mapping[str, str] | None = None) -> Whole:
+        """Places of the conversations that one arm alone flags, the clearest first.
+
+        Clear is what lies far from both thresholds. `where` has values that facets must have.
+        """
+        import numpy as np
+
+        flagged_a, flagged_b = self.flagged(thresholds)
+        chosen = flagged_a != flagged_b
+        for facet, value in (where or {}).items():
+            if facet not in FACETS:
+                raise UnknownNameError("facet", facet, FACETS)
+            chosen = chosen & (self.facts[facet] == value)
+        places = np.flatnonzero(chosen)
+        limits = [_limit(arm, own) for arm, own in zip((self.a, self.b), thresholds, strict=True)]
+        far = [
+            np.abs(np.nan_to_num(arm.scores[places] - limit, nan=0.0, posinf=1e9, neginf=-1e9))
+            for arm, limit in zip((self.a, self.b), limits, strict=True)
+        ]
+        found: Whole = places[np.lexsort((places, -np.minimum(*far)))]
+        return found
+
+    def flips(self, store: Store, places: Items[int] | Whole, thresholds: Thresholds = OWN) -> list[Flip]:
+        """The flips at some places, in their order; see `flipped`."""
+        import numpy as np
+
+        at = np.asarray(places, np.int64)
+        flagged_a = self.a.flagged(thresholds[0])[at]
+        turns = np.zeros(len(at), np.int64)
+        for arm, mine, other in ((self.a, flagged_a, thresholds[0]), (self.b, ~flagged_a, thresholds[1])):
+            turns[mine] = _turns(store, arm.only(at[mine]), other)
+        facts = {name: self.facts[name][at].tolist() for name in ("sequence_id", *FACETS)}
+        columns: dict[str, list[Any]] = {
+            **facts,
+            "flagged_by": ["a" if by_a else "b" for by_a in flagged_a.tolist()],
+            "turn": [turn or None for turn in turns.tolist()],
+            "score_a": self.a.scores[at].tolist(),
+            "score_b": self.b.scores[at].tolist(),
+            "F_a": _values_at(store, self.a.run.name, self.a.sequences[at], turns),
+            "F_b": _values_at(store, self.b.run.name, self.b.sequences[at], turns),
+        }
+        return [Flip(**{name: values[place] for name, values in columns.items()}) for place in range(len(at))]
+
+
+def compare_arms(store: Store, a: ArmVerdicts, b: ArmVerdicts, corrected_by: Collection[str] = ()) -> Compared:
+    """Lay two arms beside each other, on the conversations that both could judge.
+
+    Args:
+        store: the store of both runs.
+        a: the first arm.
+        b: the second arm.
+        corrected_by: people whose corrected labels replace the imported ones, where they agree.
+
+    Raises:
+        UnknownNameError: one of these people said nothing.
+    """
+    import numpy as np
+
+    both, in_a, in_b = np.intersect1d(a.sequences, b.sequences, assume_unique=True, return_indices=True)
+    facts = facts_of(store, both, corrected_by)
+    return Compared(a.only(in_a), b.only(in_b), facts, len(a.sequences) - len(both), len(b.sequences) - len(both))
+
+
+def facts_of(store: Store, sequences: Whole, corrected_by: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+    """What is known of some sequences, given by row numbers that rise: id, group and every facet, as texts.
+
+    A corrected label takes the place of the imported one; `DISPUTED` where these people disagree.
+    """
+    import numpy as np
+
+    with store.mirror.tables() as tables:
+        tables.register("wanted", {"sequence": sequences})
+        found = tables.execute(
+            "SELECT sequence_id, source, label FROM copied.sequences JOIN wanted USING (sequence) "
+            "ORDER BY sequence"
+        ).fetchnumpy()
+    facts = {name: np.asarray(values, object) for name, values in found.items()}
+    if corrected_by:
+        place = {name: at for at, name in enumerate(facts["sequence_id"])}
+        for name, label in store.people.labels(corrected_by).items():
+            if name in place:
+                facts["label"][place[name]] = DISPUTED if label is None else str(label)
+    told = {name: np.full(len(sequences), UNKNOWN, object) for name in _KEYS}
+    facts["group"] = facts["sequence_id"].copy()
+    for at, metadata in _metadata(store, sequences):
+        facts["group"][at] = group_of(metadata, facts["sequence_id"][at])
+        for name, keys in _KEYS.items():
+            told[name][at] = next((text for key in keys if (text := fact(metadata.get(key)))), UNKNOWN)
+    return facts | told
+
+
+def _metadata(store: Store, sequences: Whole) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the place and metadata of sequences that have any."""
+    place = {number: at for at, number in enumerate(sequences.tolist())}
+    last = 0
+    while page := store.source.metadata(last, _PAGE):
+        last = page[-1][0]
+        for number, value in page:
+            if number in place and (found := read_object(value)):
+                yield place[number], found
+
+
+def read_object(value: Any) -> dict[str, Any]:
+    """The metadata of a row, which SQLite gives as text; what can't be read says nothing."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def fact(value: Any) -> str:
+    """A value of metadata as a text of at most 200 characters; empty where there is none.
+
+    >>> fact(["money", "travel"]), fact(None)
+    ('money, travel', '')
+    """
+    if value is None:
+        return ""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text[:_LONGEST]
+
+
+def peaks(store: Store, arm: ArmVerdicts) -> Real:
+    """The highest F of any prompt of each conversation of an arm; NaN where none was scored."""
+    import numpy as np
+
+    with store.mirror.tables() as tables:
+        tables.register("asked", {"sequence": arm.sequences})
+        found = tables.execute(
+            "SELECT sequence, max(F) AS F FROM copied.evaluations JOIN copied.runs USING (run) "
+            "SEMI JOIN asked USING (sequence) WHERE name = ? AND NOT response GROUP BY sequence",
+            [arm.run.name],
+        ).fetchnumpy()
+    highest = np.full(len(arm.sequences), np.nan)
+    highest[np.searchsorted(arm.sequences, found["sequence"])] = found["F"]
+    return highest
+
+
+# Judging ------------------------------------------------------------------------------------------------
+
+
+def _limit(arm: ArmVerdicts, threshold: float | None) -> float:
+    return arm.detector.threshold if threshold is None else threshold
+
+
+def _turns(store: Store, arm: ArmVerdicts, threshold: float | None) -> Whole:
+    """The turns at which an arm fires, maybe at another threshold."""
+    import numpy as np
+
+    if threshold is None or not len(arm.sequences):
+        return arm.turns
+    # A score that equals the threshold is flagged here, and not by every detector: it may be just below.
+    just_below = math.nextafter(threshold, -math.inf) if threshold else threshold
+    detector = arm.detector.with_threshold(just_below)
+    sequences, _, turns = _judged(store, arm.run.name, detector, arm.sequences)
+    found: Whole = turns[np.searchsorted(sequences, arm.sequences)]
+    return found
+
+
+def _judged(store: Store, run: str, detector: Detector, among: Whole | None) -> tuple[Whole, Real, Whole]:
+    """Row numbers, highest scores and first turns of the conversations that a detector could judge."""
+    import numpy as np
+
+    some = "" if among is None else "SEMI JOIN among USING (sequence)"
+    scores = f"FROM copied.evaluations JOIN copied.runs USING (run) {some} WHERE name = $run"
+    with store.mirror.tables() as tables:
+        if among is not None:
+            tables.register("among", {"sequence": among})
+        if type(detector) is AnyTurn:  # the one that is asked most, without a fold
+            found = tables.execute(
+                "SELECT sequence, max(F) AS score, coalesce(min(turn) FILTER (F >= $limit), 0) AS turn FROM "
+                f"(SELECT sequence, turn, max(F) AS F {scores} AND NOT response GROUP BY ALL) "
+                "GROUP BY sequence ORDER BY sequence",
+                {"run": run, "limit": detector.threshold},
+            ).fetchnumpy()
+            whole = [found[name].astype(np.int64) for name in ("sequence", "turn")]
+            return whole[0], found["score"].astype(float), whole[1]
+        rows = tables.execute(
+            "SELECT sequence, turn, principles.name, response, coalesce(prompt_chars, 0), "
+            "coalesce(response_chars, 0), T, I, F, turns, sequence_id FROM "
+            f"(SELECT evaluations.* {scores}) JOIN copied.sequences USING (sequence) "
+            "JOIN copied.principles USING (principle) ORDER BY sequence, turn, response, principles.name",
+            {"run": run},
+        ).fetchall()
+    judged: dict[int, tuple[float, int]] = {}
+    gaps: dict[str, int] = {}
+    for sequence, mine in groupby(rows, key=lambda row: row[0]):
+        scored = list(mine)
+        turns = list(_turn_scores(scored))
+        if len(turns) < scored[0][-2]:
+            gaps[scored[0][-1]] = sequence  # turns without a score are told to a detector too
+            continue
+        _keep(judged, sequence, run_detector(detector, turns), any(one.scores for one in turns))
+    if gaps:
+        for one in detect(store, run, [detector], ids=list(gaps)):
+            _keep(judged, gaps[one.head.sequence_id], one.verdict, True)
+    order = sorted(judged)
+    values = np.array([judged[sequence] for sequence in order], float).reshape(-1, 2)
+    return np.array(order, np.int64), values[:, 0], values[:, 1].astype(np.int64)
+
+
+def _keep(judged: dict[int, tuple[float, int]], sequence: int, verdict: Any, prompts: bool) -> None:
+    if verdict is not None and (prompts or verdict.score is not None):
+        judged[sequence] = (-math.inf if verdict.score is None else verdict.score, verdict.turn or 0)
+
+
+def _turn_scores(rows: Items[tuple[Any, ...]]) -> Iterator[TurnScores]:
+    for turn, scored in groupby(rows, key=lambda row: row[1]):
+        sides: tuple[dict[str, Score], dict[str, Score]] = ({}, {})
+        chars = [0, 0]
+        for _, _, principle, response, prompt_chars, response_chars, *triple in scored:
+            sides[response][principle] = Score(*triple[:3])
+            chars = [max(chars[0], prompt_chars), max(chars[1], response_chars)]
+        yield TurnScores(turn, sides[0], chars[0], sides[1], chars[1])
+
+
+def _values_at(store: Store, run: str, sequences: Whole, turns: Whole) -> list[float | None]:
+    """The highest F of a turn's prompt in a run, by sequence; None where it was not scored."""
+    import numpy as np
+
+    with store.mirror.tables() as tables:
+        tables.register("asked", {"place": np.arange(len(turns)), "sequence": sequences, "turn": turns})
+        found = tables.execute(
+            "SELECT place, max(F) FROM asked JOIN copied.evaluations USING (sequence, turn) "
+            "JOIN copied.runs USING (run) WHERE name = ? AND NOT response GROUP BY place",
+            [run],
+        ).fetchall()
+    known = dict(found)
+    return [known.get(place) for place in range(len(turns))]
