@@ -75,8 +75,9 @@ class ArmVerdicts:
 
     @property
     def name(self) -> str:
-        """Run and detector in a line, with the threshold."""
-        return f"{self.run.name}, {self.spec} at {self.detector.threshold:.4g}"
+        """Run with its date, and detector with its threshold, in a line."""
+        threshold = f"{self.detector.threshold:.4g}, {self.threshold_source}"
+        return f"{self.run.name} of {self.run.created_at:%Y-%m-%d}: {self.spec} (threshold {threshold})"
 
     def flagged(self, threshold: float | None = None) -> Bools:
         """Which conversations it flags, at its own threshold or another one."""

@@ -1,0 +1,204 @@
+"""``turnwise runs compare`` and ``runs trends``: what two runs judge differently, and what a run flags by week."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.output import note, print_json, print_table, say
+from turnwise.cli.stores import opened_store, read_people, read_run
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.runs.flips import ArmVerdicts, Compared, Flip
+    from turnwise.study.facets import FacetRate
+
+FLIP_COLUMNS = {
+    **dict.fromkeys(("sequence_id", "source", "label", "model", "category", "language", "flagged_by"), "VARCHAR"),
+    "turn": "BIGINT",
+    **dict.fromkeys(("score_a", "score_b", "F_a", "F_b", "F_difference"), "DOUBLE"),
+}
+"""Columns of the export of ``compare``, with their types in DuckDB's words."""
+
+TREND_COLUMNS = {
+    **dict.fromkeys(("value", "week"), "VARCHAR"),
+    **dict.fromkeys(("conversations", "flagged"), "BIGINT"),
+    **dict.fromkeys(("low", "high", "median_F"), "DOUBLE"),
+    "reference": "BOOLEAN",
+    **dict.fromkeys(("p_share", "p_F"), "DOUBLE"),
+    "drift": "VARCHAR",
+}
+"""Columns of the export of ``trends``."""
+
+Facet = Annotated[
+    str, typer.Option("--by", help="What rates are told apart by: source, label, model, category or language.")
+]
+Export = Annotated[
+    str | None, typer.Option(help="Write the rows with all columns to this file: .csv, .parquet or .json.")
+]
+
+
+def compare_runs(
+    a: Annotated[str, typer.Argument(help="Name of the first run.", show_default=False)],
+    b: Annotated[str, typer.Argument(help="Name of the second run; may be the first.", show_default=False)],
+    detector: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--detector", help="Detector of both runs; given twice, of the first and of the second. [any_turn]"
+        ),
+    ] = None,
+    patterns: options.PatternsFile = None,
+    by: Facet = "source",
+    corrected_by: options.CorrectedBy = None,
+    limit: Annotated[
+        int, typer.Option(min=0, max=options.MOST, help="Flips to list; --json and --export have all.")
+    ] = 20,
+    export: Export = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """List what one run flags and the other does not, with what each flags by source, model or label."""
+    from turnwise.cli.files import ROW_FILES, check_export, write_rows
+    from turnwise.runs.flips import arm_verdicts, compare_arms
+    from turnwise.study.facets import facet_rates
+
+    specs = list(detector or ["any_turn"])
+    if len(specs) > 2:
+        raise UsageError(f"two runs have at most two detectors, not {len(specs)}")
+    if a == b and len(set(specs)) < 2:
+        raise UsageError(f"{a} against itself: name two detectors, such as --detector any_turn --detector cusum")
+    if export is not None:
+        check_export(export, ROW_FILES)
+    with opened_store(store) as opened:
+        first, second = arm_verdicts(opened, a, specs[0], patterns), arm_verdicts(opened, b, specs[-1], patterns)
+        compared = compare_arms(opened, first, second, read_people(corrected_by))
+        rates = facet_rates(compared, by)
+        places = compared.flipped()
+        wanted = places if json or export is not None else places[:limit]
+        flips = compared.flips(opened, wanted)
+    if export is not None:
+        note(f"{write_rows(export, FLIP_COLUMNS, (one.to_dict() for one in flips))} flips written to {export}")
+    if json:
+        print_json({
+            "a": _arm(compared.a), "b": _arm(compared.b), "judged_by_both": len(compared),
+            "judged_by_a_alone": compared.only_a, "judged_by_b_alone": compared.only_b,
+            "by": by, "rates": [one.to_dict() for one in rates], "flips": [one.to_dict() for one in flips],
+        })  # fmt: skip
+        return
+    _print(compared, rates, flips[:limit], len(places), by)
+
+
+def run_trends(
+    run: options.Run = None,
+    detector: Annotated[str, typer.Option(help="Detector that flags.")] = "any_turn",
+    patterns: options.PatternsFile = None,
+    by: Facet = "source",
+    reference: Annotated[
+        int, typer.Option(min=1, max=520, help="Weeks, the first ones, that later weeks are tested against.")
+    ] = 4,
+    time: Annotated[str, typer.Option(help="Time of a conversation: said (its first turn) or imported.")] = "said",
+    corrected_by: options.CorrectedBy = None,
+    export: Export = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Print what a run flags week by week, and in which weeks that has drifted from the first ones."""
+    from turnwise.cli.files import ROW_FILES, check_export, write_rows
+    from turnwise.runs.flips import arm_verdicts
+    from turnwise.study.trends import trends
+
+    if export is not None:
+        check_export(export, ROW_FILES)
+    with opened_store(store) as opened:
+        arm = arm_verdicts(opened, read_run(opened, run), detector, patterns)
+        people = read_people(corrected_by)
+        found = trends(opened, arm, by, reference=reference, time=time, corrected_by=people)
+    rows = [week.to_dict() for week in found.weeks]
+    if export is not None:
+        note(f"{write_rows(export, TREND_COLUMNS, rows)} weeks written to {export}")
+    if json:
+        summary = dataclasses.asdict(found) | {
+            "weeks": rows, "reference": [week.isoformat() for week in found.reference]
+        }  # fmt: skip
+        print_json({"arm": _arm(arm), "by": by, "time": time, **summary})
+        return
+    say(arm.name)
+    if rows:
+        print_table(
+            (by, "week of", "flagged, 95 % interval", "median F", "p share", "p F", "drift"),
+            [
+                (
+                    week.value or "all",
+                    week.week.isoformat(),
+                    str(week.flagged),
+                    f"{week.median:.3f}",
+                    "reference" if week.reference else _p(week.p_share),
+                    "reference" if week.reference else _p(week.p_scores),
+                    f"▲ {week.drift}" if week.drift else "",
+                )
+                for week in found.weeks
+            ],
+            numeric=("median F", "p share", "p F"),
+        )
+    else:
+        note("no conversation has a known time; --time imported takes when they came into the store")
+    if str(found):
+        note(str(found))
+
+
+def _print(compared: Compared, rates: tuple[FacetRate, ...], flips: list[Flip], total: int, by: str) -> None:
+    say(f"A: {compared.a.name}", f"B: {compared.b.name}")
+    say(f"{total} of {len(compared)} conversations that both judged are flagged by one alone")
+    if flips:
+        print_table(
+            ("sequence", "label", "source", "flagged by", "turn", "score A", "score B", "F A", "F B", "F B − A"),
+            [
+                (
+                    one.sequence_id,
+                    one.label,
+                    one.source,
+                    one.flagged_by.upper(),
+                    "" if one.turn is None else str(one.turn),
+                    *(_number(value) for value in (one.score_a, one.score_b, one.F_a, one.F_b)),
+                    "" if one.difference is None else f"{one.difference:+.3f}",
+                )
+                for one in flips
+            ],
+            numeric=("turn", "score A", "score B", "F A", "F B", "F B − A"),
+            title="Flips, the clearest first",
+        )
+    print_table(
+        (by, "label", "flagged by A", "flagged by B", "A alone", "B alone", "p (Holm)"),
+        [
+            (one.value, one.label, str(one.a), str(one.b), str(one.a_alone), str(one.b_alone), _p(one.p_holm))
+            for one in rates
+        ],
+        numeric=("A alone", "B alone", "p (Holm)"),
+        title=f"By {by}, with exact 95 % intervals and McNemar's test",
+    )
+    for name, count in (("A", compared.only_a), ("B", compared.only_b)):
+        if count:
+            note(f"{count} conversations were judged by {name} alone; they are no flips")
+
+
+def _arm(arm: ArmVerdicts) -> dict[str, Any]:
+    return {
+        "run": arm.run.name, "observer": arm.run.observer, "started": arm.run.created_at.isoformat(),
+        "detector": arm.spec, "threshold": arm.detector.threshold if math.isfinite(arm.detector.threshold) else None,
+        "threshold_source": str(arm.threshold_source),
+        "flagged": int(arm.flagged().sum()), "judged": len(arm.sequences),
+    }  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{value:.3f}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
