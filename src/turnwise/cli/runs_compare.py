@@ -186,12 +186,17 @@ def _print(compared: Compared, rates: tuple[FacetRate, ...], flips: list[Flip], 
 
 
 def _arm(arm: ArmVerdicts) -> dict[str, Any]:
+    limit = arm.detector.threshold
     return {
-        "run": arm.run.name, "observer": arm.run.observer, "started": arm.run.created_at.isoformat(),
-        "detector": arm.spec, "threshold": arm.detector.threshold if math.isfinite(arm.detector.threshold) else None,
+        "run": arm.run.name,
+        "observer": arm.run.observer,
+        "started": arm.run.created_at.isoformat(),
+        "detector": arm.spec,
+        "threshold": limit if math.isfinite(limit) else None,
         "threshold_source": str(arm.threshold_source),
-        "flagged": int(arm.flagged().sum()), "judged": len(arm.sequences),
-    }  # fmt: skip
+        "flagged": int(arm.flagged().sum()),
+        "judged": len(arm.sequences),
+    }
 
 
 def _number(value: float | None) -> str:
