@@ -298,7 +298,8 @@ class _RunsCompared:
         self._weeks.rows = [_week_row(week) for week in found.weeks]
 
     def _turned(self, event: Any) -> None:
-        self._page.remember(tab=event.value)
+        if event.value != self._page.get("tab", "flips"):
+            self._page.remember(tab=event.value)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         """What the chosen tab shows as rows of a file, all pages of it."""
@@ -333,7 +334,7 @@ class _Threshold:
             self._slider.props["aria-label"] = f"Threshold of {name}, slider"
             with ui.row().classes("form"):
                 self._number = ui.number(f"Threshold of {name}", on_change=self._moved, format="%.4g", step=0.01)
-                ui.button("reset", on_click=self._reset).props("flat no-caps dense")
+                ui.button("reset", on_click=self._reset, color=None).props("flat no-caps dense")
             self._recall, self._alarms = ui.label(), ui.label()
 
     def show_arm(self, arm: ArmVerdicts, wanted: float | None) -> None:
@@ -385,7 +386,7 @@ def _table(columns: dict[str, str], label: str, link: str = "") -> Table:
         pagination={"rowsPerPage": 0},
     )
     made.props("flat dense hide-no-data")
-    made.props["table-aria-label"] = label
+    made.props.update({"role": "region", "aria-label": label})
     if link:
         made.add_slot(f"body-cell-{link}", _LINK)
     return made.classes("w-full")
