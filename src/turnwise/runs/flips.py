@@ -15,12 +15,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from turnwise.conversation import group_of
-from turnwise.detectors import DetectorSpec, ThresholdSource, name_detector, run_detector
+from turnwise.detectors import DetectorSpec, PatternSource, ThresholdSource, run_detector
 from turnwise.detectors.any_turn import AnyTurn
 from turnwise.detectors.kit.protocol import Detector
-from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UnknownNameError
-from turnwise.runs.verdicts import detect
+from turnwise.runs.verdicts import detect, judges_of
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run, Store
 
@@ -91,23 +90,24 @@ class ArmVerdicts:
 
 
 def arm_verdicts(
-    store: Store, run: str, detector: DetectorSpec = "any_turn", patterns: PatternSource | None = None
+    store: Store, run: str, detector: DetectorSpec | None = None, patterns: PatternSource | None = None
 ) -> ArmVerdicts:
     """Judge all conversations of a run, with the verdicts that `detect` gives.
 
     Args:
         store: the record, or findings.
         run: name of the run.
-        detector: names the detector; see `turnwise.detectors.name_detector` for its threshold.
+        detector: names the detector; by default the first that judges the run, see `turnwise.runs.judges_of`.
         patterns: your own named patterns, or the YAML file that defines them.
 
     Raises:
         UnknownNameError: no such run, detector or parameter.
         DetectorError: a specification or value that does not fit.
     """
-    known = store.run(run)
-    named = name_detector(detector, known.operating_points, patterns)
-    return ArmVerdicts(known, named.detector, named.spec, named.source, *_judged(store, run, named.detector, None))
+    named = judges_of(store, run, () if detector is None else (detector,), patterns)[0]
+    return ArmVerdicts(
+        store.run(run), named.detector, named.spec, named.source, *_judged(store, run, named.detector, None)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
 from turnwise.store.dataset_import import Imported, OtherLabel, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
-from turnwise.store.people import Correction, HumanScore, People
+from turnwise.store.people import Correction, HumanScore, People, Review, Status
 from turnwise.store.reading import ScoreTable, StoredScore
 from turnwise.store.runs import Run
 from turnwise.store.sequences import Added
@@ -22,10 +22,12 @@ __all__ = [
     "KeptReplies",
     "OtherLabel",
     "People",
+    "Review",
     "Run",
     "RunTally",
     "ScoreTable",
     "SequenceHead",
+    "Status",
     "Store",
     "StoredScore",
     "import_sequences",

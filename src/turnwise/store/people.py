@@ -1,4 +1,5 @@
-"""What people say of the conversations of a store: corrected labels, the turn where one turned, scores of turns.
+"""What people say of the conversations of a store: corrected labels, the turn where one turned, scores of turns,
+and how far they have come with reading what was flagged.
 
 Everything is appended with author and time. What a data set said stays as it was imported, and what somebody said
 before stays beside what they say now: the latest word of each author counts.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final, Literal
 
 from sqlalchemy import Select, Table, insert, select, union
@@ -98,6 +100,37 @@ class HumanScore(Shown):
     created_at: datetime
 
 
+class Status(StrEnum):
+    """How far people have come with a conversation that was flagged. It was given with the score in view, so it is
+    no label: nothing is fitted to it or measured with it."""
+
+    NEW = "new"
+    READ = "read"
+    CONFIRMED = "confirmed"
+    DISMISSED = "dismissed"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class Review(Shown):
+    """Where a conversation stands in the inbox. Everybody's last word counts, whoever said it.
+
+    Args:
+        status: how far it has come.
+        assignee: who is to look at it; None where nobody is.
+        note: the last one that was written; may be empty.
+        author: who said the last word.
+        created_at: when, in UTC.
+    """
+
+    sequence_id: str
+    status: Status
+    assignee: str | None
+    note: str
+    author: str
+    created_at: datetime
+
+
 class People:
     """What people say of the conversations of a store; `Store.people` has it."""
 
@@ -119,7 +152,7 @@ class People:
             UnknownNameError: the store has no such sequence.
             UsageError: there is no such label, or author or note do not fit.
         """
-        self._hold(sequence_id)
+        self._hold([sequence_id])
         try:
             known = None if label is None else Label(label)
         except ValueError:
@@ -139,7 +172,7 @@ class People:
             UnknownNameError: the store has no such sequence.
             UsageError: the conversation has no such turn, or author or note do not fit.
         """
-        self._hold(sequence_id)
+        self._hold([sequence_id])
         turns = self._head(sequence_id).head.turns
         if turn is not None and not NEVER <= turn <= turns:
             raise UsageError(
@@ -151,8 +184,8 @@ class People:
         [[head]] = self._source.pages([sequence_id])
         return head
 
-    def _hold(self, sequence_id: str) -> None:
-        """Put a conversation that is spoken of into the record where the words are kept; here it is there."""
+    def _hold(self, ids: Collection[str]) -> None:
+        """Put conversations that are spoken of into the record where the words are kept; here they are there."""
 
     def _correct(
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
@@ -198,7 +231,7 @@ class People:
             UsageError: it has no such turn or no text on that side, there is no score, or author or note
                 do not fit.
         """
-        self._hold(sequence_id)
+        self._hold([sequence_id])
         head = self._head(sequence_id)
         conversation = next(self._source.sequences([head])).conversation
         turns = conversation.get_turn_count()
@@ -229,6 +262,77 @@ class People:
         ]
         self._db.write(lambda connection: connection.execute(insert(schema.human_scores), rows)).result()
         return made
+
+    def review(
+        self,
+        ids: Collection[str],
+        status: Status | str | None = None,
+        *,
+        author: str,
+        assignee: str | None = None,
+        note: str = "",
+    ) -> tuple[Review, ...]:
+        """Say where conversations stand, all in one transaction, and return what holds of them now.
+
+        Args:
+            ids: the conversations; at least one.
+            status: ``new``, ``read``, ``confirmed``, ``dismissed`` or ``unsure``; None keeps what it is.
+            author: who says so, at most 100 characters.
+            assignee: who is to look at them, at most 100 characters; None keeps who it is, and an empty text is
+                nobody.
+            note: why, at most 10,000 characters; an empty one keeps the last that was written.
+
+        Raises:
+            UnknownNameError: the store has no sequence of one of the ids. Nothing was written then.
+            UsageError: there is no such status, nothing is said, or a name or the note does not fit.
+        """
+        try:
+            known = None if status is None else str(Status(status))
+        except ValueError:
+            raise UsageError(f"a status is {', '.join(Status)}, not {status!r}") from None
+        if not ids:
+            raise UsageError("a review is of at least one conversation")
+        if known is None and assignee is None and not note.strip():
+            raise UsageError("say a status, who is to look at it, or a note")
+        who = assignee and assignee.strip()
+        said: dict[str, Any] = {
+            "status": known,
+            "assignee": read_author(who) if who else who,
+            "author": read_author(author),
+            "note": _read_note(note),
+        }
+        self._hold(ids)
+        said["created_at"] = self._db.clock()
+        rows = [{"sequence": head.number, **said} for page in self._source.pages(ids) for head in page]
+        self._db.write(lambda connection: connection.execute(insert(schema.reviews), rows)).result()
+        return self.reviews(ids)
+
+    def reviews(self, ids: Collection[str] | None = None, *, history: bool = False) -> tuple[Review, ...]:
+        """Return where conversations stand, of which somebody has said something, in the order of the last words.
+
+        Args:
+            ids: only of these sequences.
+            history: whether to return where they stood after each word, oldest first; else only after the last.
+
+        Raises:
+            UnknownNameError: the store has no sequence of one of the ids.
+        """
+        found: list[Review] = []
+        latest: dict[str, Review] = {}
+        for row in self._rows(schema.reviews, ids, None):
+            with intact(self._db.where, f"review {row['id']}"):
+                name, status, assignee = row["sequence_id"], row["status"], row["assignee"]
+                before = latest.pop(name, None)
+                latest[name] = Review(
+                    name,
+                    (before.status if before else Status.NEW) if status is None else Status(status),
+                    (before.assignee if before else None) if assignee is None else assignee or None,
+                    row["note"] or (before.note if before else ""),
+                    row["author"],
+                    row["created_at"],
+                )
+            found.append(latest[name])
+        return tuple(found if history else latest.values())
 
     def authors(self) -> tuple[str, ...]:
         """Return who has said something, sorted."""

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, ColumnElement, Connection, FromClause, RowMapping, Select, Table, func, null, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    RowMapping,
+    Select,
+    Table,
+    func,
+    null,
+    select,
+    tuple_,
+)
 
 from turnwise._support.batches import batched
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn, group_of
@@ -128,6 +140,52 @@ class RecordSource:
 
         return self._db.ask(read)
 
+    # Verdicts
+
+    judged_with = None
+
+    def stamp(self, run: Run) -> str:
+        """Its edition, and when the run was started: scores are added and never changed."""
+        return f"{self._db.ask(edition)} {run.created_at.isoformat()}"
+
+    def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
+        """Sequences with scores above a row number of evaluations, by at most so many evaluations."""
+        table, heads = schema.evaluations.c, schema.sequences.c
+
+        def read(record: Connection) -> tuple[list[int], int]:
+            newest = record.scalar(select(func.max(table.id))) or 0
+            upto = min(after + most, newest)
+            scored = select(table.sequence).join(schema.runs, schema.runs.c.id == table.run).distinct()
+            return list(
+                record.scalars(scored.where(table.id > after, table.id <= upto, schema.runs.c.name == run.name))
+            ), upto
+
+        numbers, upto = self._db.ask(read)
+        columns = heads.id, heads.sequence_id, heads.label, heads.source, heads.turns
+        rows = chain.from_iterable(
+            self._db.read(select(*columns).where(heads.id.in_(some)).order_by(heads.id))
+            for some in batched(sorted(numbers), PAGE)
+        )
+        return list(map(self._head, rows)), upto
+
+    def count_after(self, run: Run, after: int) -> int:
+        """How many sequences have evaluations above a row number."""
+        table = schema.evaluations
+        query = select(func.count(table.c.sequence.distinct()).label("n")).where(table.c.id > after)
+        return int(self._db.read(_of_run(query, table, run))[0]["n"])
+
+    def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
+        """When a turn was said, else when its sequence was imported."""
+        heads, said, found = schema.sequences.c, schema.turns.c, {}
+        query = select(heads.id, heads.imported_at, said.turn, said.timestamp).join(
+            schema.turns, said.sequence == heads.id
+        )
+        for some in batched(turns.items(), PAGE // 2):
+            wanted = tuple_(said.sequence, said.turn).in_(some)
+            for row in self._db.read(query.where(wanted)):
+                found[row["id"]] = row["timestamp"] or row["imported_at"]
+        return found
+
     # Sequences and turns
 
     def pages(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Page]:
@@ -135,12 +193,12 @@ class RecordSource:
         table = schema.sequences.c
         columns = table.id, table.sequence_id, table.label, table.source, table.turns
         for page in self._rows(ids, label, *columns):
-            heads = []
-            for row in page:
-                with intact(self.where, f"sequence {row['sequence_id']!r}"):
-                    head = SequenceHead(row["sequence_id"], Label(row["label"]), row["source"], row["turns"])
-                heads.append(NumberedHead(row["id"], head))
-            yield heads
+            yield list(map(self._head, page))
+
+    def _head(self, row: RowMapping) -> NumberedHead:
+        with intact(self.where, f"sequence {row['sequence_id']!r}"):
+            head = SequenceHead(row["sequence_id"], Label(row["label"]), row["source"], row["turns"])
+        return NumberedHead(row["id"], head)
 
     def sequences(self, page: Page) -> Iterator[Sequence]:
         """Yield the sequences of a page, each checked against its digest."""
@@ -225,7 +283,7 @@ class RecordSource:
         query = select(table.id, table.metadata).where(table.id > after).order_by(table.id).limit(most)
         return self._db.ask(lambda record: [(key, value) for key, value in rows(record, query)])
 
-    def times(self, imported: bool) -> dict[int, datetime]:
+    def begun(self, imported: bool) -> dict[int, datetime]:
         """When the first turn of each sequence was said, or when it was imported, by row number where known."""
         heads, turns = schema.sequences.c, schema.turns.c
         query = select(heads.id, heads.imported_at)

@@ -4,7 +4,7 @@ sequences ─┬─ turns
            ├─ evaluations, failures ─┬─ provenances ─ runs
            │                         ├─ replies
            │                         └─ calls ─ replies
-           └─ corrections, human_scores
+           └─ corrections, human_scores, reviews
 audit_events
 """
 
@@ -268,6 +268,21 @@ human_scores = Table(
     CheckConstraint("side IN ('prompt', 'response')", name="human_known_side"),
 )
 
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", count_type(), primary_key=True),
+    Column("sequence", ForeignKey("sequences.id"), nullable=False),
+    # Nothing where it stays what somebody said before.
+    Column("status", text_type(16)),
+    Column("assignee", text_type()),
+    Column("author", text_type(), nullable=False),
+    Column("note", text_type(), nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("reviews_by_sequence", "sequence"),
+    CheckConstraint("status IN ('new', 'read', 'confirmed', 'dismissed', 'unsure')", name="known_status"),
+)
+
 
 def may_be_store(tables: Collection[str]) -> bool:
     """Whether a database with these tables is a store, or is empty and so may become one.
@@ -324,6 +339,10 @@ def _keep_people(connection: Connection) -> None:
     human_scores.create(connection, checkfirst=True)
 
 
+def _keep_reviews(connection: Connection) -> None:
+    reviews.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", metadata.create_all),
     Migration(2, "calls to language models", _keep_calls),
@@ -331,6 +350,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "how replies were asked for", _complete_replies),
     Migration(5, "corrections and scores of people", _keep_people),
     Migration(6, "log-probabilities of replies", _complete_replies),
+    Migration(7, "reviews of conversations", _keep_reviews),
 )
 
 

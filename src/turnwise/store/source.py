@@ -162,6 +162,28 @@ class Source(Protocol):
         Only the runs in `paid` may have scores that cost something: the scores of others are not read.
         """
 
+    # Verdicts
+
+    @property
+    def judged_with(self) -> Mapping[str, Any] | None:
+        """The detector that a scan judged with, as its manifest has it; None of a record."""
+
+    def stamp(self, run: Run) -> str:
+        """Changes whenever what was scored in a run is other than it was, rather than more."""
+
+    def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
+        """Sequences with scores in a run that lie above a place in it, and the place up to which they are all.
+
+        The place is 0 before the first, and the same again where there are no more. With `flagged`, only those at
+        which the scan's own detector fired.
+        """
+
+    def count_after(self, run: Run, after: int) -> int:
+        """How many sequences have scores above a place in a run."""
+
+    def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
+        """When a turn was said, else when its sequence was imported, by row number of the sequence."""
+
     # Sequences and turns
 
     def pages(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Page]:
@@ -191,7 +213,7 @@ class Source(Protocol):
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
         """Row number and metadata, as an object or its JSON, of the next sequences above a row number."""
 
-    def times(self, imported: bool) -> Mapping[int, datetime]:
+    def begun(self, imported: bool) -> Mapping[int, datetime]:
         """When the first turn of each sequence was said, or when it was imported, by row number where known."""
 
     # Scores and failures

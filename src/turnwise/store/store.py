@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -16,6 +17,7 @@ from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import BUSY_SECONDS
 from turnwise.store.findings.places import is_findings
 from turnwise.store.journal import Journal
+from turnwise.store.kept_verdicts import KeptVerdicts
 from turnwise.store.reading import ScoreTable, only_run, run_of, score_table, trajectories
 from turnwise.store.record import Record
 from turnwise.store.runs import Run
@@ -111,6 +113,8 @@ class Store:
 
     def close(self) -> None:
         """Write what is pending and let go of the database. Closing twice is harmless."""
+        if "kept_verdicts" in vars(self):
+            self.kept_verdicts.close()
         self._source.close()
         if self._record is not None:
             self._record.close()
@@ -417,6 +421,11 @@ class Store:
         return self._writing("find an audit in them", "name the store or the file of the guard").audit
 
     # Questions
+
+    @cached_property
+    def kept_verdicts(self) -> KeptVerdicts:
+        """What detectors said before of the runs of this store."""
+        return KeptVerdicts(self._source.where)
 
     @property
     def source(self) -> Source:

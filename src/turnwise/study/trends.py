@@ -163,7 +163,7 @@ def _mondays(store: Store, sequences: NDArray[np.int64], imported: bool) -> NDAr
     """The Monday of the week of each sequence, in UTC; not a time where it is not known."""
     import numpy as np
 
-    times = store.source.times(imported)
+    times = store.source.begun(imported)
     told = [when.date() if (when := times.get(number)) else None for number in sequences.tolist()]
     days = np.array(told, "datetime64[D]")
     after = (days.astype(np.int64) + 3) % 7  # the first day of 1970 was a Thursday

@@ -66,10 +66,9 @@ class FoundPeople(People):
             ids = wanted & there
         return super()._rows(table, ids, author)
 
-    def _hold(self, sequence_id: str) -> None:
-        """Copy a conversation into the record with its texts, since that is what is spoken of."""
-        [page] = self._found.pages([sequence_id])
-        spoken_of = list(self._found.sequences(page))
+    def _hold(self, ids: Collection[str]) -> None:
+        """Copy conversations into the record with their texts, since those are what is spoken of."""
+        spoken_of = [one for page in self._found.pages(ids) for one in self._found.sequences(page)]
         self._open(create=True)
         add_sequences(self._db, spoken_of)
 

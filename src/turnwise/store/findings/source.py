@@ -135,6 +135,37 @@ class FindingsSource:
         totals = self._files.manifest.totals
         return {self._run.name: (totals.failures, sum(totals.unread.values()), None)}
 
+    # Verdicts
+
+    @property
+    def judged_with(self) -> Mapping[str, Any]:
+        """The detector that the scan judged with."""
+        return self._files.manifest.detector
+
+    def stamp(self, run: Run) -> str:
+        """The digest of the files: parts don't end in order, so where one is added all are read again."""
+        return self._files.digest
+
+    def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
+        """Scored sequences above a row number, all of one part."""
+        wanted = "fired" if flagged else "scored"
+        rows = self._ask(
+            "SELECT sequence, sequence_id, label, source, turns FROM copied.sequences JOIN copied.found "
+            f"USING (sequence) WHERE {wanted} AND sequence > ? ORDER BY sequence LIMIT ?",
+            [after, most],
+        )
+        page = next(_by_part(rows), [])
+        return page, page[-1].number if page else max(after, self.newest().sequences)
+
+    def count_after(self, run: Run, after: int) -> int:
+        """How many scored sequences there are above a row number."""
+        query = "SELECT count(*) FROM copied.found WHERE scored AND sequence > ?"
+        return int(self._ask(query, [after])[0][0])
+
+    def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
+        """When the scan was written: findings hold no other time."""
+        return dict.fromkeys(turns, self._files.when)
+
     # Sequences and turns
 
     def pages(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Page]:
@@ -233,7 +264,7 @@ class FindingsSource:
         """Row number and metadata, as JSON, of the next sequences above a row number."""
         return self._next("metadata", after, most)
 
-    def times(self, imported: bool) -> dict[int, datetime]:
+    def begun(self, imported: bool) -> dict[int, datetime]:
         """When the findings were written; they don't have when a turn was said."""
         return {one.number: self._files.when for page in self.pages() for one in page} if imported else {}
 

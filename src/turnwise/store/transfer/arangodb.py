@@ -2,7 +2,7 @@
 
     sequences ◄─ of_sequence ─┬─ evaluations ─┬─ in_run ─► runs
                               ├─ failures ────┘
-                              └─ corrections, human_scores
+                              └─ corrections, human_scores, reviews
     evaluations, failures ◄─ of_outcome ── calls          replies          audit_events
 
 A sequence holds its turns. docs/export.md has the commands, examples/arangodb/queries.aql questions in AQL.
@@ -65,7 +65,7 @@ def key(*parts: object) -> str:
 
 def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
     """Write all collections, and return how many lines each file has."""
-    people = (schema.corrections, schema.human_scores)
+    people = (schema.corrections, schema.human_scores, schema.reviews)
     names = ["sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES]
     names += [table.name for table in people]
     counts = dict.fromkeys((f"{name}.jsonl" for name in names), 0)

@@ -211,7 +211,7 @@ class Merge:
             self._insert(table, fresh)
 
     def _merge_people(self) -> None:
-        for table in (schema.corrections, schema.human_scores):
+        for table in (schema.corrections, schema.human_scores, schema.reviews):
             twins = Twins(self._connection, table, self._last[table.name], "sequence")
             for page in self.pages(table):
                 rows = [{**row, "sequence": self._key(table, row, "sequence", schema.sequences)} for row in page]

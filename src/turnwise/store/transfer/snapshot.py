@@ -21,7 +21,7 @@ from turnwise.store.where import known_names, parse_where
 Result = TypeVar("Result")
 
 _OUTCOMES = (schema.evaluations, schema.failures)
-_PEOPLE = (schema.corrections, schema.human_scores)
+_PEOPLE = (schema.corrections, schema.human_scores, schema.reviews)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ TABLES: tuple[Table, ...] = (
     schema.calls,
     schema.corrections,
     schema.human_scores,
+    schema.reviews,
     schema.audit_events,
 )
 """All that a record holds, each table behind those that it names; the history of the schema is left out."""

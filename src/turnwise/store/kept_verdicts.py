@@ -1,0 +1,168 @@
+"""Verdicts that were reached before, so that nobody waits for them again: a SQLite file in the user's cache.
+
+It holds names and numbers, never a text of a conversation, and may be deleted at any time. It is not kept beside
+the store, since one that came with a store could say anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnwise._support.locations import Location
+from turnwise.store.findings.places import for_the_user
+
+FILE: Final = "verdicts.db"
+
+_VERSION: Final = 1
+"""Of the tables; those of another version are made anew."""
+
+_MAKE: Final = (
+    "CREATE TABLE judged (run TEXT, detector TEXT, stamp TEXT, upto INTEGER, PRIMARY KEY (run, detector))",
+    "CREATE TABLE flags (run TEXT, detector TEXT, number INTEGER, sequence_id TEXT, label TEXT, source TEXT, "
+    "turns INTEGER, turn INTEGER, side TEXT, principle TEXT, F REAL, I REAL, peak REAL, score REAL, reason TEXT, "
+    "at REAL, PRIMARY KEY (run, detector, number))",
+)
+
+
+class Flag(NamedTuple):
+    """A conversation at which a detector fired.
+
+    `number` is its row number; `turn` the first turn that fired, `principle` the one that counted most there, `F`
+    and `I` its score, `peak` the highest F of any turn, `score` the detector's, and `at` when the turn was said,
+    else when the conversation was imported, in seconds since 1970.
+    """
+
+    number: int
+    sequence_id: str
+    label: str
+    source: str
+    turns: int
+    turn: int
+    side: str
+    principle: str
+    F: float
+    I: float  # noqa: E741 - the field's name for indeterminacy
+    peak: float
+    score: float
+    reason: str
+    at: float
+
+    @property
+    def when(self) -> datetime:
+        """When the flagged turn was said, else when the conversation was imported."""
+        return datetime.fromtimestamp(self.at, UTC)
+
+
+class KeptVerdicts:
+    """What detectors said of the runs of a store. Threads and processes may use the file at the same time.
+
+    A detector is named by a text that says all of it, and a `stamp` tells what its verdicts rest on: under another
+    stamp they are reached anew. `upto` is where in the run the verdicts end.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._path: Path | None = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def close(self) -> None:
+        """Remove the file where it is in a temporary folder."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = self._path = None
+
+    def forget(self, run: str | None = None) -> None:
+        """Forget the verdicts of a run, or all, as has to be done where conversations were erased."""
+        with self._opened() as file:
+            for table in ("judged", "flags"):
+                file.execute(f"DELETE FROM {table} WHERE run = coalesce(?, run)", [run])
+            if run is None:
+                file.execute("VACUUM")
+
+    def upto(self, run: str, detector: str, stamp: str) -> int:
+        """Where the verdicts of a detector end; 0 where there are none."""
+        query = "SELECT upto FROM judged WHERE run = ? AND detector = ? AND stamp = ?"
+        with self._opened() as file:
+            found = file.execute(query, [run, detector, stamp]).fetchone()
+        return found[0] if found else 0
+
+    def keep(
+        self, run: str, detector: str, stamp: str, judged: Sequence[int], flags: Sequence[Flag], upto: int
+    ) -> None:
+        """Keep the verdicts of the sequences of some row numbers, of which these are flagged."""
+        key = run, detector
+        with self._opened() as file:
+            file.execute("BEGIN IMMEDIATE")
+            known = file.execute("SELECT stamp, upto FROM judged WHERE run = ? AND detector = ?", key).fetchone()
+            if known is None or known[0] != stamp:
+                file.execute("DELETE FROM flags WHERE run = ? AND detector = ?", key)
+            file.executemany(
+                "DELETE FROM flags WHERE run = ? AND detector = ? AND number = ?", [(*key, one) for one in judged]
+            )
+            marks = ", ".join("?" * (len(key) + len(Flag._fields)))
+            file.executemany(f"INSERT INTO flags VALUES ({marks})", [(*key, *flag) for flag in flags])
+            file.execute("INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?)", (*key, stamp, upto))
+            file.commit()
+
+    def flags(self, run: str, detector: str, stamp: str) -> list[Flag]:
+        """The conversations that are known to be flagged, in no order."""
+        query = (
+            f"SELECT {', '.join(Flag._fields)} FROM flags JOIN judged USING (run, detector) "
+            "WHERE run = ? AND detector = ? AND stamp = ?"
+        )
+        with self._opened() as file:
+            return [Flag(*row) for row in file.execute(query, [run, detector, stamp])]
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        if self._path is not None:
+            with contextlib.closing(_connect(self._path)) as file:
+                yield file
+            return
+        for path in self._places():
+            try:
+                file = _prepared(path)
+            except (sqlite3.Error, OSError):
+                continue
+            self._path = path
+            with contextlib.closing(file):
+                yield file
+            return
+
+    def _places(self) -> Iterator[Path]:
+        with contextlib.suppress(OSError):
+            yield for_the_user(Location(self._where), "cache", FILE)
+        self._temporary = tempfile.TemporaryDirectory(prefix="turnwise-verdicts-")
+        yield Path(self._temporary.name, FILE)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    file = sqlite3.connect(path, timeout=30.0, isolation_level=None)
+    file.execute("PRAGMA synchronous = OFF")  # what a crash spoils is made anew
+    return file
+
+
+def _prepared(path: Path) -> sqlite3.Connection:
+    """The file with its tables, made anew where it is damaged or of another version."""
+    file = _connect(path)
+    try:
+        version, state = (
+            file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "quick_check(1)")
+        )
+        if version == _VERSION and state == "ok":
+            return file
+    except sqlite3.DatabaseError:
+        pass
+    file.close()
+    path.unlink(missing_ok=True)
+    file = _connect(path)
+    file.execute("PRAGMA journal_mode = WAL")
+    for statement in (*_MAKE, f"PRAGMA user_version = {_VERSION}"):
+        file.execute(statement)
+    return file
