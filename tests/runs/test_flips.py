@@ -21,6 +21,7 @@ from turnwise.observers import NotRead, ObservationFailure, Request, ScriptedObs
 from turnwise.principles import Principle
 from turnwise.runs import detect, evaluate
 from turnwise.runs.flips import DISPUTED, UNKNOWN, Compared, arm_verdicts, compare_arms
+from turnwise.runs.verdicts import flagged
 from turnwise.scoring import Score
 from turnwise.store import Store
 
@@ -97,6 +98,18 @@ def test_verdicts_are_those_of_detect_with_gaps_failures_and_unread_turns(
     assert set(in_arrays(filled, "r", spec)) == {"rising", "gaps", "calm"}
     for run in ("r", "replies"):
         assert in_arrays(filled, run, spec) == said(filled, run, spec)
+
+
+def test_verdicts_are_those_of_the_inbox(filled: Store, principles: Principles) -> None:
+    evaluate(filled, "r", ScriptedObserver(patchy), principles=principles)
+    for spec in ("any_turn:threshold=0.3", "cusum:limit=0.1"):
+        arm = arm_verdicts(filled, "r", spec)
+        [flags] = flagged(filled, "r", [spec]).flags
+        fired = arm.turns > 0
+        assert [(one.number, one.turn, one.score) for one in flags] == list(
+            zip(arm.sequences[fired].tolist(), arm.turns[fired].tolist(), arm.scores[fired].tolist(), strict=True)
+        )
+        assert 1 <= len(flags) <= 3
 
 
 @pytest.fixture

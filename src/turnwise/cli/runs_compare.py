@@ -66,7 +66,7 @@ def compare_runs(
     from turnwise.runs.flips import arm_verdicts, compare_arms
     from turnwise.study.facets import facet_rates
 
-    specs = list(detector or ["any_turn"])
+    specs: list[str | None] = [*(detector or [None])]
     if len(specs) > 2:
         raise UsageError(f"two runs have at most two detectors, not {len(specs)}")
     if a == b and len(set(specs)) < 2:
@@ -94,7 +94,7 @@ def compare_runs(
 
 def run_trends(
     run: options.Run = None,
-    detector: Annotated[str, typer.Option(help="Detector that flags.")] = "any_turn",
+    detector: Annotated[str | None, typer.Option(help="Detector that flags. [any_turn]")] = None,
     patterns: options.PatternsFile = None,
     by: Facet = "source",
     reference: Annotated[

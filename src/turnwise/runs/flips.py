@@ -50,6 +50,48 @@ _PAGE = 50_000
 """Sequences whose metadata are in memory at once."""
 
 
+class Peaks:
+    """The highest F over principles of each scored prompt of a run."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        import numpy as np
+
+        found = store.source.peaks(run)
+        found = found[np.lexsort((-found[:, 2], found[:, 1], found[:, 0]))]
+        where = found[:, :2].astype(np.int64)
+        first = np.append(True, (where[1:] != where[:-1]).any(axis=1))[: len(where)]
+        (self._of, self.turns), self.F = where[first].T, found[first, 2]
+        self.sequences, self._begin = np.unique(self._of, return_index=True)
+
+    def at(self, sequences: Whole, turns: Whole) -> Real:
+        """F at a turn of each of some sequences; NaN where it was not scored."""
+        import numpy as np
+
+        wide = int(max(self.turns.max(initial=0), turns.max(initial=0))) + 1
+        known, asked = self._of * wide + self.turns, sequences * wide + turns
+        place = np.minimum(np.searchsorted(known, asked), max(len(known) - 1, 0))
+        return (
+            np.where(known[place] == asked, self.F[place], np.nan) if len(known) else np.full(len(asked), np.nan)
+        )
+
+    def highest(self, sequences: Whole) -> Real:
+        """The highest F of each of some sequences; NaN where no prompt was scored."""
+        import numpy as np
+
+        found = np.full(len(sequences), np.nan)
+        _, asked, known = np.intersect1d(sequences, self.sequences, assume_unique=True, return_indices=True)
+        found[asked] = np.maximum.reduceat(self.F, self._begin)[known]
+        return found
+
+    def first(self, threshold: float) -> Whole:
+        """The first turn of each of `sequences` at which F reaches a threshold; 0 where none does."""
+        import numpy as np
+
+        never = np.iinfo(np.int64).max
+        found = np.minimum.reduceat(np.where(threshold <= self.F, self.turns, never), self._begin)
+        return np.where(found == never, 0, found)
+
+
 @dataclass(frozen=True, slots=True)
 class ArmVerdicts:
     """What a detector says of the conversations of a run that it could judge, in arrays.
@@ -62,6 +104,7 @@ class ArmVerdicts:
         sequences: row numbers of the conversations, rising.
         scores: highest score of each; minus infinity where no signal had evidence.
         turns: first turn that fired; 0 where none did.
+        peaks: F of the run's prompts.
     """
 
     run: Run
@@ -71,6 +114,7 @@ class ArmVerdicts:
     sequences: Whole
     scores: Real
     turns: Whole
+    peaks: Peaks
 
     @property
     def name(self) -> str:
@@ -105,9 +149,10 @@ def arm_verdicts(
         DetectorError: a specification or value that does not fit.
     """
     named = judges_of(store, run, () if detector is None else (detector,), patterns)[0]
-    return ArmVerdicts(
-        store.run(run), named.detector, named.spec, named.source, *_judged(store, run, named.detector, None)
-    )
+    known = store.run(run)
+    found = Peaks(store, known)
+    judged = _judged(store, run, found, named.detector)
+    return ArmVerdicts(known, named.detector, named.spec, named.source, *judged, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +263,10 @@ class Compared:
             "turn": [turn or None for turn in turns.tolist()],
             "score_a": self.a.scores[at].tolist(),
             "score_b": self.b.scores[at].tolist(),
-            "F_a": _values_at(store, self.a.run.name, self.a.sequences[at], turns),
-            "F_b": _values_at(store, self.b.run.name, self.b.sequences[at], turns),
         }
+        for name, arm in (("F_a", self.a), ("F_b", self.b)):
+            F = arm.peaks.at(arm.sequences[at], turns).tolist()
+            columns[name] = [None if math.isnan(one) else one for one in F]
         return [Flip(**{name: values[place] for name, values in columns.items()}) for place in range(len(at))]
 
 
@@ -250,13 +296,14 @@ def facts_of(store: Store, sequences: Whole, corrected_by: Collection[str] = ())
     """
     import numpy as np
 
-    with store.mirror.tables() as tables:
-        tables.register("wanted", {"sequence": sequences})
-        found = tables.execute(
-            "SELECT sequence_id, source, label FROM copied.sequences JOIN wanted USING (sequence) "
-            "ORDER BY sequence"
-        ).fetchnumpy()
-    facts = {name: np.asarray(values, object) for name, values in found.items()}
+    wanted = set(sequences.tolist())
+    heads = {one.number: one.head for page in store.source.pages() for one in page if one.number in wanted}
+    ordered = [heads[number] for number in sequences.tolist()]
+    facts = {
+        "sequence_id": np.array([head.sequence_id for head in ordered], object),
+        "source": np.array([head.source for head in ordered], object),
+        "label": np.array([str(head.label) for head in ordered], object),
+    }
     if corrected_by:
         place = {name: at for at, name in enumerate(facts["sequence_id"])}
         for name, label in store.people.labels(corrected_by).items():
@@ -303,22 +350,6 @@ def fact(value: Any) -> str:
     return text[:_LONGEST]
 
 
-def peaks(store: Store, arm: ArmVerdicts) -> Real:
-    """The highest F of any prompt of each conversation of an arm; NaN where none was scored."""
-    import numpy as np
-
-    with store.mirror.tables() as tables:
-        tables.register("asked", {"sequence": arm.sequences})
-        found = tables.execute(
-            "SELECT sequence, max(F) AS F FROM copied.evaluations JOIN copied.runs USING (run) "
-            "SEMI JOIN asked USING (sequence) WHERE name = ? AND NOT response GROUP BY sequence",
-            [arm.run.name],
-        ).fetchnumpy()
-    highest = np.full(len(arm.sequences), np.nan)
-    highest[np.searchsorted(arm.sequences, found["sequence"])] = found["F"]
-    return highest
-
-
 # Judging ------------------------------------------------------------------------------------------------
 
 
@@ -335,34 +366,29 @@ def _turns(store: Store, arm: ArmVerdicts, threshold: float | None) -> Whole:
     # A score that equals the threshold is flagged here, and not by every detector: it may be just below.
     just_below = math.nextafter(threshold, -math.inf) if threshold else threshold
     detector = arm.detector.with_threshold(just_below)
-    sequences, _, turns = _judged(store, arm.run.name, detector, arm.sequences)
+    sequences, _, turns = _judged(store, arm.run.name, arm.peaks, detector, arm.sequences)
     found: Whole = turns[np.searchsorted(sequences, arm.sequences)]
     return found
 
 
-def _judged(store: Store, run: str, detector: Detector, among: Whole | None) -> tuple[Whole, Real, Whole]:
+def _judged(
+    store: Store, run: str, peaks: Peaks, detector: Detector, among: Whole | None = None
+) -> tuple[Whole, Real, Whole]:
     """Row numbers, highest scores and first turns of the conversations that a detector could judge."""
     import numpy as np
 
+    if type(detector) is AnyTurn:  # the one that is asked most, without a fold
+        return peaks.sequences, peaks.highest(peaks.sequences), peaks.first(detector.threshold)
     some = "" if among is None else "SEMI JOIN among USING (sequence)"
-    scores = f"FROM copied.evaluations JOIN copied.runs USING (run) {some} WHERE name = $run"
     with store.mirror.tables() as tables:
         if among is not None:
             tables.register("among", {"sequence": among})
-        if type(detector) is AnyTurn:  # the one that is asked most, without a fold
-            found = tables.execute(
-                "SELECT sequence, max(F) AS score, coalesce(min(turn) FILTER (F >= $limit), 0) AS turn FROM "
-                f"(SELECT sequence, turn, max(F) AS F {scores} AND NOT response GROUP BY ALL) "
-                "GROUP BY sequence ORDER BY sequence",
-                {"run": run, "limit": detector.threshold},
-            ).fetchnumpy()
-            whole = [found[name].astype(np.int64) for name in ("sequence", "turn")]
-            return whole[0], found["score"].astype(float), whole[1]
         rows = tables.execute(
             "SELECT sequence, turn, principles.name, response, coalesce(prompt_chars, 0), "
-            "coalesce(response_chars, 0), T, I, F, turns, sequence_id FROM "
-            f"(SELECT evaluations.* {scores}) JOIN copied.sequences USING (sequence) "
-            "JOIN copied.principles USING (principle) ORDER BY sequence, turn, response, principles.name",
+            "coalesce(response_chars, 0), T, I, F, turns, sequence_id FROM copied.evaluations "
+            f"JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) {some} "
+            "JOIN copied.principles USING (principle) WHERE runs.name = $run "
+            "ORDER BY sequence, turn, response, principles.name",
             {"run": run},
         ).fetchall()
     judged: dict[int, tuple[float, int]] = {}
@@ -395,18 +421,3 @@ def _turn_scores(rows: Items[tuple[Any, ...]]) -> Iterator[TurnScores]:
             sides[response][principle] = Score(*triple[:3])
             chars = [max(chars[0], prompt_chars), max(chars[1], response_chars)]
         yield TurnScores(turn, sides[0], chars[0], sides[1], chars[1])
-
-
-def _values_at(store: Store, run: str, sequences: Whole, turns: Whole) -> list[float | None]:
-    """The highest F of a turn's prompt in a run, by sequence; None where it was not scored."""
-    import numpy as np
-
-    with store.mirror.tables() as tables:
-        tables.register("asked", {"place": np.arange(len(turns)), "sequence": sequences, "turn": turns})
-        found = tables.execute(
-            "SELECT place, max(F) FROM asked JOIN copied.evaluations USING (sequence, turn) "
-            "JOIN copied.runs USING (run) WHERE name = ? AND NOT response GROUP BY place",
-            [run],
-        ).fetchall()
-    known = dict(found)
-    return [known.get(place) for place in range(len(turns))]

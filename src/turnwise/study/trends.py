@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
-from turnwise.runs.flips import FACETS, ArmVerdicts, facts_of, peaks
+from turnwise.runs.flips import FACETS, ArmVerdicts, facts_of
 from turnwise.study.stats.holm import holm
 from turnwise.study.stats.two_samples import fisher_exact, rank_sum
 
@@ -144,7 +144,7 @@ def trends(
     mondays = _mondays(store, arm.sequences, time == "imported")
     known = ~np.isnat(mondays)
     some = arm.only(known)
-    mondays, flagged, F = mondays[known], some.flagged(threshold), peaks(store, some)
+    mondays, flagged, F = mondays[known], some.flagged(threshold), some.peaks.highest(some.sequences)
     values = facts_of(store, some.sequences, corrected_by)[by]
     weeks = np.unique(mondays)
     first = weeks[: max(1, min(reference, len(weeks) // 2))]

@@ -72,12 +72,12 @@ class RunPairs:
         self._lock = Lock()
 
     def arm(self, run: str, detector: str) -> ArmVerdicts:
-        """The verdicts of a detector on a run."""
+        """The verdicts of a detector on a run; where it is not named, of the first that judges the run."""
         key = run, detector, self._record.store.source.newest()
         with self._lock:
             found = self._kept.get(key)
         if found is None:
-            found = arm_verdicts(self._record.store, run, detector, self._record.library())
+            found = arm_verdicts(self._record.store, run, detector or None, self._record.library())
         with self._lock:
             self._kept[key] = found
             self._kept.move_to_end(key)

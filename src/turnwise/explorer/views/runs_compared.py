@@ -82,9 +82,9 @@ class _RunsCompared:
         state.setdefault("b", self._page.run_name() or names[-1])
         others = [name for name in names if name != state["b"]]
         state.setdefault("a", others[-1] if others else state["b"])
-        same = state["a"] == state["b"]
-        for arm, detector in zip(_ARMS, DEFAULT_DETECTORS if same else ("any_turn", "any_turn"), strict=True):
-            state.setdefault(f"detector_{arm}", detector)
+        if state["a"] == state["b"]:
+            for arm, detector in zip(_ARMS, DEFAULT_DETECTORS, strict=True):
+                state.setdefault(f"detector_{arm}", detector)
         self._wanted = [_number(self._page.get(f"at_{arm}")) for arm in _ARMS]
         self._form(names)
         self._said = ui.label().classes("lead").props("role=status aria-live=polite")
@@ -113,10 +113,14 @@ class _RunsCompared:
         with ui.row().classes("form").props('role=group aria-label="What is compared"'):
             for arm in _ARMS:
                 self._choice(f"Run {arm.upper()}", arm, called, names[-1], self._lay)
-                detector = ui.input(f"Detector {arm.upper()}", value=self._page.get(f"detector_{arm}"))
+                detector = ui.input(
+                    f"Detector {arm.upper()}",
+                    value=self._page.get(f"detector_{arm}"),
+                    placeholder="as the run is judged",
+                )
 
                 async def typed(arm: Arm = arm, field: Any = detector) -> None:
-                    await self._chosen(f"detector_{arm}", field.value.strip() or "any_turn", self._lay)
+                    await self._chosen(f"detector_{arm}", field.value.strip(), self._lay)
 
                 detector.on("change", typed)
             kinds = {"corrected": "as people corrected them", "imported": "as imported"}
