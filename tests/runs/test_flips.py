@@ -35,22 +35,22 @@ SPECS = [
 ]
 
 
-def said(store: Store, run: str, spec: str) -> dict[str, tuple[float, int]]:
-    """Return what `detect` says: score and turn of each sequence with a verdict."""
+def said(store: Store, run: str, spec: str) -> dict[str, tuple[float, bool]]:
+    """Return what `detect` says: score of each sequence with a verdict, and whether it fired."""
     found = {one.head.sequence_id: one.verdict for one in detect(store, run, [spec])}
     return {
-        name: (-math.inf if one.score is None else one.score, one.turn or 0)
+        name: (-math.inf if one.score is None else one.score, one.fired)
         for name, one in found.items()
         if one is not None
     }
 
 
-def in_arrays(store: Store, run: str, spec: str) -> dict[str, tuple[float, int]]:
+def in_arrays(store: Store, run: str, spec: str) -> dict[str, tuple[float, bool]]:
     arm = arm_verdicts(store, run, spec)
     names = {one.number: one.head.sequence_id for page in store.source.pages() for one in page}
     assert (np.diff(arm.sequences) > 0).all()
-    rows = zip(arm.sequences.tolist(), arm.scores.tolist(), arm.turns.tolist(), strict=True)
-    return {names[number]: (score, turn) for number, score, turn in rows}
+    rows = zip(arm.sequences.tolist(), arm.scores.tolist(), arm.fired.tolist(), strict=True)
+    return {names[number]: (score, fired) for number, score, fired in rows}
 
 
 @settings(max_examples=40, deadline=None)
@@ -105,10 +105,8 @@ def test_verdicts_are_those_of_the_inbox(filled: Store, principles: Principles) 
     for spec in ("any_turn:threshold=0.3", "cusum:limit=0.1"):
         arm = arm_verdicts(filled, "r", spec)
         [flags] = flagged(filled, "r", [spec]).flags
-        fired = arm.turns > 0
-        assert [(one.number, one.turn, one.score) for one in flags] == list(
-            zip(arm.sequences[fired].tolist(), arm.turns[fired].tolist(), arm.scores[fired].tolist(), strict=True)
-        )
+        fired = zip(arm.sequences[arm.fired].tolist(), arm.scores[arm.fired].tolist(), strict=True)
+        assert [(one.number, one.score) for one in flags] == list(fired)
         assert 1 <= len(flags) <= 3
 
 
@@ -162,8 +160,12 @@ def test_two_detectors_of_one_run(filled: Store, compared: Compared) -> None:
     flips = again.flips(filled, again.flipped())
     assert all(one.F_a == one.F_b for one in flips)
     verdicts = [said(filled, "first", one) for one in detectors]
-    expected = {name for name in verdicts[0] if (verdicts[0][name][1] > 0) != (verdicts[1][name][1] > 0)}
+    expected = {name for name in verdicts[0] if verdicts[0][name][1] != verdicts[1][name][1]}
     assert {one.sequence_id for one in flips} == expected
+    for one in flips:
+        spec = detectors["ab".index(one.flagged_by)]
+        [found] = detect(filled, "first", [spec], ids=[one.sequence_id])
+        assert found.verdict is not None and one.turn == found.verdict.turn is not None
 
 
 def test_corrected_labels_take_the_place_of_imported_ones(filled: Store, compared: Compared) -> None:

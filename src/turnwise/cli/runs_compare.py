@@ -66,7 +66,7 @@ def compare_runs(
     from turnwise.runs.flips import arm_verdicts, compare_arms
     from turnwise.study.facets import facet_rates
 
-    specs: list[str | None] = [*(detector or [None])]
+    specs: list[str | None] = [*detector] if detector else [None]
     if len(specs) > 2:
         raise UsageError(f"two runs have at most two detectors, not {len(specs)}")
     if a == b and len(set(specs)) < 2:

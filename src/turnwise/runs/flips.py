@@ -12,11 +12,13 @@ from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from turnwise.conversation import group_of
 from turnwise.detectors import DetectorSpec, PatternSource, ThresholdSource, run_detector
 from turnwise.detectors.any_turn import AnyTurn
+from turnwise.detectors.kit.base import ByPrinciple
 from turnwise.detectors.kit.protocol import Detector
 from turnwise.errors import UnknownNameError
 from turnwise.runs.verdicts import detect, judges_of
@@ -103,7 +105,7 @@ class ArmVerdicts:
         threshold_source: where its threshold comes from.
         sequences: row numbers of the conversations, rising.
         scores: highest score of each; minus infinity where no signal had evidence.
-        turns: first turn that fired; 0 where none did.
+        fired: whether it fired.
         peaks: F of the run's prompts.
     """
 
@@ -113,7 +115,7 @@ class ArmVerdicts:
     threshold_source: ThresholdSource
     sequences: Whole
     scores: Real
-    turns: Whole
+    fired: Bools
     peaks: Peaks
 
     @property
@@ -124,12 +126,12 @@ class ArmVerdicts:
 
     def flagged(self, threshold: float | None = None) -> Bools:
         """Which conversations it flags, at its own threshold or another one."""
-        return self.turns > 0 if threshold is None else self.scores >= threshold
+        return self.fired if threshold is None else self.scores >= threshold
 
     def only(self, chosen: Any) -> Self:
         """The same arm on some of its conversations, by place or mask."""
         return replace(
-            self, sequences=self.sequences[chosen], scores=self.scores[chosen], turns=self.turns[chosen]
+            self, sequences=self.sequences[chosen], scores=self.scores[chosen], fired=self.fired[chosen]
         )
 
 
@@ -253,9 +255,9 @@ class Compared:
 
         at = np.asarray(places, np.int64)
         flagged_a = self.a.flagged(thresholds[0])[at]
-        turns = np.zeros(len(at), np.int64)
+        turns, ids = np.zeros(len(at), np.int64), self.facts["sequence_id"][at]
         for arm, mine, other in ((self.a, flagged_a, thresholds[0]), (self.b, ~flagged_a, thresholds[1])):
-            turns[mine] = _turns(store, arm.only(at[mine]), other)
+            turns[mine] = _turns(store, arm.only(at[mine]), ids[mine].tolist(), other)
         facts = {name: self.facts[name][at].tolist() for name in ("sequence_id", *FACETS)}
         columns: dict[str, list[Any]] = {
             **facts,
@@ -357,67 +359,65 @@ def _limit(arm: ArmVerdicts, threshold: float | None) -> float:
     return arm.detector.threshold if threshold is None else threshold
 
 
-def _turns(store: Store, arm: ArmVerdicts, threshold: float | None) -> Whole:
-    """The turns at which an arm fires, maybe at another threshold."""
+def _turns(store: Store, arm: ArmVerdicts, ids: Items[str], threshold: float | None) -> Whole:
+    """The turns at which an arm fires on its sequences, maybe at another threshold; 0 where it does not."""
     import numpy as np
 
-    if threshold is None or not len(arm.sequences):
-        return arm.turns
-    # A score that equals the threshold is flagged here, and not by every detector: it may be just below.
-    just_below = math.nextafter(threshold, -math.inf) if threshold else threshold
-    detector = arm.detector.with_threshold(just_below)
-    sequences, _, turns = _judged(store, arm.run.name, arm.peaks, detector, arm.sequences)
-    found: Whole = turns[np.searchsorted(sequences, arm.sequences)]
-    return found
+    detector = arm.detector
+    if threshold is not None:
+        # A score that equals the threshold is flagged here, and not by every detector: it may be just below.
+        detector = detector.with_threshold(math.nextafter(threshold, -math.inf) if threshold else threshold)
+    if type(detector) is AnyTurn:
+        return arm.peaks.first(detector.threshold)[np.searchsorted(arm.peaks.sequences, arm.sequences)]
+    verdicts = detect(store, arm.run.name, [detector], ids=ids) if ids else ()
+    turns = {one.head.sequence_id: one.verdict.turn if one.verdict else None for one in verdicts}
+    return np.array([turns.get(name) or 0 for name in ids], np.int64)
 
 
-def _judged(
-    store: Store, run: str, peaks: Peaks, detector: Detector, among: Whole | None = None
-) -> tuple[Whole, Real, Whole]:
-    """Row numbers, highest scores and first turns of the conversations that a detector could judge."""
+def _judged(store: Store, run: str, peaks: Peaks, detector: Detector) -> tuple[Whole, Real, Bools]:
+    """Row numbers and highest scores of the conversations that a detector could judge, and whether it fired."""
     import numpy as np
 
     if type(detector) is AnyTurn:  # the one that is asked most, without a fold
-        return peaks.sequences, peaks.highest(peaks.sequences), peaks.first(detector.threshold)
-    some = "" if among is None else "SEMI JOIN among USING (sequence)"
+        scores = peaks.highest(peaks.sequences)
+        return peaks.sequences, scores, scores >= detector.threshold
     with store.mirror.tables() as tables:
-        if among is not None:
-            tables.register("among", {"sequence": among})
         rows = tables.execute(
             "SELECT sequence, turn, principles.name, response, coalesce(prompt_chars, 0), "
             "coalesce(response_chars, 0), T, I, F, turns, sequence_id FROM copied.evaluations "
-            f"JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) {some} "
-            "JOIN copied.principles USING (principle) WHERE runs.name = $run "
+            "JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) "
+            "JOIN copied.principles USING (principle) WHERE runs.name = ? "
             "ORDER BY sequence, turn, response, principles.name",
-            {"run": run},
+            [run],
         ).fetchall()
-    judged: dict[int, tuple[float, int]] = {}
+    judged: dict[int, tuple[float, bool]] = {}
     gaps: dict[str, int] = {}
-    for sequence, mine in groupby(rows, key=lambda row: row[0]):
+    for sequence, mine in groupby(rows, itemgetter(0)):
         scored = list(mine)
         turns = list(_turn_scores(scored))
         if len(turns) < scored[0][-2]:
             gaps[scored[0][-1]] = sequence  # turns without a score are told to a detector too
-            continue
-        _keep(judged, sequence, run_detector(detector, turns), any(one.scores for one in turns))
-    if gaps:
-        for one in detect(store, run, [detector], ids=list(gaps)):
-            _keep(judged, gaps[one.head.sequence_id], one.verdict, True)
+        elif isinstance(detector, ByPrinciple):  # the same without reasons
+            if math.isfinite(score := detector.highest(turns)):
+                judged[sequence] = score, score >= detector.limit
+        else:
+            verdict = run_detector(detector, turns)
+            if verdict.score is not None or any(one.scores for one in turns):
+                judged[sequence] = -math.inf if verdict.score is None else verdict.score, verdict.fired
+    for one in detect(store, run, [detector], ids=list(gaps)) if gaps else ():
+        if one.verdict is not None:
+            score = -math.inf if one.verdict.score is None else one.verdict.score
+            judged[gaps[one.head.sequence_id]] = score, one.verdict.fired
     order = sorted(judged)
     values = np.array([judged[sequence] for sequence in order], float).reshape(-1, 2)
-    return np.array(order, np.int64), values[:, 0], values[:, 1].astype(np.int64)
-
-
-def _keep(judged: dict[int, tuple[float, int]], sequence: int, verdict: Any, prompts: bool) -> None:
-    if verdict is not None and (prompts or verdict.score is not None):
-        judged[sequence] = (-math.inf if verdict.score is None else verdict.score, verdict.turn or 0)
+    return np.array(order, np.int64), values[:, 0], values[:, 1] > 0
 
 
 def _turn_scores(rows: Items[tuple[Any, ...]]) -> Iterator[TurnScores]:
-    for turn, scored in groupby(rows, key=lambda row: row[1]):
+    for turn, scored in groupby(rows, itemgetter(1)):
         sides: tuple[dict[str, Score], dict[str, Score]] = ({}, {})
-        chars = [0, 0]
-        for _, _, principle, response, prompt_chars, response_chars, *triple in scored:
-            sides[response][principle] = Score(*triple[:3])
-            chars = [max(chars[0], prompt_chars), max(chars[1], response_chars)]
-        yield TurnScores(turn, sides[0], chars[0], sides[1], chars[1])
+        prompt = response = 0
+        for _, _, principle, of_response, prompt_chars, response_chars, T, I, F, *_ in scored:  # noqa: E741
+            sides[of_response][principle] = Score(T, I, F)
+            prompt, response = prompt or prompt_chars, response or response_chars
+        yield TurnScores(turn, sides[0], prompt, sides[1], response)

@@ -46,8 +46,8 @@ class RunPair:
                 "attack": labels[known] == "attack",
                 "score": mine.scores,
                 "threshold": np.full(len(mine.scores), arm.detector.threshold),
-                "fired": mine.turns > 0,
-                "turn": np.where(mine.turns > 0, mine.turns, np.nan),
+                "fired": mine.fired,
+                "turn": np.full(len(mine.scores), np.nan),
             }
             return ArmScores(arm.name, rows)
 

@@ -13,7 +13,6 @@ from turnwise.explorer.curves import redraw, show_chart
 from turnwise.explorer.data.run_pairs import RunPair
 from turnwise.explorer.pages import Page, page
 from turnwise.rates import Rate
-from turnwise.runs import DEFAULT_DETECTORS
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
 from turnwise.study.facets import facet_rates
 from turnwise.study.trends import TIMES, Trends, TrendWeek, trends
@@ -82,9 +81,6 @@ class _RunsCompared:
         state.setdefault("b", self._page.run_name() or names[-1])
         others = [name for name in names if name != state["b"]]
         state.setdefault("a", others[-1] if others else state["b"])
-        if state["a"] == state["b"]:
-            for arm, detector in zip(_ARMS, DEFAULT_DETECTORS, strict=True):
-                state.setdefault(f"detector_{arm}", detector)
         self._wanted = [_number(self._page.get(f"at_{arm}")) for arm in _ARMS]
         self._form(names)
         self._said = ui.label().classes("lead").props("role=status aria-live=polite")
