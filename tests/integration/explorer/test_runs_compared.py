@@ -113,7 +113,14 @@ def test_recall_and_false_alarms_move_with_a_threshold_and_so_do_the_flips(runs)
     runs.get_by_role("button", name="reset").nth(0).click()
     runs.get_by_role("button", name="reset").nth(1).click()
     expect(runs.get_by_text("recall 52.6 %")).to_be_visible()
-    assert "at_a" not in state(runs) and "at_b" not in state(runs)
+    runs.wait_for_function("!location.search.includes('at_')")
+
+
+def test_a_threshold_that_a_detector_does_not_take_is_told(runs):
+    runs.get_by_label("Threshold of A", exact=True).fill("-1")
+    expect(runs.get_by_role("alert")).to_contain_text("any_turn: threshold must be a number in [0, 1]")
+    runs.get_by_label("Threshold of A", exact=True).fill("0.5")
+    expect(runs.get_by_text("recall 52.6 %")).to_be_visible()
 
 
 def test_an_address_leads_to_the_same_threshold(let_in, comparing):

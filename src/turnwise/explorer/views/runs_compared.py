@@ -137,15 +137,13 @@ class _RunsCompared:
 
     async def _chosen(self, name: str, value: str, then: Callable[[], Any]) -> None:
         if then == self._lay:  # thresholds belong to the detectors that they were chosen for
-            self._page.remember(at_a=None, at_b=None)
+            self._page.remember(at_a=None, at_b=None, page=None)
             self._wanted = [None, None]
         self._page.remember(**{name: value})
         await then()
 
     async def _lay(self) -> None:
         """Judge both arms, and show everything anew."""
-        from nicegui import ui
-
         page = self._page
         self._said.set_text("Judging …")
         sides = [(page.get(arm), page.get(f"detector_{arm}")) for arm in _ARMS]
@@ -155,7 +153,7 @@ class _RunsCompared:
             )
         except TurnwiseError as error:
             self._said.set_text("Nothing is compared.")
-            ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
+            _notify(error)
             return
         compared = self._pair.compared
         for arm, control, wanted in zip(
@@ -170,6 +168,7 @@ class _RunsCompared:
             "None of them has a label, so there is no recall; label some, and look again."
         )  # fmt: skip
         self._shown = [float("nan")] * 2
+        self._trends = None
         await self._follow()
         await self._show_weeks()
 
@@ -203,6 +202,8 @@ class _RunsCompared:
                     control.show_rates(*rates)
                 await self._show_flips()
                 await self._show_facets()
+        except TurnwiseError as error:  # a threshold that the detector does not take
+            _notify(error)
         finally:
             self._busy = False
 
@@ -233,7 +234,7 @@ class _RunsCompared:
         if self._pair is None:
             return
         compared, thresholds = self._pair.compared, self._thresholds
-        first = (int(_number(self._page.get("page")) or 1) - 1) * _PAGE
+        first = (max(1, int(_number(self._page.get("page")) or 1)) - 1) * _PAGE
         places = compared.flipped(thresholds, self._where())
         store = self._page.record.store
         found = await self._page.ask(compared.flips, store, places[first : first + _PAGE], thresholds)
@@ -282,9 +283,9 @@ class _RunsCompared:
         self._weeks = _table(_WEEK_COLUMNS, "What the arm flags week by week")
 
     async def _show_weeks(self) -> None:
-        if self._pair is None:
-            return
         page = self._page
+        if self._pair is None or page.get("tab") != "weeks":
+            return
         arm = self._pair.compared.a if page.get("of", "b") == "a" else self._pair.compared.b
         people = page.record.store.people.authors() if page.get("labels", "corrected") == "corrected" else ()
         found = await page.ask(
@@ -297,9 +298,11 @@ class _RunsCompared:
         redraw(self._chart, _week_chart(found.weeks))
         self._weeks.rows = [_week_row(week) for week in found.weeks]
 
-    def _turned(self, event: Any) -> None:
+    async def _turned(self, event: Any) -> None:
         if event.value != self._page.get("tab", "flips"):
             self._page.remember(tab=event.value)
+            if self._trends is None:
+                await self._show_weeks()
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         """What the chosen tab shows as rows of a file, all pages of it."""
@@ -432,6 +435,12 @@ def _week_chart(weeks: Sequence[TrendWeek]) -> dict[str, Any]:
         "xAxis": [{"type": "category", "gridIndex": at, "data": dates, "axisLabel": quiet} for at in range(2)],
         "yAxis": [{"type": "value", "gridIndex": at, "min": 0, "axisLabel": quiet} for at in range(2)],
     }  # fmt: skip
+
+
+def _notify(error: TurnwiseError) -> None:
+    from nicegui import ui
+
+    ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
 
 
 def _cell(value: Any) -> Any:
