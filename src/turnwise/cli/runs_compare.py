@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,8 +15,9 @@ from turnwise.cli.stores import opened_store, read_people, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.runs.flips import ArmVerdicts, Compared, Flip
+    from turnwise.runs.flips import ArmVerdicts, Flip
     from turnwise.study.facets import FacetRate
+    from turnwise.study.trends import TrendWeek
 
 FLIP_COLUMNS = {
     **dict.fromkeys(("sequence_id", "source", "label", "model", "category", "language", "flagged_by"), "VARCHAR"),
@@ -89,7 +91,17 @@ def compare_runs(
             "by": by, "rates": [one.to_dict() for one in rates], "flips": [one.to_dict() for one in flips],
         })  # fmt: skip
         return
-    _print(compared, rates, flips[:limit], len(places), by)
+    say(f"A: {compared.a.name}", f"B: {compared.b.name}")
+    say(f"{len(places)} of {len(compared)} conversations that both judged are flagged by one alone")
+    for rows, title in (
+        (flips[:limit], "Flips, the clearest first"),
+        (rates, f"By {by}, with exact 95 % intervals and McNemar's test"),
+    ):
+        if rows:
+            _print_rows(rows, title)
+    for name, count in (("A", compared.only_a), ("B", compared.only_b)):
+        if count:
+            note(f"{count} conversations were judged by {name} alone; they are no flips")
 
 
 def run_trends(
@@ -128,61 +140,17 @@ def run_trends(
         return
     say(arm.name)
     if rows:
-        print_table(
-            (by, "week of", "flagged, 95 % interval", "median F", "p share", "p F", "drift"),
-            [
-                (
-                    week.value or "all",
-                    week.week.isoformat(),
-                    str(week.flagged),
-                    f"{week.median:.3f}",
-                    "reference" if week.reference else _p(week.p_share),
-                    "reference" if week.reference else _p(week.p_scores),
-                    f"▲ {week.drift}" if week.drift else "",
-                )
-                for week in found.weeks
-            ],
-            numeric=("median F", "p share", "p F"),
-        )
+        _print_rows(found.weeks, "Flagged by week, with exact 95 % intervals")
     else:
         note("no conversation has a known time; --time imported takes when they came into the store")
     if str(found):
         note(str(found))
 
 
-def _print(compared: Compared, rates: tuple[FacetRate, ...], flips: list[Flip], total: int, by: str) -> None:
-    say(f"A: {compared.a.name}", f"B: {compared.b.name}")
-    say(f"{total} of {len(compared)} conversations that both judged are flagged by one alone")
-    if flips:
-        print_table(
-            ("sequence", "label", "source", "flagged by", "turn", "score A", "score B", "F A", "F B", "F B − A"),
-            [
-                (
-                    one.sequence_id,
-                    one.label,
-                    one.source,
-                    one.flagged_by.upper(),
-                    "" if one.turn is None else str(one.turn),
-                    *(_number(value) for value in (one.score_a, one.score_b, one.F_a, one.F_b)),
-                    "" if one.difference is None else f"{one.difference:+.3f}",
-                )
-                for one in flips
-            ],
-            numeric=("turn", "score A", "score B", "F A", "F B", "F B − A"),
-            title="Flips, the clearest first",
-        )
-    print_table(
-        (by, "label", "flagged by A", "flagged by B", "A alone", "B alone", "p (Holm)"),
-        [
-            (one.value, one.label, str(one.a), str(one.b), str(one.a_alone), str(one.b_alone), _p(one.p_holm))
-            for one in rates
-        ],
-        numeric=("A alone", "B alone", "p (Holm)"),
-        title=f"By {by}, with exact 95 % intervals and McNemar's test",
-    )
-    for name, count in (("A", compared.only_a), ("B", compared.only_b)):
-        if count:
-            note(f"{count} conversations were judged by {name} alone; they are no flips")
+def _print_rows(rows: Sequence[Flip | FacetRate | TrendWeek], title: str) -> None:
+    cells = [one.cells() for one in rows]
+    numeric = [name for name in cells[0] if name.startswith(("turn", "score", "F ", "A ", "B ", "p ", "median"))]
+    print_table(list(cells[0]), [list(row.values()) for row in cells], numeric=numeric, title=title)
 
 
 def _arm(arm: ArmVerdicts) -> dict[str, Any]:
@@ -197,13 +165,3 @@ def _arm(arm: ArmVerdicts) -> dict[str, Any]:
         "flagged": int(arm.flagged().sum()),
         "judged": len(arm.sequences),
     }
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None or not math.isfinite(value) else f"{value:.3f}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -190,11 +190,24 @@ class Flip:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values; a score without evidence is None."""
-        scores = {name: value if math.isfinite(value) else None
-                  for name, value in (("score_a", self.score_a), ("score_b", self.score_b))}  # fmt: skip
-        facts = {name: getattr(self, name) for name in ("sequence_id", *FACETS, "flagged_by", "turn")}
-        return {**facts, **scores, "F_a": self.F_a, "F_b": self.F_b, "F_difference": self.difference}
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in (asdict(self) | {"F_difference": self.difference}).items()
+        }
 
+    def cells(self) -> dict[str, str]:
+        """What a table shows of it, by heading."""
+        row = {name: f"{value:.3f}" if isinstance(value, float) else str(value or "–")
+               for name, value in self.to_dict().items()}  # fmt: skip
+        row["by"] = self.flagged_by.upper()
+        row["apart"] = "–" if self.difference is None else f"{self.difference:+.3f}"
+        return {heading: row[name] for heading, name in _HEADINGS.items()}
+
+
+_HEADINGS: Final = {
+    "conversation": "sequence_id", "label": "label", "source": "source", "flagged by": "by", "turn": "turn",
+    "score A": "score_a", "score B": "score_b", "F A": "F_a", "F B": "F_b", "F B − A": "apart",
+}  # fmt: skip
 
 Thresholds = tuple[float | None, float | None]
 """Other thresholds of the two arms; None for its own."""
@@ -241,12 +254,11 @@ class Compared:
                 raise UnknownNameError("facet", facet, FACETS)
             chosen = chosen & (self.facts[facet] == value)
         places = np.flatnonzero(chosen)
-        limits = [_limit(arm, own) for arm, own in zip((self.a, self.b), thresholds, strict=True)]
-        far = [
-            np.abs(np.nan_to_num(arm.scores[places] - limit, nan=0.0, posinf=1e9, neginf=-1e9))
-            for arm, limit in zip((self.a, self.b), limits, strict=True)
-        ]
-        found: Whole = places[np.lexsort((places, -np.minimum(*far)))]
+        margins = []
+        for arm, own in zip((self.a, self.b), thresholds, strict=True):
+            limit = arm.detector.threshold if own is None else own
+            margins.append(np.abs(np.nan_to_num(arm.scores[places] - limit)))  # both may be infinite
+        found: Whole = places[np.lexsort((places, -np.minimum(*margins)))]
         return found
 
     def flips(self, store: Store, places: Items[int] | Whole, thresholds: Thresholds = OWN) -> list[Flip]:
@@ -298,37 +310,28 @@ def facts_of(store: Store, sequences: Whole, corrected_by: Collection[str] = ())
     """
     import numpy as np
 
-    wanted = set(sequences.tolist())
-    heads = {one.number: one.head for page in store.source.pages() for one in page if one.number in wanted}
-    ordered = [heads[number] for number in sequences.tolist()]
-    facts = {
-        "sequence_id": np.array([head.sequence_id for head in ordered], object),
-        "source": np.array([head.source for head in ordered], object),
-        "label": np.array([str(head.label) for head in ordered], object),
-    }
-    if corrected_by:
-        place = {name: at for at, name in enumerate(facts["sequence_id"])}
-        for name, label in store.people.labels(corrected_by).items():
-            if name in place:
-                facts["label"][place[name]] = DISPUTED if label is None else str(label)
-    told = {name: np.full(len(sequences), UNKNOWN, object) for name in _KEYS}
-    facts["group"] = facts["sequence_id"].copy()
-    for at, metadata in _metadata(store, sequences):
-        facts["group"][at] = group_of(metadata, facts["sequence_id"][at])
-        for name, keys in _KEYS.items():
-            told[name][at] = next((text for key in keys if (text := fact(metadata.get(key)))), UNKNOWN)
-    return facts | told
-
-
-def _metadata(store: Store, sequences: Whole) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the place and metadata of sequences that have any."""
     place = {number: at for at, number in enumerate(sequences.tolist())}
+    facts = {name: np.full(len(sequences), UNKNOWN, object) for name in ("sequence_id", *FACETS)}
+    for page in store.source.pages():
+        for number, head in page:
+            if (at := place.get(number)) is not None:
+                told = head.sequence_id, head.source, str(head.label)
+                facts["sequence_id"][at], facts["source"][at], facts["label"][at] = told
+    if corrected_by:
+        labels = store.people.labels(corrected_by)
+        for at, name in enumerate(facts["sequence_id"]):
+            if name in labels:
+                facts["label"][at] = DISPUTED if labels[name] is None else str(labels[name])
+    facts["group"] = facts["sequence_id"].copy()
     last = 0
-    while page := store.source.metadata(last, _PAGE):
-        last = page[-1][0]
-        for number, value in page:
-            if number in place and (found := read_object(value)):
-                yield place[number], found
+    while found := store.source.metadata(last, _PAGE):
+        last = found[-1][0]
+        for number, value in found:
+            if (at := place.get(number)) is not None and (metadata := read_object(value)):
+                facts["group"][at] = group_of(metadata, facts["sequence_id"][at])
+                for name, keys in _KEYS.items():
+                    facts[name][at] = next((text for key in keys if (text := fact(metadata.get(key)))), UNKNOWN)
+    return facts
 
 
 def read_object(value: Any) -> dict[str, Any]:
@@ -353,10 +356,6 @@ def fact(value: Any) -> str:
 
 
 # Judging ------------------------------------------------------------------------------------------------
-
-
-def _limit(arm: ArmVerdicts, threshold: float | None) -> float:
-    return arm.detector.threshold if threshold is None else threshold
 
 
 def _turns(store: Store, arm: ArmVerdicts, ids: Items[str], threshold: float | None) -> Whole:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnwise.errors import UnknownNameError
 from turnwise.rates import Rate
 from turnwise.runs.flips import FACETS, OWN, Compared, Thresholds
+from turnwise.study.report.value_formats import p_cell
 from turnwise.study.stats.holm import holm_corrected
 from turnwise.study.stats.mcnemar import sign_flip
 from turnwise.study.stats.two_samples import sign_test
@@ -49,12 +50,21 @@ class FacetRate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        sides: dict[str, Any] = {}
+        row: dict[str, Any] = {"value": self.value, "label": self.label, "conversations": self.a.of}
         for name, rate in (("a", self.a), ("b", self.b)):
-            low, high = rate.interval
-            sides |= {f"flagged_{name}": rate.count, f"low_{name}": low, f"high_{name}": high}
-        row = {"value": self.value, "label": self.label, "conversations": self.a.of, **sides}
+            row |= {
+                f"flagged_{name}": rate.count,
+                f"low_{name}": rate.interval[0],
+                f"high_{name}": rate.interval[1],
+            }
         return row | {"a_alone": self.a_alone, "b_alone": self.b_alone, "p": self.p, "p_holm": self.p_holm}
+
+    def cells(self) -> dict[str, str]:
+        """What a table shows of it, by heading."""
+        return {
+            "value": self.value, "label": self.label, "flagged by A": str(self.a), "flagged by B": str(self.b),
+            "A alone": f"{self.a_alone:,}", "B alone": f"{self.b_alone:,}", "p (Holm)": p_cell(self.p_holm),
+        }  # fmt: skip
 
 
 def facet_rates(compared: Compared, facet: str = "source", thresholds: Thresholds = OWN) -> tuple[FacetRate, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.runs.flips import FACETS, ArmVerdicts, facts_of
+from turnwise.study.report.value_formats import p_cell
 from turnwise.study.stats.holm import holm
 from turnwise.study.stats.two_samples import fisher_exact, rank_sum
 
@@ -69,6 +70,16 @@ class TrendWeek:
             "value": self.value, "week": self.week.isoformat(), "conversations": self.flagged.of,
             "flagged": self.flagged.count, "low": low, "high": high, "median_F": self.median,
             "reference": self.reference, "p_share": self.p_share, "p_F": self.p_scores, "drift": self.drift,
+        }  # fmt: skip
+
+    def cells(self) -> dict[str, str]:
+        """What a table shows of it, by heading."""
+        untested = "reference" if self.reference else "–"
+        share, scores = (untested if p is None else p_cell(p) for p in (self.p_share, self.p_scores))
+        return {
+            "value": self.value or "all", "week of": self.week.isoformat(), "flagged": str(self.flagged),
+            "median F": f"{self.median:.3f}", "p share": share, "p F": scores,
+            "drift": f"▲ {self.drift}" if self.drift else "",
         }  # fmt: skip
 
 

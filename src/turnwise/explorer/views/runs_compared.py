@@ -14,7 +14,7 @@ from turnwise.explorer.data.run_pairs import RunPair
 from turnwise.explorer.pages import Page, page
 from turnwise.rates import Rate
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
-from turnwise.study.facets import facet_rates
+from turnwise.study.facets import FacetRate, facet_rates
 from turnwise.study.trends import TIMES, Trends, TrendWeek, trends
 
 if TYPE_CHECKING:
@@ -27,19 +27,12 @@ _TABS: Final = {"flips": "Flips", "facets": "By facet", "weeks": "By week"}
 _PAGE: Final = 25
 """Flips of a page."""
 
-_FLIP_COLUMNS: Final = {
-    "sequence_id": "conversation", "label": "label", "source": "source", "by": "flagged by", "turn": "turn",
-    "score_a": "score A", "score_b": "score B", "F_a": "F A", "F_b": "F B", "difference": "F B − F A",
-}  # fmt: skip
-_FACET_COLUMNS: Final = {
-    "value": "value", "label": "label", "of": "conversations", "a": "flagged by A", "b": "flagged by B",
-    "a_alone": "A alone", "b_alone": "B alone", "p": "p (McNemar, Holm)",
-}  # fmt: skip
-_WEEK_COLUMNS: Final = {
-    "value": "value", "week": "week of", "of": "conversations", "flagged": "flagged", "median": "median F",
-    "p_share": "p share", "p_scores": "p F", "drift": "drift",
-}  # fmt: skip
-_WORDS: Final = frozenset({"sequence_id", "label", "source", "by", "value", "week", "drift"})
+_FLIPS: Final = (
+    "conversation", "label", "source", "flagged by", "turn", "score A", "score B", "F A", "F B", "F B − A",
+)  # fmt: skip
+_RATES: Final = ("value", "label", "flagged by A", "flagged by B", "A alone", "B alone", "p (Holm)")
+_WEEKS: Final = ("value", "week of", "flagged", "median F", "p share", "p F", "drift")
+_WORDS: Final = frozenset({"conversation", "label", "source", "flagged by", "value", "week of", "drift"})
 """Columns that are set flush left."""
 
 _COLOURS: Final = (
@@ -96,7 +89,7 @@ class _RunsCompared:
                 self._flips_panel()
             with ui.tab_panel("facets"):
                 self._facet = self._choice("Facet", "facet", dict.fromkeys(FACETS), "source", self._show_facets)
-                self._facets = _table(_FACET_COLUMNS, "What each flags by facet and label", link="value")
+                self._facets = _table(_RATES, "What each flags by facet and label", link="value")
             with ui.tab_panel("weeks"):
                 self._weeks_panel()
         self._page.csv = self._csv
@@ -224,7 +217,7 @@ class _RunsCompared:
             self._page.remember(page=event.args["pagination"]["page"])
             await self._show_flips()
 
-        self._flips = _table(_FLIP_COLUMNS, "Flips, the clearest first", link="sequence_id")
+        self._flips = _table(_FLIPS, "Flips, the clearest first", link="conversation")
         self._flips.on("request", asked)
 
     def _where(self) -> dict[str, str]:
@@ -248,9 +241,7 @@ class _RunsCompared:
         else:
             pair = {"a": one.sequence_id, "b": one.sequence_id, "run_a": runs[0], "run_b": runs[1]}
             href = self._page.link("/compare", **pair)
-        row = {name: _cell(value) for name, value in one.to_dict().items()}
-        difference = "–" if one.difference is None else f"{one.difference:+.3f}"
-        return row | {"by": one.flagged_by.upper(), "difference": difference, "href": href}
+        return _row(one, href)
 
     # Facets and weeks
 
@@ -260,13 +251,8 @@ class _RunsCompared:
         facet = self._page.get("facet", "source")
         found = await self._page.ask(facet_rates, self._pair.compared, facet, self._thresholds)
         self._facets.rows = [
-            {
-                "value": visible(one.value), "label": visible(one.label), "of": f"{one.a.of:,}", "a": share(one.a),
-                "b": share(one.b), "a_alone": one.a_alone, "b_alone": one.b_alone, "p": _p(one.p_holm),
-                "href": self._page.link(None, **{facet: one.value, "tab": "flips", "page": None}),
-            }
-            for one in found
-        ]  # fmt: skip
+            _row(one, self._page.link(None, **{facet: one.value, "tab": "flips", "page": None})) for one in found
+        ]
 
     def _weeks_panel(self) -> None:
         from nicegui import ui
@@ -280,7 +266,7 @@ class _RunsCompared:
             self._choice("Time", "time", times, "said", self._show_weeks)
         self._told = ui.label().classes("quiet small")
         self._chart = show_chart(_week_chart([]), "Share flagged and median of the highest F, week by week")
-        self._weeks = _table(_WEEK_COLUMNS, "What the arm flags week by week")
+        self._weeks = _table(_WEEKS, "What the arm flags week by week")
 
     async def _show_weeks(self) -> None:
         page = self._page
@@ -296,7 +282,7 @@ class _RunsCompared:
         self._told.set_text(f"{visible(arm.name)}. {visible(str(found))}")
         self._chart.set_visibility(bool(found.weeks))
         redraw(self._chart, _week_chart(found.weeks))
-        self._weeks.rows = [_week_row(week) for week in found.weeks]
+        self._weeks.rows = [_row(week) for week in found.weeks]
 
     async def _turned(self, event: Any) -> None:
         if event.value != self._page.get("tab", "flips"):
@@ -375,17 +361,17 @@ class _Threshold:
         await self._tell(self._arm, None)
 
 
-def _table(columns: dict[str, str], label: str, link: str = "") -> Table:
+def _table(columns: Sequence[str], label: str, link: str = "") -> Table:
     """A table whose rows are set later; the cells of a column may be links to what the row has as `href`."""
     from nicegui import ui
 
     made = ui.table(
         columns=[
-            {"name": name, "label": said, "field": name, "align": "left" if name in _WORDS else "right"}
-            for name, said in columns.items()
+            {"name": name, "label": name, "field": name, "align": "left" if name in _WORDS else "right"}
+            for name in columns
         ],
         rows=[],
-        row_key=next(iter(columns)),
+        row_key=columns[0],
         pagination={"rowsPerPage": 0},
     )
     made.props("flat dense hide-no-data")
@@ -395,14 +381,9 @@ def _table(columns: dict[str, str], label: str, link: str = "") -> Table:
     return made.classes("w-full")
 
 
-def _week_row(week: TrendWeek) -> dict[str, Any]:
-    """A week as a row of the table."""
-    tested = ("reference",) * 2 if week.reference else (_p(week.p_share), _p(week.p_scores))
-    return {
-        "value": visible(week.value) or "all", "week": week.week.isoformat(), "of": f"{week.flagged.of:,}",
-        "flagged": share(week.flagged), "median": f"{week.median:.3f}", "p_share": tested[0],
-        "p_scores": tested[1], "drift": f"▲ {week.drift}" if week.drift else "",
-    }  # fmt: skip
+def _row(shown: Flip | FacetRate | TrendWeek, href: str = "") -> dict[str, str]:
+    """A row of a table, which leads somewhere."""
+    return {heading: visible(cell) for heading, cell in shown.cells().items()} | {"href": href}
 
 
 def _week_chart(weeks: Sequence[TrendWeek]) -> dict[str, Any]:
@@ -441,16 +422,6 @@ def _notify(error: TurnwiseError) -> None:
     from nicegui import ui
 
     ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return visible(value)
-    return "–" if value is None else f"{value:.3f}" if isinstance(value, float) else value
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _number(text: str) -> float | None:
