@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from turnwise._support.table_files import cell
+from turnwise._support.visible import visible
+from turnwise.explorer.glossary import TERMS
 from turnwise.explorer.markup import element
-from turnwise.explorer.pages import KEPT, Page, Region, address, views
+from turnwise.explorer.pages import KEPT, Page, address, views
+from turnwise.explorer.parts import heading, text
+
+THEME: Final = "turnwise-theme"
+"""The cookie in which a browser keeps whether it shows pages light or dark."""
 
 _KEYS: Final = {
     "j, k": "next, previous row, turn or match",
@@ -22,45 +29,43 @@ _KEYS: Final = {
 }
 
 
-def header(page: Page) -> None:
-    """Show the navigation and the buttons at the top of a page."""
-    kept = {name: page.state[name] for name in KEPT if name in page.state}
-    links = [
-        element(
-            "a",
-            view.title,
-            href=address(view.path, kept),
-            aria_current="page" if view.path == page.view.path else None,
+def header(page: Page, theme: str | None) -> None:
+    """Show the navigation and the buttons at the top of a page, in the theme that the browser keeps."""
+    from nicegui import ui
+
+    dark = ui.dark_mode({"dark": True, "light": False}.get(theme or ""))
+    help_dialog = _help(page)
+
+    async def turn() -> None:
+        dark.value = not await ui.run_javascript("Quasar.Dark.isActive")
+        kept = "dark" if dark.value else "light"
+        ui.run_javascript(f"document.cookie = '{THEME}={kept}; path=/; max-age=31536000; samesite=strict'")
+
+    ui.link("To the content", "#content").classes("skip")
+    with ui.header(wrap=False).classes("bar"):
+        with (
+            ui.button(icon="menu").props('flat dense color=inherit aria-label="Views"').classes("lt-md"),
+            ui.menu() as menu,
+        ):
+            menu.props('role=navigation aria-label="Views in a menu"').classes("views-menu")
+            _links(page)
+        ui.link("turnwise", address("/", _kept(page))).classes("mark").props('aria-label="turnwise, first page"')
+        with ui.element("nav").props('aria-label="Views"').classes("gt-sm"):
+            _links(page)
+        where = text("span", visible(page.record.name)).classes("where")
+        where.props["title"] = page.record.where
+        for kind in ("SVG", "PNG", "CSV"):
+            button = ui.button(kind, on_click=partial(_saved, page, kind.lower())).props(
+                "flat dense no-caps color=inherit"
+            )
+            button.props(f'data-export={kind.lower()} hidden title="Save what is on the screen as {kind}"')
+        ui.button(icon="contrast", on_click=turn).props(
+            'flat dense color=inherit data-key=d aria-label="Light or dark" title="Light or dark"'
         )
-        for view in views()
-        if view.listed
-    ]
-    skip = element("a", "To the content", href="#content", class_="skip")
-    mark = element("a", "turnwise", href=address("/", kept), class_="mark", aria_label="turnwise, overview")
-    buttons = [
-        element("button", kind, type="button", data_do="save", data_value=kind.lower(), data_export=kind.lower(),
-                title=f"Save what is on the screen as {kind}", hidden=True)
-        for kind in ("SVG", "PNG", "CSV")
-    ]  # fmt: skip
-    buttons += [
-        element(
-            "button", "◐", type="button", data_local="theme", aria_label="Light or dark", title="Light or dark"
-        ),
-        element(
-            "button", "?", type="button", data_local="help", aria_label="Help and keys", title="Help and keys"
-        ),
-    ]
-    where = element("span", page.record.name, class_="where", title=page.record.where)
-    bar = element(
-        "div",
-        skip,
-        mark,
-        element("nav", links, aria_label="Views"),
-        where,
-        element("div", buttons, class_="tools"),
-    )
-    Region(bar, lambda name, value: _saved(page, value) if name == "save" else None, classes="bar")
-    Region(_help(page))
+        ui.button(icon="help_outline", on_click=help_dialog.open).props(
+            'flat dense color=inherit data-key=? aria-label="Help and keys" title="Help and keys"'
+        )
+    ui.keyboard(ignore=["input", "select", "textarea"]).on("key", js_handler="(e) => turnwise.pressed(e)")
 
 
 def offer_exports(page: Page) -> None:
@@ -90,6 +95,19 @@ def csv_text(rows: list[list[Any]]) -> str:
     return written.getvalue()
 
 
+def _kept(page: Page) -> dict[str, str]:
+    return {name: page.state[name] for name in KEPT if name in page.state}
+
+
+def _links(page: Page) -> None:
+    from nicegui import ui
+
+    for view in views():
+        if view.listed:
+            link = ui.link(view.title, address(view.path, _kept(page)))
+            link.props("aria-current=page" if view.path == page.view.path else "")
+
+
 async def _saved(page: Page, kind: str) -> None:
     from nicegui import ui
 
@@ -100,16 +118,25 @@ async def _saved(page: Page, kind: str) -> None:
         ui.run_javascript(f"turnwise.save('{kind}', 'turnwise')")
 
 
-def _help(page: Page) -> Markup:
-    keys = {**_KEYS, **(page.view.keys or {})}
-    rows = [element("tr", element("th", element("kbd", key), scope="row"), element("td", does))
-            for key, does in keys.items()]  # fmt: skip
-    return element(
-        "dialog",
-        element("h2", "Keys"),
-        element("table", element("tbody", rows)),
-        element("p", "The address of the page holds what you see: copy it to come back, or to show it to others."),
-        element("form", element("button", "Close"), method="dialog"),
-        id="help",
-        aria_label="Help and keys",
-    )
+def _help(page: Page) -> Any:
+    from nicegui import ui
+
+    with ui.dialog() as dialog, ui.card().classes("help"):
+        dialog.props('aria-label="Help and keys"')
+        heading("Keys", 2)
+        _defined({**_KEYS, **(page.view.keys or {})}, "kbd")
+        heading("Words", 2)
+        _defined(TERMS, "b")
+        text("p", "The address of the page holds what you see: copy it to come back, or to show it to others.")
+        ui.button("Close", on_click=dialog.close).props("no-caps outline")
+    return dialog
+
+
+def _defined(said: Any, tag: str) -> None:
+    from nicegui import ui
+
+    with ui.element("dl"):
+        for name, meaning in said.items():
+            with ui.element("dt"):
+                text(tag, name)
+            text("dd", meaning)

@@ -13,20 +13,23 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp
 
+from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.explorer.access import Access, Gate
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
-from turnwise.explorer.frame import failure, header, offer_exports
-from turnwise.explorer.markup import element
-from turnwise.explorer.pages import Page, Region, View, views
+from turnwise.explorer.frame import THEME, header, offer_exports
+from turnwise.explorer.pages import Page, View, views
+from turnwise.explorer.parts import failed, heading, text
 from turnwise.explorer.views import MODULES
 
 if TYPE_CHECKING:
     from fastapi import Request
     from nicegui import Client
+    from nicegui.element import Element
 
 PASSWORD: Final = "TURNWISE_EXPLORER_PASSWORD"
 """The environment variable that holds the password."""
@@ -96,6 +99,9 @@ def create_app(answers: Answers, access: Access) -> ASGIApp:
     pages.add_static_files(_STATIC, str(folder), max_cache_age=0)
     for view in views():
         ui.page(view.path, title=f"{view.title} – turnwise", dark=None, language="en-US")(_shown(view, answers))
+    if all(view.path != "/" for view in views()):
+        pages.get("/")(lambda: RedirectResponse("/overview"))
+    pages.exception_handler(404)(_missing(answers))
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.run_with(
         outer,
@@ -111,17 +117,11 @@ def create_app(answers: Answers, access: Access) -> ASGIApp:
 
 def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
     async def shown(request: Request, client: Client) -> None:
-        from nicegui import ui
 
         page = Page(view, answers, client, dict(request.query_params))
-        ui.add_head_html(
-            f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
-            f'<link rel="stylesheet" href="{_STATIC}/work.css">'
-            f'<script src="{_STATIC}/explorer.js"></script>'
-        )
-        header(page)
-        with ui.element("div").props('id=content tabindex="-1"').classes("content") as content:
-            waiting = Region(element("p", "Reading the record …", class_="waiting", role="status"))
+        content = _frame(page, request)
+        with content:
+            waiting = text("p", "Reading the record …").classes("waiting").props("role=status")
         await client.connected(timeout=_CONNECT_SECONDS)
         if client.is_deleted:
             return
@@ -130,7 +130,7 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
                 await view.build(page)
         except TurnwiseError as error:
             with content:
-                Region(failure(str(error)))
+                failed(str(error))
         except asyncio.CancelledError:
             if client.is_deleted:
                 return
@@ -138,13 +138,53 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
         except Exception:  # noqa: BLE001 - the page says so, whatever it was
             _log.exception("the view %s failed", view.title)
             with content:
-                Region(failure("This view failed: the terminal in which turnwise explore runs says where."))
-        waiting.html.delete()
+                failed("This view failed: the terminal in which turnwise explore runs says where.")
+        waiting.delete()
         with content:
             offer_exports(page)
 
     shown.__annotations__ = _annotations()
     return shown
+
+
+def _frame(page: Page, request: Request) -> Element:
+    """Lay out what is around a view, and return the element that it goes into."""
+    from nicegui import ui
+
+    ui.add_head_html(
+        f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
+        f'<link rel="stylesheet" href="{_STATIC}/work.css">'
+        f'<script src="{_STATIC}/explorer.js"></script>'
+    )
+    header(page, request.cookies.get(THEME))
+    return ui.element("div").props('id=content tabindex="-1"').classes("content")
+
+
+def _missing(answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
+    async def missing(request: Request, error: Exception) -> Response:
+        from nicegui import Client, ui
+
+        if "." in request.url.path.rpartition("/")[2]:  # a file, which nobody reads
+            return PlainTextResponse("not found", 404)
+        view = View(request.url.path, "Not found", 0, _nothing, listed=False)
+        with (
+            Client(ui.page("", title="Not found – turnwise", language="en-US"), request=request) as client,
+            _frame(Page(view, answers, client, {}), request),
+        ):
+            heading("There is no such page", 1)
+            text("p", f"{visible(request.url.path[:200])} is none of these:").classes("long-name")
+            with ui.element("ul"):
+                for one in views():
+                    if one.listed:
+                        with ui.element("li"):
+                            ui.link(one.title, one.path)
+        return client.build_response(request, 404)
+
+    return missing
+
+
+async def _nothing(page: Page) -> None:
+    """No view."""
 
 
 def _annotations() -> dict[str, object]:

@@ -38,7 +38,7 @@ def saved(page, button):
 
 
 def test_the_overview_tells_what_the_store_holds_and_what_is_flagged(let_in, explorer):
-    page = let_in(explorer)
+    page = let_in(explorer, "/overview")
     page.get_by_role("heading", name="Flagged by source").wait_for()
     assert "reader-history" in page.get_by_role("region", name="What the store holds").inner_text()
     assert "95 % interval" in page.get_by_role("region", name="Flagged by source").inner_text()
@@ -141,7 +141,7 @@ def test_help_and_theme_go_by_key(let_in, explorer):
 
 
 def test_every_field_and_button_has_a_name_for_screen_readers(let_in, explorer):
-    for path in ("/", "/sequences", "/sequence?id=grooming-01", "/query"):
+    for path in ("/overview", "/sequences", "/sequence?id=grooming-01", "/query"):
         page = let_in(explorer, path)
         page.locator("main .waiting").wait_for(state="detached")
         nameless = page.evaluate(
@@ -170,7 +170,11 @@ def test_texts_of_others_are_shown_as_text_everywhere(let_in, tmp_path):
             for turn in (1, 2)
         )  # fmt: skip
     with explored("--store", str(tmp_path / "hostile.db")) as running:
-        views = {"/": "Flagged by source", "/sequences": "1 of 1 sequences", "/query": "evaluated sequences match"}
+        views = {
+            "/overview": "Flagged by source",
+            "/sequences": "1 of 1 sequences",
+            "/query": "evaluated sequences match",
+        }
         views["/sequence?" + urlencode({"id": HOSTILE, "turn": 1})] = "what it rests on"
         for path, known in views.items():
             page = let_in(running, path)
@@ -190,7 +194,7 @@ def test_it_shows_a_run_that_is_going_on(let_in, tmp_path):
         store.add_sequences([Sequence(f"chat-{n}", Label.BENIGN, "live", chat) for n in range(3)])
         store.start_run(Run("first", "scripted:0.1", "1", "history", {}, {}, "test", utc_now()))
         with explored("--store", str(tmp_path / "live.db")) as running:
-            page = let_in(running)
+            page = let_in(running, "/overview")
             held = page.get_by_role("region", name="What the store holds")
             held.get_by_text("first").wait_for()
             provenance = Provenance("scripted:0.1", "1", "1", "history", {}, "test")
@@ -206,7 +210,7 @@ def test_it_shows_a_run_that_is_going_on(let_in, tmp_path):
 
 def test_the_demo_needs_nothing_and_scores_while_one_looks(let_in):
     with explored("--demo") as running:
-        page = let_in(running)
+        page = let_in(running, "/overview")
         held = page.get_by_role("region", name="What the store holds")
         held.get_by_text("reader-history").wait_for()
         held.get_by_text("local-turn").wait_for(timeout=90_000)

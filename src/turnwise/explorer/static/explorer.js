@@ -1,4 +1,4 @@
-// What pages of the explorer do in the browser: theme, keys, exports, and what regions hear.
+// What pages of the explorer do in the browser: keys, exports, and what regions hear.
 "use strict";
 
 const turnwise = {
@@ -24,74 +24,6 @@ const turnwise = {
     if (!field.name || field.dataset.live === undefined) return;
     clearTimeout(turnwise.waiting.get(field.name));
     turnwise.waiting.set(field.name, setTimeout(() => emit(field.name, field.value), 150));
-  },
-
-  // Completion of the word before the cursor --------------------------------------------------------------
-
-  complete(area) {
-    const list = document.getElementById(area.getAttribute("aria-controls"));
-    const word = /[\w."]*$/.exec(area.value.slice(0, area.selectionStart))[0];
-    const words = JSON.parse(area.dataset.words);
-    const fits = ([one]) => one !== word && one.toLowerCase().startsWith(word.toLowerCase());
-    const found = word ? words.filter(fits).slice(0, 8) : [];
-    list.replaceChildren(...found.map(([one, kind], at) => {
-      const item = document.createElement("li");
-      item.id = `completion-${at}`;
-      item.setAttribute("role", "option");
-      item.setAttribute("aria-selected", at === 0 ? "true" : "false");
-      item.dataset.word = one;
-      item.append(one, Object.assign(document.createElement("span"), { textContent: kind }));
-      return item;
-    }));
-    turnwise.listed(area, list, found.length > 0);
-  },
-
-  listed(area, list, open) {
-    list.hidden = !open;
-    area.setAttribute("aria-expanded", String(open));
-    if (open) area.setAttribute("aria-activedescendant", list.querySelector("[aria-selected=true]").id);
-    else area.removeAttribute("aria-activedescendant");
-  },
-
-  take(area, list, word) {
-    const at = area.selectionStart;
-    const typed = /[\w."]*$/.exec(area.value.slice(0, at))[0];
-    area.setRangeText(word, at - typed.length, at, "end");
-    turnwise.listed(area, list, false);
-    area.focus();
-    area.dispatchEvent(new Event("input", { bubbles: true }));
-    turnwise.listed(area, list, false);
-  },
-
-  completing(event) {
-    const area = event.target;
-    if (!area.dataset?.words) return;
-    const list = document.getElementById(area.getAttribute("aria-controls"));
-    if (list.hidden) return;
-    const items = [...list.children];
-    const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      const to = (at + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length;
-      items.forEach((item, place) => item.setAttribute("aria-selected", String(place === to)));
-      turnwise.listed(area, list, true);
-    } else if (event.key === "Tab" || event.key === "Enter") {
-      turnwise.take(area, list, items[at].dataset.word);
-    } else if (event.key === "Escape") {
-      turnwise.listed(area, list, false);
-      event.stopPropagation();
-    } else return;
-    event.preventDefault();
-  },
-
-  // Theme -------------------------------------------------------------------------------------------------
-
-  isDark() {
-    return document.body.classList.contains("body--dark");
-  },
-
-  setTheme(dark) {
-    try { localStorage.setItem("turnwise-theme", dark ? "dark" : "light"); } catch (error) { /* not kept, then */ }
-    Quasar.Dark.set(dark);
   },
 
   // Keys --------------------------------------------------------------------------------------------------
@@ -121,32 +53,17 @@ const turnwise = {
     }
   },
 
-  pressed(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const field = event.target.closest?.("input, textarea, select, [contenteditable]");
-    if (field) {
-      if (event.key === "Escape") field.blur();
-      return;
-    }
-    if (event.key === "Enter" && event.target.matches?.("[data-item]:not(a):not(button)")) {
-      event.target.click();
-      return;
-    }
-    const does = {
-      j: () => turnwise.move(1),
-      k: () => turnwise.move(-1),
-      "/": () => document.querySelector("[data-search]")?.focus(),
-      "?": () => turnwise.help(),
-      d: () => turnwise.setTheme(!turnwise.isDark()),
-    }[event.key];
-    if (!does) return;
+  // A key clicks what has it as its data-key.
+  pressed({ event, action }) {
+    if (action !== "keydown" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.isContentEditable) return;
+    const button = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (event.key === "j" || event.key === "k") turnwise.move(event.key === "j" ? 1 : -1);
+    else if (event.key === "/") document.querySelector("[data-search]")?.focus();
+    else if (event.key === "Enter" && event.target.matches("[data-item]:not(a):not(button)")) event.target.click();
+    else if (button) button.click();
+    else return;
     event.preventDefault();
-    does();
-  },
-
-  help() {
-    const dialog = document.getElementById("help");
-    if (dialog && !dialog.open) dialog.showModal();
   },
 
   // Exports -----------------------------------------------------------------------------------------------
@@ -187,7 +104,7 @@ const turnwise = {
     const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     paper.setAttribute("width", "100%");
     paper.setAttribute("height", "100%");
-    paper.setAttribute("fill", turnwise.isDark() ? "#14171c" : "#ffffff");
+    paper.setAttribute("fill", document.body.classList.contains("body--dark") ? "#14171c" : "#ffffff");
     whole.prepend(paper);
     for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
       whole.setAttribute(name, String(value));
@@ -237,30 +154,8 @@ const turnwise = {
   },
 };
 
-document.addEventListener("keydown", turnwise.completing, true);
-document.addEventListener("keydown", turnwise.pressed);
-document.addEventListener("input", (event) => { if (event.target.dataset?.words) turnwise.complete(event.target); });
-document.addEventListener("focusout", (event) => {
-  if (event.target.dataset?.words) {
-    setTimeout(() => turnwise.listed(event.target, document.getElementById("completions"), false), 150);
-  }
-});
-document.addEventListener("mousedown", (event) => {
-  const item = event.target.closest("#completions li");
-  if (!item) return;
-  event.preventDefault();
-  turnwise.take(document.querySelector("[data-words]"), item.parentElement, item.dataset.word);
-});
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-local], [data-copy]");
-  if (!button) return;
-  if (button.dataset.copy !== undefined) turnwise.copy(button);
-  else if (button.dataset.local === "theme") turnwise.setTheme(!turnwise.isDark());
-  else if (button.dataset.local === "help") turnwise.help();
-});
-window.addEventListener("load", () => {
-  let kept = null;
-  try { kept = localStorage.getItem("turnwise-theme"); } catch (error) { /* not kept, then */ }
-  if (kept !== null) Quasar.Dark.set(kept === "dark");
+  const button = event.target.closest("[data-copy]");
+  if (button) turnwise.copy(button);
 });
 globalThis.turnwise = turnwise;

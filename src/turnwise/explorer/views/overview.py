@@ -27,7 +27,7 @@ _LIVE_SECONDS = 30.0
 """A run whose last score is not older than this is going on."""
 
 
-@page("/", "Overview", order=10)
+@page("/overview", "Overview", order=10)
 async def build(page: Page) -> None:
     """Show the overview."""
     await _Overview(page).build()

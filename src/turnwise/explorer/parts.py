@@ -1,0 +1,270 @@
+"""What views are built of beside NiceGUI's own elements: safe texts, fields, tables, hints, questions."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from turnwise._support.visible import visible, visible_lines
+from turnwise.explorer.glossary import TERMS
+from turnwise.rates import Rate
+
+if TYPE_CHECKING:
+    from nicegui import ui
+    from nicegui.elements.mixins.text_element import TextElement
+
+Heard = Callable[[str], Any]
+"""Hears the value of a field; may be async."""
+
+
+def text(tag: str, words: str) -> TextElement:
+    """An element of HTML that holds a text of ours, or one in which everything can be seen."""
+    from nicegui.elements.mixins.text_element import TextElement
+
+    return TextElement(tag=tag, text=words)
+
+
+def said(words: str, tag: str = "span") -> TextElement:
+    """A text of others as it is, but for characters that could hide or forge something."""
+    return text(tag, visible_lines(words))
+
+
+def heading(words: str, level: int) -> TextElement:
+    """A heading, from 1 to 6."""
+    return text(f"h{level}", visible(words)).classes("long-name")
+
+
+def fact(name: str, value: object) -> None:
+    """What something is, behind its name."""
+    from nicegui import ui
+
+    with ui.element("span").classes("long-name"):
+        text("b", f"{visible(name)} ")
+        text("span", visible(str(value)))
+
+
+def tag(word: str) -> TextElement:
+    """A word, such as a label or a verdict, as a small mark; known words have a sign before them."""
+    return text("span", visible(word)).classes(f"tag {word}" if word.isalpha() and word.isascii() else "tag")
+
+
+def term(word: str, words: str | None = None) -> TextElement:
+    """A word of the glossary, which says what it means where one points at it or comes to it by key."""
+    from nicegui import ui
+
+    with text("span", words or word).classes("term").props("tabindex=0 role=note") as shown:
+        shown.props["aria-label"] = f"{words or word}: {TERMS[word]}"
+        ui.tooltip(TERMS[word])
+    shown.on("focus", js_handler="(e) => e.target.dispatchEvent(new Event('mouseenter'))")
+    shown.on("blur", js_handler="(e) => e.target.dispatchEvent(new Event('mouseleave'))")
+    return shown
+
+
+def failed(words: str) -> None:
+    """What the page shows where something went wrong; the first line says it, further ones point at the place."""
+    from nicegui import ui
+
+    first, *rest = visible_lines(words).split("\n")
+    with ui.element("div").classes("failure").props("role=alert"):
+        text("p", first)
+        if rest:
+            text("pre", "\n".join(rest))
+
+
+def choice(
+    label: str, values: Iterable[str] | Mapping[str, str], chosen: str, heard: Heard, every: str = ""
+) -> ui.select:
+    """A field to choose one of some values, or of a mapping from values to what each is called.
+
+    `every` is what choosing nothing is called; empty where something has to be chosen.
+    """
+    from nicegui import ui
+
+    called = dict(values) if isinstance(values, Mapping) else {value: value for value in values}
+    options = ({"": every} if every else {}) | {value: visible(words) for value, words in called.items()}
+    options.setdefault(chosen, visible(chosen))
+    made = ui.select(options, label=label, value=chosen, on_change=lambda event: heard(event.value or ""))
+    return made.props("dense outlined options-dense").classes("choice")
+
+
+def text_field(
+    label: str, value: str, heard: Heard, *, kind: Literal["text", "number", "search"] = "text",
+    placeholder: str = "", live: bool = False, search: bool = False, wide: bool = False,
+) -> ui.input:  # fmt: skip
+    """A field to type into, heard when it is left or Enter is pressed; `live` reports what is typed as it comes.
+
+    `search` is where the key / leads; `wide` fields take more of the row.
+    """
+    from nicegui import ui
+
+    made = ui.input(label, value=value, placeholder=visible(placeholder) or None)
+    made.props(
+        f"dense outlined type={kind} autocomplete=off spellcheck=false{' step=any' if kind == 'number' else ''}"
+    )
+    if search:
+        made.props("data-search")
+    if live:
+        made.props("debounce=150").on_value_change(lambda event: heard(event.value or ""))
+    else:
+        made.on("change", lambda _: heard(made.value or ""))
+    return made.classes("grow" if wide else "field-number" if kind == "number" else "")
+
+
+def data_table(
+    columns: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], label: str, *,
+    sort: tuple[str, bool] | None = None, sorted_by: Heard | None = None,
+) -> ui.table:  # fmt: skip
+    """A table whose cells are text, wrapped where they are long; it scrolls within itself where it is too wide.
+
+    A column has a `name`, a `label`, and an `align`: "right" for numbers. Cells of a column with ``link`` lead
+    to the row's ``href``, keys j and k go over them; of one with ``graph`` they are drawings (`drawing`). Columns
+    with ``sorts`` have buttons that `sorted_by` hears; `sort` is by which, and whether downward.
+    """
+    from nicegui import ui
+
+    made = [{"field": one["name"], "align": "left", **one} for one in columns]
+    shown = [
+        {"_row": at}
+        | {name: visible(cell) if isinstance(cell, str) and name != "href" else cell for name, cell in row.items()}
+        for at, row in enumerate(rows)
+    ]
+    table = ui.table(columns=made, rows=shown, row_key="_row").classes("data").props("flat dense wrap-cells")
+    table.props["aria-label"] = label
+    table.props("role=region tabindex=0")
+    for column in made:
+        if column.get("link"):
+            table.add_slot(f"body-cell-{column['name']}", _LINK)
+        elif column.get("graph"):
+            table.add_slot(f"body-cell-{column['name']}", _GRAPH)
+        if column.get("sorts"):
+            way = "none" if sort is None or sort[0] != column["name"] else "descending" if sort[1] else "ascending"
+            table.add_slot(f"header-cell-{column['name']}", _SORT.replace("WAY", way))
+    if sorted_by is not None:
+        table.on("sorted", lambda event: sorted_by(str(event.args)))
+    return table
+
+
+_LINK = """<q-td :props="props" class="long-name">
+<a v-if="props.row.href" :href="props.row.href" data-item>{{ props.value }}</a>
+<template v-else>{{ props.value }}</template></q-td>"""
+
+_SORT = """<q-th :props="props" aria-sort="WAY"><button type="button" class="sort"
+@click="() => $parent.$emit('sorted', props.col.name)">{{ props.col.label
+}}{{ {ascending: ' ▲', descending: ' ▼', none: ''}['WAY'] }}</button></q-th>"""
+
+_WIDTH, _HEIGHT, _EDGE = 120, 24, 2
+
+_GRAPH = f"""<q-td :props="props"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"
+role="img" class="graph" :aria-label="props.value.said">
+<path d="M0 {_HEIGHT - _EDGE}H{_WIDTH}" class="graph-ground" />
+<path :d="props.value.path" class="graph-line" /><path v-if="props.value.flag"
+:d="props.value.flag" class="graph-flag" /></svg></q-td>"""
+
+
+def drawing(series: Sequence[tuple[int, float]], turns: int, flag: int | None = None) -> dict[str, str]:
+    """A small graph of (turn, value in [0, 1]), in order, broken at turns without one, with a mark at turn `flag`.
+
+    >>> drawing([(1, 0.0), (2, 1.0)], 2, 2)["said"], drawing([], 3)["said"]
+    ('highest F 1.00, flagged at turn 2', 'no score')
+    """
+    across = (_WIDTH - 2 * _EDGE) / max(turns - 1, 1)
+    places = {turn: (_EDGE + (turn - 1) * across, _EDGE + (1.0 - value) * (_HEIGHT - 2 * _EDGE))
+              for turn, value in series}  # fmt: skip
+    path = "".join(
+        f"L{x:.1f} {y:.1f}" if turn - 1 in places else f"M{x:.1f} {y:.1f}{'' if turn + 1 in places else 'h1'}"
+        for turn, (x, y) in places.items()
+    )
+    highest = f"highest F {max(value for _, value in series):.2f}" if series else "no score"
+    if flag is None:
+        return {"path": path, "flag": "", "said": highest}
+    x, y = places.get(flag, (-9.0, 0.0))
+    return {
+        "path": path,
+        "flag": f"M{x:.1f} {y - 3:.1f}l3.2 6h-6.4z",
+        "said": f"{highest}, flagged at turn {flag}",
+    }
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number as a cell shows it; a dash for None."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def rate_cells(rate: Rate) -> dict[str, str]:
+    """The cells ``count``, ``of``, ``share`` and ``interval`` (95 %) of a rate.
+
+    >>> rate_cells(Rate(1, 4))["share"], rate_cells(Rate(0, 0))["interval"]
+    ('25.0 %', '–')
+    """
+    low, high = rate.interval
+    share, interval = f"{100 * rate.count / max(rate.of, 1):.1f} %", f"{100 * low:.1f} – {100 * high:.1f} %"
+    counted = {"count": f"{rate.count:,}", "of": f"{rate.of:,}"}
+    return counted | ({"share": share, "interval": interval} if rate.of else {"share": "–", "interval": "–"})
+
+
+RATE_COLUMNS = (
+    *({"name": name, "label": name, "align": "right"} for name in ("of", "share")),
+    {"name": "interval", "label": "95 % interval", "align": "right"},
+)
+"""The columns of `rate_cells` but for the count, whose heading says what is counted."""
+
+
+def highlighted(words: str, wanted: Iterable[str]) -> None:
+    """A text of others in which each of some words, in any case and with any accents, is marked."""
+    shown = visible_lines(words)
+    start = 0
+    for begin, end in found_words(shown, wanted):
+        said(shown[start:begin]) if begin > start else None
+        said(shown[begin:end], "mark")
+        start = end
+    said(shown[start:])
+
+
+def found_words(words: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
+    """Where some words begin and end in a text, in any case and with any accents.
+
+    >>> found_words("Ein Café, cafés", ["cafe"]), found_words("abc", [""])
+    ([(4, 8)], [])
+    >>> found_words("cafés", ["cafe*"])
+    [(0, 4)]
+    """
+    folded, places = [], []
+    for at, character in enumerate(words):
+        for one in _folded(character):
+            folded.append(one)
+            places.append(at)
+    plain = "".join(folded)
+    found: list[tuple[int, int]] = []
+    for given in wanted:
+        word = _folded(given.strip('"*'))
+        at = plain.find(word) if word else -1
+        while at >= 0:
+            end = at + len(word)
+            whole = given.endswith("*") or end == len(plain) or not plain[end].isalnum()
+            if whole and (at == 0 or not plain[at - 1].isalnum()):
+                found.append((places[at], places[end - 1] + 1))
+            at = plain.find(word, end)
+    found.sort()
+    return [one for place, one in enumerate(found) if place == 0 or one[0] >= max(end for _, end in found[:place])]
+
+
+def _folded(words: str) -> str:
+    return "".join(
+        one for one in unicodedata.normalize("NFKD", words.casefold()) if not unicodedata.combining(one)
+    )
+
+
+async def confirmed(question: str, do: str) -> bool:
+    """Ask before something that can't be undone; `do` is what the button says."""
+    from nicegui import ui
+
+    with ui.dialog() as dialog, ui.card():
+        dialog.props["aria-label"] = question
+        said(question, "p")
+        with ui.row():
+            ui.button(do, on_click=lambda: dialog.submit(True)).props("no-caps color=negative")
+            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("no-caps flat autofocus")
+    answer = await dialog
+    dialog.delete()
+    return bool(answer)
