@@ -100,6 +100,18 @@ def test_flips_have_turn_and_both_scores_and_lead_to_both_runs_side_by_side(runs
     assert state(runs)["run_a"] == "first" and state(runs)["run_b"] == "later"
 
 
+def test_flips_come_in_pages(let_in, comparing):
+    page = let_in(comparing, "/runs?at_a=0.9")
+    expect(flips(page)).to_have_count(25)
+    first = flips(page).nth(0).inner_text()
+    page.get_by_role("button", name="2", exact=True).click()
+    expect(flips(page).nth(0)).not_to_contain_text(first)
+    page.wait_for_function("location.search.includes('page=2')")
+    page.reload()
+    expect(flips(page).nth(0)).not_to_contain_text(first.split()[0] + " ")
+    expect(page.get_by_role("button", name="2", exact=True)).to_have_attribute("aria-current", "true")
+
+
 def test_recall_and_false_alarms_move_with_a_threshold_and_so_do_the_flips(runs):
     expect(runs.get_by_text("recall 10/19 = 52.6 % [28.9, 75.6]")).to_be_visible()
     expect(runs.get_by_text("recall 19/19 = 100.0 % [82.4, 100.0]")).to_be_visible()

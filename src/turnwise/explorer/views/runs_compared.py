@@ -184,12 +184,15 @@ class _RunsCompared:
             chip = ui.chip(f"{facet}: {visible(value)}", removable=True, color=None)
             chip.on("remove", lambda facet=facet: ui.navigate.to(self._page.link(None, **{facet: None})))
 
-        async def asked(event: Any) -> None:
-            self._page.remember(page=event.args["pagination"]["page"])
-            await self._show_flips()
+        async def turned(event: Any) -> None:
+            if int(event.value) != self._number:
+                self._page.remember(page=event.value)
+                await self._show_flips()
 
+        self._number = 1
         self._flips = _table(_FLIPS, "Flips, the clearest first", link="conversation")
-        self._flips.props(remove="hide-pagination").props("rows-per-page-options=[25]").on("request", asked)
+        self._pager = ui.pagination(1, 1, direction_links=True, on_change=turned)
+        self._pager.props("max-pages=5 boundary-numbers").props["aria-label"] = "Pages of flips"
 
     def _where(self) -> dict[str, str]:
         return {facet: value for facet in FACETS if (value := self._page.get(facet))}
@@ -200,11 +203,12 @@ class _RunsCompared:
         compared, thresholds, record = self._pair.compared, self._thresholds, self._page.record
         places = compared.flipped(thresholds, self._where())
         last = max(-(-len(places) // _PAGE), 1)
-        number = min(max(int(_number(self._page.get("page")) or 1), 1), last)
+        number = self._number = min(max(int(_number(self._page.get("page")) or 1), 1), last)
         some = places[(number - 1) * _PAGE : number * _PAGE]
         found = await self._page.ask(compared.flips, record.store, some, thresholds)
         _fill(self._flips, [(one, self._flip_link(one)) for one in found])
-        self._flips.pagination = {"page": number, "rowsPerPage": _PAGE, "rowsNumber": len(places)}
+        self._pager.max, self._pager.value = last, number
+        self._pager.set_visibility(last > 1)
 
     def _flip_link(self, one: Flip) -> str:
         a, b, name = self._page.get("a"), self._page.get("b"), one.sequence_id
