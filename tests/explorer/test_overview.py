@@ -1,6 +1,7 @@
 """The numbers of the overview."""
 
 import math
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,6 +11,8 @@ from random_stores import Content, contents, fill
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.flags import rule_of
 from turnwise.explorer.data.record import Record
+from turnwise.rates import Rate
+from turnwise.runs import detect
 from turnwise.scoring import Failure
 from turnwise.store import Store
 
@@ -37,11 +40,20 @@ def test_means_are_over_all_prompts_of_a_label_at_a_turn(record, demo_store):
     assert mean.scores == len(first) and abs(mean.F - sum(first) / len(first)) < 1e-9
 
 
-def test_what_is_flagged_by_default_is_the_runs_own_threshold(record, demo_store):
+def test_what_is_flagged_by_default_is_what_detect_says(record, demo_store):
     rule = rule_of(record, RUN)
-    threshold = demo_store.run(RUN).operating_points["any_turn"]
-    assert rule == f"F >= {threshold:.4g}"
-    assert overview.detection(record, RUN, rule) == demo_store.query(rule, RUN).rates
+    assert rule == "any_turn or cusum"
+    fired, judged = defaultdict(set), defaultdict(set)
+    for one in detect(demo_store, RUN):
+        judged[one.head.label, one.head.source].add(one.head.sequence_id)
+        if one.verdict.fired:
+            fired[one.head.label, one.head.source].add(one.head.sequence_id)
+    wanted = {key: Rate(len(fired[key]), len(ids)) for key, ids in judged.items()}
+    assert overview.detection(record, RUN, rule) == wanted and fired
+
+
+def test_a_pattern_flags_what_a_query_finds(record, demo_store):
+    assert overview.detection(record, RUN, "F >= 0.6") == demo_store.query("F >= 0.6", RUN).rates
 
 
 @settings(max_examples=12)

@@ -33,7 +33,7 @@ from turnwise.store import Store
 LOSSLESS = ("jsonl", "parquet")
 TABLES = (
     "sequences", "turns", "runs", "provenances", "replies", "evaluations", "failures", "calls", "corrections",
-    "human_scores", "audit_events",
+    "human_scores", "reviews", "audit_events",
 )  # fmt: skip
 Make = Callable[..., Any]
 

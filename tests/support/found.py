@@ -13,6 +13,7 @@ from turnwise._support.locations import Location
 from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest
 from turnwise.runs.part_files import DeadLetter, PartFiles
 
+ANY_TURN = {"detector": "any_turn"}
 PRINCIPLES = ("context_integrity", "reciprocity")
 
 Scores = Sequence[float | None]
@@ -109,7 +110,12 @@ def make_findings(
             "operating_points": dict(points or {"any_turn": 0.5}),
         },
         principles=tuple({"name": name, "revision": "2"} for name in PRINCIPLES),
-        detector={"spec": "any_turn", "threshold": 0.5, "threshold_source": "given", "mapping": {}},
+        detector={
+            "spec": "any_turn",
+            "threshold": 0.5,
+            "threshold_source": "given",
+            "mapping": ANY_TURN,
+        },
         reading={"format": "openai"},
         selection={"sides": ["prompt"]},
         part_rows=2_000,

@@ -63,17 +63,18 @@ def detect(
 ) -> None:
     """Run detectors over every sequence of a run: which fire, at which turn and why."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
-    from turnwise.runs import DEFAULT_DETECTORS
     from turnwise.runs import detect as detect_in_run
+    from turnwise.runs import judges_of
 
     if export is not None:
         check_export(export, ROW_FILES)
     with opened_store(store) as opened:
         name = read_run(opened, run)
-        specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
+        given = list(dict.fromkeys(detector or ()))
+        specs = [one.spec for one in judges_of(opened, name, given, patterns)]
         ids, wanted, people = selection.ids(opened), selection.read_label(), read_people(corrected_by)
         found = list(
-            detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
+            detect_in_run(opened, name, given, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
         )
         heads = {one.head.sequence_id: one for one in found}.values()
         corrected = sum(one.label not in (None, one.head.label) for one in heads)

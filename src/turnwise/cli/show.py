@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnwise.conversation import Label, Turn
     from turnwise.detectors import Verdict
     from turnwise.scoring import Call, Evaluation, Failure, Trajectory, TurnScores, Unread
-    from turnwise.store import SequenceHead
+    from turnwise.store import Review, SequenceHead
 
 
 SHOWN = 50
@@ -61,6 +61,7 @@ def show(
     """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
     from turnwise.conversation import Label
     from turnwise.plots import check_target, save, trajectory_chart
+    from turnwise.runs import detect
     from turnwise.sessions import outcomes_of
 
     if plot is not None:
@@ -78,7 +79,9 @@ def show(
         said = opened.turns(sequence_id, part)
         trajectory = opened.trajectory(name, sequence_id, turns=part, replies=True)
         said_of = opened.people.corrections(ids=[sequence_id])
-        points = opened.run(name).operating_points
+        reviews = opened.people.reviews(ids=[sequence_id])
+        judged = detect(opened, name, ids=[sequence_id]) if len(part) == head.turns else ()
+        verdicts = [one.verdict for one in judged if one.verdict]
         tried = opened.failures(name, ids=[sequence_id], turns=part, replies=True)
         unread = opened.unread(name, ids=[sequence_id], turns=part)
     labels = {one.author: one.label for one in said_of if one.label is not None}
@@ -90,13 +93,18 @@ def show(
         note(f"{plot} written")
     # Of a part nobody can say where the model gave way first.
     outcomes = outcomes_of(said, trajectory) if len(part) == head.turns else None
-    benign, alarm = head.label is Label.BENIGN, _alarm(points, trajectory)
+    benign = head.label is Label.BENIGN
+    alarm = min((one.turn for one in verdicts if one.turn is not None), default=None)
     if json:
-        value = _as_json(head, labels, said, trajectory, failures, unread, why)
-        value["outcomes"] = None if outcomes is None else outcomes.to_dict(benign=benign, alarm=alarm)
-        print_json(value)
+        more = {
+            "verdicts": [one.to_dict() for one in verdicts],
+            "review": reviews[0].to_dict() if reviews else None,
+            "outcomes": None if outcomes is None else outcomes.to_dict(benign=benign, alarm=alarm),
+        }
+        print_json(_as_json(head, labels, said, trajectory, failures, unread, why) | more)
     else:
         _print(head, labels, said, trajectory, failures, why)
+        say("", *map(str, verdicts), *map(review_words, reviews))
         if outcomes is not None:
             say("", outcomes.in_words(benign=benign, alarm=alarm))
         for turn_number, side, language in dict.fromkeys((o.key.turn, o.key.side, o.language) for o in unread):
@@ -104,15 +112,15 @@ def show(
         if not (trajectory or unread):
             note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
         if turn is None and len(part) < head.turns:
-            more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
-            note(f"turns {first} to {part.stop - 1} of {head.turns}{more}")
+            rest = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
+            note(f"turns {first} to {part.stop - 1} of {head.turns}{rest}")
 
 
-def _alarm(points: Mapping[str, float], trajectory: Trajectory) -> int | None:
-    """The first turn at which F of a prompt reaches the threshold of `any_turn`."""
-    from turnwise.detectors import name_detector, run_detector
-
-    return run_detector(name_detector("any_turn", points).detector, trajectory).turn
+def review_words(one: Review) -> str:
+    """Where a conversation stands in the inbox, in a line."""
+    who = f", assigned to {one.assignee}" if one.assignee else ""
+    note = f": {_cut(one.note, _REASON_SHOWN)}" if one.note else ""
+    return f"{one.status}{who}; {one.author}, {one.created_at:%Y-%m-%d %H:%M} UTC{note}"
 
 
 def _label_words(head: SequenceHead, labels: Mapping[str, Label]) -> str:

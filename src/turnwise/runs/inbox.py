@@ -16,9 +16,7 @@ from turnwise.linear_regex import LinearRegex
 from turnwise.runs.verdicts import flagged
 from turnwise.store import Review, Status, Store
 from turnwise.store.kept_verdicts import Flag
-
-NOBODY = ""
-"""In place of an assignee: conversations that nobody is to look at."""
+from turnwise.store.people import NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ def inbox(
         patterns: your own named patterns, or the YAML file that defines them.
         status: only of this status, or of one of these.
         source: only of this data set.
-        assignee: only what this person is to look at; `NOBODY` for what nobody is.
+        assignee: only what this person is to look at; ``nobody`` for what no one is.
         principle: only where this principle counted most.
         since: only from this time on.
         until: only before this time.

@@ -39,7 +39,7 @@ from turnwise.runs.paid_replies import ScanJournal
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
 from turnwise.runs.plan import describe_run, describe_stages
 from turnwise.runs.run import Engine, SpendingLimits, Tell, carry_out
-from turnwise.store.where import parse_where
+from turnwise.store.where import STORED, parse_where
 
 if TYPE_CHECKING:
     from turnwise.runs.part_work import ScanWorker
@@ -318,8 +318,8 @@ def _check_extent(sample: int | None, part_rows: int | None, where: str | None) 
         raise UsageError(f"a sample has at least 1 conversation, not {sample}")
     if part_rows is not None and not 1 <= part_rows < PLACES:
         raise UsageError(f"a part has 1 to {PLACES - 1} conversations, not {part_rows}")
-    if where is not None and "cost" in parse_where(where).fields:
-        raise UsageError("where: a conversation that is not scored yet has no cost")
+    if where is not None and (early := parse_where(where).fields & STORED):
+        raise UsageError(f"where: a conversation that is not in a store yet has no {min(early)}")
 
 
 def _pickled(named: NamedDetector) -> bytes:

@@ -6,14 +6,17 @@ What was reached once is kept (`turnwise.store.kept_verdicts`) and brought up to
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Collection, Iterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
+from pathlib import Path
 
 from turnwise._support.revision import code_version
 from turnwise.conversation import Label, Side
 from turnwise.detectors import (
+    Detector,
     DetectorSpec,
     NamedDetector,
     PatternSource,
@@ -161,10 +164,17 @@ def flagged(
 
 
 def _identity(named: NamedDetector) -> str:
-    """A text that says all of a detector, and how it was named."""
-    made = type(named.detector)
-    told = [made.__module__, made.__qualname__, named.spec, str(named.source), to_mapping(named.detector)]
+    """A text that says all of a detector, how it was named, and which code it is."""
+    told = [named.spec, str(named.source), to_mapping(named.detector), _code(named.detector)]
     return json.dumps(told, sort_keys=True, default=repr)
+
+
+def _code(detector: Detector) -> list[object]:
+    """The classes of a detector and its members, with the times of their files: plug-ins have own versions."""
+    made = type(detector)
+    file = getattr(sys.modules.get(made.__module__), "__file__", None)
+    when = Path(file).stat().st_mtime_ns if file and Path(file).exists() else None
+    return [made.__module__, made.__qualname__, when, *map(_code, getattr(detector, "members", ()))]
 
 
 def _flag(named: NamedDetector, number: int, head: SequenceHead, trajectory: Trajectory) -> Flag | None:

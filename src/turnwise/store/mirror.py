@@ -24,6 +24,7 @@ from turnwise.store import schema
 from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import check_numbers, check_places, intact, read_all
 from turnwise.store.database import Database, edition
+from turnwise.store.people import Review, stored_reviews
 from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.where import Labels, known_names, parse_where
 
@@ -37,7 +38,8 @@ _LISTS = "lists"
 """Database of the tables of trajectories, whose rows hold a conversation each and so come in small groups."""
 
 VIEWS = (
-    "CREATE VIEW sequences AS SELECT sequence_id, label, source, turns FROM copied.sequences",
+    "CREATE VIEW sequences AS SELECT sequence_id, label, source, turns, coalesce(status, 'new') AS status, "
+    "assignee FROM copied.sequences LEFT JOIN copied.reviews USING (sequence_id)",
     "CREATE VIEW runs AS SELECT name AS run, observer, observer_version, context FROM copied.runs",
     "CREATE VIEW evaluations AS SELECT runs.name AS run, sequence_id, label, source, turn, "
     "CASE WHEN response THEN 'response' ELSE 'prompt' END AS side, principles.name AS principle, T, I, F, "
@@ -45,6 +47,9 @@ VIEWS = (
     "JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) JOIN copied.principles USING (principle)",
 )
 """The tables of docs/sql.md over those with numbers for names."""
+
+MAKE_REVIEWS = "CREATE TABLE copied.reviews (sequence_id VARCHAR, status VARCHAR, assignee VARCHAR)"
+"""Where sequences stand of which somebody has said something, as of the last question."""
 
 _MAKE_TABLES = (
     "SET python_enable_replacements = false",  # a name in a question is a table, never a variable of the program
@@ -60,6 +65,7 @@ _MAKE_TABLES = (
     "CREATE TABLE copied.principles (principle INTEGER, name VARCHAR)",
     "CREATE TABLE copied.evaluations (run INTEGER, sequence INTEGER, turn INTEGER, principle INTEGER, "
     "response BOOLEAN, prompt_chars INTEGER, response_chars INTEGER, T DOUBLE, I DOUBLE, F DOUBLE)",
+    MAKE_REVIEWS,
     *VIEWS,
 )
 """What an empty mirror is made with. No file can be read through it, and no setting changed."""
@@ -106,6 +112,7 @@ class RecordMirror:
     def _empty(self) -> None:
         self._edition: int | None = None
         self._sequences = _NOTHING
+        self._reviews: tuple[int, int | None] = (0, None)
         self._runs: dict[str, int] = {}
         self._principles: dict[str, int] = {}
         self._copied: dict[int, _CopiedRun] = {}
@@ -133,7 +140,22 @@ class RecordMirror:
         """Give a connection to the tables of docs/sql.md."""
         with self._lock:
             self._refreshed(None)
+            self._copy_reviews()
             yield self._opened().cursor()
+
+    def _copy_reviews(self) -> None:
+        last = schema.reviews.c.id
+
+        def fresh(record: Connection) -> list[Review] | None:
+            newest = record.scalar(select(func.max(last))) or 0
+            if (newest, self._edition) == self._reviews:
+                return None
+            self._reviews = newest, self._edition
+            return stored_reviews(record)
+
+        with self._record.translated(), intact(self._record.where, "a review"):
+            if (found := self._record.ask(fresh)) is not None:
+                copy_reviews(self._opened(), found)
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
         """The row numbers of the sequences for which a condition holds."""
@@ -370,6 +392,17 @@ def _arrays(numbers: dict[str, Any], texts: dict[str, Any]) -> dict[str, Any]:
 
     arrays = {name: np.array(values, np.int64) for name, values in numbers.items()}
     return {**arrays, **{name: np.array(values, object) for name, values in texts.items()}}
+
+
+def copy_reviews(database: DuckDBPyConnection, reviews: Sequence[Review]) -> None:
+    """Put into ``copied.reviews`` where sequences stand, in place of what was there; the last word counts."""
+    latest = {one.sequence_id: (one.sequence_id, str(one.status), one.assignee) for one in reviews}
+    columns = list(zip(*latest.values(), strict=True)) or [(), (), ()]
+    database.execute("DELETE FROM copied.reviews")
+    _insert(database, "copied.reviews", _arrays({}, dict(zip(_REVIEWED, columns, strict=True))))
+
+
+_REVIEWED = ("sequence_id", "status", "assignee")
 
 
 def _insert(database: DuckDBPyConnection, table: str, columns: dict[str, Any]) -> None:

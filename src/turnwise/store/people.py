@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from sqlalchemy import Select, Table, insert, select, union
+from sqlalchemy import Connection, Select, Table, insert, select, union
 
 from turnwise._support.notebook import Shown
 from turnwise.conversation import Label, Seen, Side
@@ -37,6 +37,9 @@ MOST_NOTE: Final = 10_000
 
 SET: Final = "set-"
 """Begins the author of what several people agreed on or had settled: it is nobody's own word."""
+
+NOBODY: Final = "nobody"
+"""In place of an assignee: no one is to look at a conversation."""
 
 NEVER: Final = 0
 """In place of the number of a turn: the conversation never turned."""
@@ -278,8 +281,8 @@ class People:
             ids: the conversations; at least one.
             status: ``new``, ``read``, ``confirmed``, ``dismissed`` or ``unsure``; None keeps what it is.
             author: who says so, at most 100 characters.
-            assignee: who is to look at them, at most 100 characters; None keeps who it is, and an empty text is
-                nobody.
+            assignee: who is to look at them, at most 100 characters; ``nobody`` takes it from whoever it was, and
+                None keeps who it is.
             note: why, at most 10,000 characters; an empty one keeps the last that was written.
 
         Raises:
@@ -294,10 +297,9 @@ class People:
             raise UsageError("a review is of at least one conversation")
         if known is None and assignee is None and not note.strip():
             raise UsageError("say a status, who is to look at it, or a note")
-        who = assignee and assignee.strip()
         said: dict[str, Any] = {
             "status": known,
-            "assignee": read_author(who) if who else who,
+            "assignee": None if assignee is None else "" if assignee == NOBODY else read_author(assignee),
             "author": read_author(author),
             "note": _read_note(note),
         }
@@ -317,22 +319,14 @@ class People:
         Raises:
             UnknownNameError: the store has no sequence of one of the ids.
         """
-        found: list[Review] = []
-        latest: dict[str, Review] = {}
-        for row in self._rows(schema.reviews, ids, None):
-            with intact(self._db.where, f"review {row['id']}"):
-                name, status, assignee = row["sequence_id"], row["status"], row["assignee"]
-                before = latest.pop(name, None)
-                latest[name] = Review(
-                    name,
-                    (before.status if before else Status.NEW) if status is None else Status(status),
-                    (before.assignee if before else None) if assignee is None else assignee or None,
-                    row["note"] or (before.note if before else ""),
-                    row["author"],
-                    row["created_at"],
-                )
-            found.append(latest[name])
-        return tuple(found if history else latest.values())
+        found = list(self._standing(ids))
+        latest = {one.sequence_id: one for one in found}
+        return tuple(one for one in found if history or latest[one.sequence_id] is one)
+
+    def _standing(self, ids: Collection[str] | None) -> Iterator[Review]:
+        rows = list(self._rows(schema.reviews, ids, None))
+        with intact(self._db.where if rows else "", "a review"):
+            yield from fold_reviews(rows)
 
     def authors(self) -> tuple[str, ...]:
         """Return who has said something, sorted."""
@@ -428,6 +422,30 @@ class People:
                 score=Score(row["T"], row["I"], row["F"]),
                 **{name: row[name] for name in names},
             )
+
+
+def fold_reviews(rows: Iterable[Any]) -> Iterator[Review]:
+    """Where conversations stand after each row of `schema.reviews` with its ``sequence_id``, oldest first."""
+    latest: dict[str, Review] = {}
+    for row in rows:
+        name, status, assignee = row["sequence_id"], row["status"], row["assignee"]
+        before = latest.get(name)
+        latest[name] = Review(
+            name,
+            (before.status if before else Status.NEW) if status is None else Status(status),
+            (before.assignee if before else None) if assignee is None else assignee or None,
+            row["note"] or (before.note if before else ""),
+            row["author"],
+            row["created_at"],
+        )
+        yield latest[name]
+
+
+def stored_reviews(record: Connection) -> list[Review]:
+    """Where the conversations of a record stand, the last word of each last."""
+    names = schema.sequences.c
+    query = select(schema.reviews, names.sequence_id).join(schema.sequences, names.id == schema.reviews.c.sequence)
+    return list(fold_reviews(record.execute(query.order_by(schema.reviews.c.id)).mappings()))
 
 
 def _about(one: HumanScore) -> tuple[str, int, Side, str, str]:

@@ -3,7 +3,8 @@
     where      = both ("or" both)*
     both       = one ("and" one)*
     one        = "not" one | "(" where ")" | field comparison value
-    field      = id | label | source | turns | chars | response_chars | cost | metadata.KEY[.KEY ...]
+    field      = id | label | source | turns | chars | response_chars | cost | status | assignee
+               | metadata.KEY[.KEY ...]
     comparison = "=" | "!=" | "<" | "<=" | ">" | ">="
     value      = a number | a word | a text in double quotes
 
@@ -16,6 +17,7 @@ import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +27,15 @@ from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.tokeniser import Reader, Token
 from turnwise.store import schema
+from turnwise.store.people import NOBODY, Review, Status, stored_reviews
 
 if TYPE_CHECKING:
     from sqlalchemy import ScalarSelect
 
-FIELDS = ("id", "label", "source", "turns", "chars", "response_chars", "cost", "metadata")
+STORED = frozenset(("cost", "status", "assignee"))
+"""Fields that only a sequence of a store has."""
+
+FIELDS = ("id", "label", "source", "turns", "chars", "response_chars", "cost", "status", "assignee", "metadata")
 """What can be asked of a sequence; the characters are summed over its turns, the cost is the run's, in US $."""
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -38,6 +44,9 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 _MOST_NESTED = 60
+
+_UNSAID: Mapping[str, str] = {"status": str(Status.NEW), "assignee": NOBODY}
+"""Of a sequence that nobody said anything of."""
 
 Row = Mapping[str, Any]
 
@@ -65,20 +74,35 @@ class Where:
             "response_chars": _summed("response_chars"),
             "metadata": table.metadata,
         }
-        fields = self.fields | {"id"} if labels else self.fields
+        reviews = stored_reviews(record) if self.by_id else ()
+        fields = self.fields | {"id"} if labels or self.by_id else self.fields
         read = [column.label(name) for name, column in columns.items() if name in fields]
         cost = _costs(record, run) if "cost" in self.fields else {}
         rows = record.execute(select(table.id.label("number"), *read)).mappings()
-        return self.chosen((([row["number"]], {**row, "cost": cost.get(row["number"])}) for row in rows), labels)
+        given = (([row["number"]], {**row, "cost": cost.get(row["number"])}) for row in rows)
+        return self.chosen(given, labels, reviews)
 
-    def chosen(self, rows: Iterable[tuple[list[int], Row]], labels: Labels) -> list[int]:
+    @property
+    def by_id(self) -> bool:
+        """Whether it asks where a sequence stands, which is known by its id."""
+        return bool(self.fields & {"status", "assignee"})
+
+    def chosen(
+        self, rows: Iterable[tuple[list[int], Row]], labels: Labels, reviews: Iterable[Review] = ()
+    ) -> list[int]:
         """The row numbers of the sequences for which it holds, of rows with the numbers that each is about.
 
-        Where people gave a sequence a label, that takes the place of the imported one.
+        Where people gave a sequence a label, that takes the place of the imported one. Of several `reviews` of
+        a sequence the last counts.
         """
         found: list[int] = []
+        said = {
+            one.sequence_id: {"status": str(one.status), "assignee": one.assignee or NOBODY} for one in reviews
+        }
         for numbers, row in rows:
             given = {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
+            if self.by_id:
+                given = {**given, **said.get(row["id"], _UNSAID)}
             if self.holds(given):
                 found += numbers
         return found
@@ -195,7 +219,8 @@ class _WhereReader(Reader):
             raise self.error("expected a number, a word, or text in double quotes", token)
         if token.kind == "number":
             return float(f"{sign}{token.text}")
-        known: Iterable[str] | None = list(map(str, Label)) if field == "label" else None
+        words: Mapping[str, type[StrEnum]] = {"label": Label, "status": Status}
+        known: Iterable[str] | None = list(map(str, words[field])) if field in words else None
         if field == "source" and self._known is not None:
             known = self._known("source")
         if known is not None and token.text not in known:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
+from turnwise.explorer.data.flags import is_detector, judge
 from turnwise.explorer.data.record import Record
 from turnwise.observers import describe_observer
 from turnwise.rates import Rate
@@ -116,8 +118,18 @@ def means(record: Record, run: str) -> list[Mean]:
 
 
 def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
-    """How many of how many evaluated sequences of a run a pattern flags, by label and source."""
-    return record.store.query(rule, run, patterns=record.library()).rates
+    """How many of how many evaluated sequences of a run a rule flags, by label and source."""
+    if not is_detector(rule):
+        return record.store.query(rule, run, patterns=record.library()).rates
+    first = judge(record, run, rule).first().values()
+    fired = Counter((Label(flag.label), flag.source) for _, flag in first)
+    with record.tables() as tables:
+        scored = tables.execute(
+            "SELECT label, source, count(DISTINCT sequence) FROM copied.evaluations JOIN copied.runs USING (run) "
+            "JOIN copied.sequences USING (sequence) WHERE name = ? GROUP BY label, source",
+            [run],
+        ).fetchall()
+    return {(Label(label), source): Rate(fired[Label(label), source], of) for label, source, of in scored}
 
 
 def mark(record: Record) -> Newest:

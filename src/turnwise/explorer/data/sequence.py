@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from turnwise.conversation import Sequence, Side, Turn
-from turnwise.detectors import DETECTORS, Verdict, name_detector, run_detector
+from turnwise.detectors import DETECTORS, NamedDetector, Verdict, run_detector
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer.data.flags import is_detector, rule_of
+from turnwise.explorer.data.flags import is_detector, rule_judges, rule_of
 from turnwise.explorer.data.record import Record
 from turnwise.patterns import match, parse
 from turnwise.patterns.tree import OtherRun
-from turnwise.runs import DEFAULT_DETECTORS
+from turnwise.runs import judges_of
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
 from turnwise.sessions import Outcomes, SessionMemory, Stance, outcomes_of
 
@@ -111,23 +111,24 @@ def read_chat(
 
 
 def _verdicts(record: Record, run: str, trajectory: Trajectory, detectors: Ordered[str]) -> tuple[Verdict, ...]:
-    names = list(dict.fromkeys(detectors)) or list(DEFAULT_DETECTORS)
+    names = list(dict.fromkeys(detectors))
     if len(names) > MOST_DETECTORS:
         raise UsageError(f"{len(names)} detectors; show at most {MOST_DETECTORS} at once")
-    points = record.store.run(run).operating_points
-    found = []
     for name in names:
         if not is_detector(name):
             raise UnknownNameError("detector", name, DETECTORS.names())
-        named = name_detector(name, points)
-        found.append(run_detector(named.detector, trajectory, named.spec, named.source))
+    return _run(judges_of(record.store, run, names), trajectory)
+
+
+def _run(named: Ordered[NamedDetector], trajectory: Trajectory) -> tuple[Verdict, ...]:
+    found = (run_detector(one.detector, trajectory, one.spec, one.source) for one in named)
     return tuple(found) if trajectory else ()
 
 
 def _flag(record: Record, run: str, trajectory: Trajectory, rule: str) -> int | None:
     if is_detector(rule):
-        named = name_detector(rule, record.store.run(run).operating_points)
-        return run_detector(named.detector, trajectory).turn
+        verdicts = _run(rule_judges(record, run, rule), trajectory)
+        return min((one.turn for one in verdicts if one.turn is not None), default=None)
     pattern = parse(rule, patterns=record.library())
     runs = {node.run for node in pattern.walk() if isinstance(node, OtherRun)}
     others = {name: record.store.trajectory(name, trajectory.sequence_id) for name in runs}

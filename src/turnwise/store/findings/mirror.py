@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ from turnwise.patterns.sql import Columns
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.index import NAME, Index
-from turnwise.store.mirror import VIEWS
+from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews
+from turnwise.store.people import Review
 from turnwise.store.runs import Run
 from turnwise.store.where import FIELDS, Labels, Row, parse_where
 
@@ -28,7 +29,8 @@ _TRAJECTORIES = f"{NAME}.trajectories"
 class FoundMirror:
     """The tables of docs/sql.md over findings, and ``findings``: what the detector said. Threads take turns."""
 
-    def __init__(self, files: FoundFiles, index: Index, run: Run) -> None:
+    def __init__(self, files: FoundFiles, index: Index, run: Run, reviews: Callable[[], Sequence[Review]]) -> None:
+        self._reviews = reviews
         self._files = files
         self._index = index
         self._run = run
@@ -60,13 +62,15 @@ class FoundMirror:
         with self._lock:
             with self._files.translated():
                 connection = self._opened().cursor()
+                copy_reviews(connection, self._reviews())
             yield connection
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
         """The row numbers of the sequences for which a condition holds; see `Mirror.chosen`."""
         with self.tables() as connection, self._files.translated():
             condition = parse_where(where, self._known_names)
-            wanted = [name for name in FIELDS if name in condition.fields | ({"id"} if labels else set())]
+            by_id = {"id"} if labels or condition.by_id else set()
+            wanted = [name for name in FIELDS if name in (condition.fields | by_id) - {"status", "assignee"}]
             columns = {
                 "id": "sequence_id", "label": "label", "source": "source", "turns": "turns",
                 "chars": "p.chars", "response_chars": "p.response_chars", "cost": "NULL", "metadata": "metadata",
@@ -92,7 +96,7 @@ class FoundMirror:
                         yield sequences, row
 
             with intact(self._files.where, "the metadata of a sequence"):
-                return condition.chosen(rows(), labels)
+                return condition.chosen(rows(), labels, self._reviews() if condition.by_id else ())
 
     def _register_lengths(self, connection: DuckDBPyConnection) -> None:
         """Give a connection the table ``lengths``: characters of all prompts and responses of a sequence."""
@@ -163,6 +167,7 @@ class FoundMirror:
             "CREATE VIEW copied.found AS SELECT key + 1 AS sequence, file, row, scored, fired, "
             f"flag_turn, peak, digest, metadata FROM {found}"
         )
+        yield MAKE_REVIEWS
         yield from VIEWS[:2]
         yield (
             f"CREATE VIEW evaluations AS SELECT {quoted(run.name)} AS run, s.sequence_id, s.label, s.source, "

@@ -22,6 +22,7 @@ from turnwise.store.findings.files import FoundFiles, part_of
 from turnwise.store.findings.index import NAME, Index
 from turnwise.store.findings.mirror import FoundMirror
 from turnwise.store.findings.people import FoundPeople
+from turnwise.store.people import Review
 from turnwise.store.runs import Run
 from turnwise.store.source import Lengths, Newest, NumberedHead, NumberedTexts, Page, Progress, SequenceHead
 from turnwise.store.tallies import RunTally
@@ -58,12 +59,15 @@ class FindingsSource:
             name: self._run.provenance(revision, self._run.code_version)
             for name, revision in self._files.manifest.revisions.items()
         }
-        self.mirror = FoundMirror(self._files, self._index, self._run)
+        self.mirror = FoundMirror(self._files, self._index, self._run, self._reviews)
 
     @cached_property
     def people(self) -> FoundPeople:
         """What people said, kept beside the findings."""
         return FoundPeople(self._files.findings.folder, self, self._clock)
+
+    def _reviews(self) -> tuple[Review, ...]:
+        return self.people.reviews()
 
     def prepare(self, progress: Progress) -> None:
         """Make the index, where there is none that fits."""
@@ -142,9 +146,10 @@ class FindingsSource:
     # Verdicts
 
     @property
-    def judged_with(self) -> Mapping[str, Any]:
+    def judged_with(self) -> Mapping[str, Any] | None:
         """The detector that the scan judged with."""
-        return self._files.manifest.detector
+        told = self._files.manifest.detector
+        return told if told.get("mapping") else None
 
     def stamp(self, run: Run) -> str:
         """The digest of the files: parts don't end in order, so where one is added all are read again."""
