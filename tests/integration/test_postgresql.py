@@ -515,9 +515,11 @@ def test_two_runs_are_compared_as_in_a_file(url: str, tmp_path: Path) -> None:
                 for n in range(60)
             ])  # fmt: skip
             for run, step in (("a", 37), ("b", 61)):
-                evaluate(store, run, ScriptedObserver(
-                    lambda name, turn, _, step=step: Score(0.5, 0.1, int(name[1:]) * step * turn.number % 100 / 100)
-                ))  # fmt: skip
+
+                def script(name: str, turn: Turn, _: object, step: int = step) -> Score:
+                    return Score(0.5, 0.1, int(name[1:]) * step * turn.number % 100 / 100)
+
+                evaluate(store, run, ScriptedObserver(script))
             for detector in ("any_turn", "cusum"):
                 pair = compare_arms(store, arm_verdicts(store, "a", detector), arm_verdicts(store, "b", detector))
                 told.append((
