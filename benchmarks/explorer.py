@@ -267,12 +267,12 @@ def compared(file: Path, detector: str) -> None:
 
         def step(threshold: float) -> None:
             pair.at((threshold, None))
-            places = pair.compared.flipped((threshold, None))
-            pair.compared.flips(store, places[:25], (threshold, None))
-            facet_rates(pair.compared, "model", (threshold, None))
+            places = pair.flipped((threshold, None))
+            pair.flips(store, places[:25], (threshold, None))
+            facet_rates(pair, "model", (threshold, None))
 
         report(f"threshold moved, {detector}", [once(lambda n=n: step(0.3 + n / 40)) for n in range(20)], 0.1)
-        report(f"weeks, {detector}", times(lambda: trends(store, pair.compared.b, "model")), 1.0)
+        report(f"weeks, {detector}", times(lambda: trends(store, pair.b, "model")), 1.0)
 
 
 def first_view(driven: Any, running: Any, path: str) -> float:

@@ -19,6 +19,7 @@ from turnwise.detectors import detector_names
 from turnwise.errors import UnknownNameError
 from turnwise.observers import NotRead, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
+from turnwise.rates import Rate
 from turnwise.runs import detect, evaluate
 from turnwise.runs.flips import DISPUTED, UNKNOWN, Compared, arm_verdicts, compare_arms
 from turnwise.runs.verdicts import flagged
@@ -145,6 +146,15 @@ def test_another_threshold_makes_other_flips_with_the_turn_at_that_threshold(
     # A score that equals the threshold is flagged, at its turn; the clearest comes first.
     assert [(one.sequence_id, one.flagged_by, one.turn) for one in equal] == [("calm", "b", 2), ("rising", "b", 3)]
     assert list(compared.flipped((0.95, 0.55))) == [1, 0]  # far from both thresholds first
+
+
+def test_recall_and_false_alarms_move_with_thresholds(compared: Compared) -> None:
+    found = compared.at()
+    assert (found.a_alone, found.b_alone) == (0, 1)
+    assert (found.rates_a, found.rates_b) == ((Rate(1, 1), Rate(0, 1)), (Rate(1, 1), Rate(1, 1)))
+    moved = compared.at((0.3, 0.6))
+    assert (moved.a_alone, moved.b_alone) == (1, 0)
+    assert (moved.rates_a, moved.rates_b) == ((Rate(1, 1), Rate(1, 1)), (Rate(0, 1), Rate(1, 1)))
 
 
 def test_flips_are_narrowed_by_facets(compared: Compared) -> None:

@@ -13,14 +13,15 @@ from collections.abc import Sequence as Items
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
-from turnwise.conversation import group_of
+from turnwise.conversation import Label, group_of
 from turnwise.detectors import DetectorSpec, PatternSource, ThresholdSource, run_detector
 from turnwise.detectors.any_turn import AnyTurn
 from turnwise.detectors.kit.base import ByPrinciple
 from turnwise.detectors.kit.protocol import Detector
 from turnwise.errors import UnknownNameError
+from turnwise.rates import Rate
 from turnwise.runs.verdicts import detect, judges_of
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run, Store
@@ -215,6 +216,15 @@ Thresholds = tuple[float | None, float | None]
 OWN: Final[Thresholds] = (None, None)
 
 
+class AtThresholds(NamedTuple):
+    """What two arms flag at some thresholds: how many each alone, and of each recall and false alarms."""
+
+    a_alone: int
+    b_alone: int
+    rates_a: tuple[Rate, Rate]
+    rates_b: tuple[Rate, Rate]
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Two arms on the conversations that both could judge.
@@ -239,6 +249,17 @@ class Compared:
     def flagged(self, thresholds: Thresholds = OWN) -> tuple[Bools, Bools]:
         """Which conversations each arm flags."""
         return self.a.flagged(thresholds[0]), self.b.flagged(thresholds[1])
+
+    def at(self, thresholds: Thresholds = OWN) -> AtThresholds:
+        """What both flag; intervals take the thresholds as given."""
+        a, b = self.flagged(thresholds)
+        attacks, benign = (self.facts["label"] == str(label) for label in (Label.ATTACK, Label.BENIGN))
+
+        def rates(flagged: Bools) -> tuple[Rate, Rate]:
+            recall = Rate(int((flagged & attacks).sum()), int(attacks.sum()))
+            return recall, Rate(int((flagged & benign).sum()), int(benign.sum()))
+
+        return AtThresholds(int((a & ~b).sum()), int((b & ~a).sum()), rates(a), rates(b))
 
     def flipped(self, thresholds: Thresholds = OWN, where: Mapping[str, str] | None = None) -> Whole:
         """Places of the conversations that one arm alone flags, the clearest first.

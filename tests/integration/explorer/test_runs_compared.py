@@ -218,3 +218,4 @@ def test_a_store_without_a_run_says_what_to_do(let_in, tmp_path):
     with explored("--store", str(tmp_path / "empty.db")) as running:
         page = let_in(running, "/runs")
         expect(page.get_by_text("No run yet: turnwise evaluate")).to_be_visible()
+        page.goto("about:blank")  # before the server ends

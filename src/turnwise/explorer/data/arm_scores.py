@@ -140,10 +140,6 @@ class ArmScores:
             int((chosen & ~self._known).sum()),
         )
 
-    def rates(self, threshold: float) -> tuple[Rate, Rate]:
-        """Recall and false positives at a threshold, over all sources."""
-        return self._rates(self._known & (self._margins >= threshold), self._known)
-
     def _rates(self, flagged: NDArray[np.bool_], known: NDArray[np.bool_]) -> tuple[Rate, Rate]:
         attacks, benign = known & self._attack, known & ~self._attack
         return (

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
-from turnwise.explorer.data.run_pairs import RunPair
 from turnwise.explorer.pages import Page, page
 from turnwise.explorer.parts import choice, data_table, heading, text, text_field
-from turnwise.runs.flips import FACETS, ArmVerdicts, Flip, Thresholds
+from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
 from turnwise.study.facets import FacetRate, facet_rates
 from turnwise.study.trends import TIMES, Trends, TrendWeek, trends
 
@@ -48,7 +47,7 @@ async def build(page: Page) -> None:
 class _RunsCompared:
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._pair: RunPair | None = None
+        self._pair: Compared | None = None
         self._wanted = [_number(page.get("at_a")), _number(page.get("at_b"))]
         self._shown: list[float | None] = []
         self._busy = False
@@ -125,17 +124,12 @@ class _RunsCompared:
             _notify(error)
             return
         self._pair, self._trends, self._shown = pair, None, []
-        compared = pair.compared
-        for arm, control, wanted in zip((compared.a, compared.b), self._controls, self._wanted, strict=True):
+        for arm, control, wanted in zip((pair.a, pair.b), self._controls, self._wanted, strict=True):
             control.show_arm(arm, wanted)
-        alone = (("A", compared.only_a), ("B", compared.only_b))
+        alone = (("A", pair.only_a), ("B", pair.only_b))
         self._judged.set_text(
             "; ".join(f"{count:,} were judged by {arm} alone, and are no flips" for arm, count in alone if count)
         )
-        self._caution.set_text(
-            f"{pair.labelled:,} of them have a label. {_FLATTERS}" if pair.labelled else
-            "None of them has a label, so there is no recall; label some, and look again."
-        )  # fmt: skip
         await self._follow()
         await self._show_weeks()
 
@@ -162,11 +156,16 @@ class _RunsCompared:
             while self._shown != self._wanted:
                 self._shown, pair = list(self._wanted), self._pair
                 found = await self._page.ask(pair.at, self._thresholds)
+                labelled = sum(rate.of for rate in found.rates_a)
+                self._caution.set_text(
+                    f"{labelled:,} of them have a label. {_FLATTERS}" if labelled else
+                    "None of them has a label, so there is no recall; label some, and look again."
+                )  # fmt: skip
                 self._said.set_text(
-                    f"{found.a_alone + found.b_alone:,} of {len(pair.compared):,} conversations that both judged "
+                    f"{found.a_alone + found.b_alone:,} of {len(pair):,} conversations that both judged "
                     f"are flagged by one alone: {found.a_alone:,} by A, {found.b_alone:,} by B."
                 )
-                for control, rates in zip(self._controls, found.rates, strict=True):
+                for control, rates in zip(self._controls, (found.rates_a, found.rates_b), strict=True):
                     control.show_rates(*rates)
                 await self._show_flips()
                 await self._show_facets()
@@ -200,7 +199,7 @@ class _RunsCompared:
     async def _show_flips(self) -> None:
         if self._pair is None:
             return
-        compared, thresholds, record = self._pair.compared, self._thresholds, self._page.record
+        compared, thresholds, record = self._pair, self._thresholds, self._page.record
         places = compared.flipped(thresholds, self._where())
         last = max(-(-len(places) // _PAGE), 1)
         number = self._number = min(max(int(_number(self._page.get("page")) or 1), 1), last)
@@ -222,7 +221,7 @@ class _RunsCompared:
         if self._pair is None:
             return
         facet = self._page.get("facet", "source")
-        found = await self._page.ask(facet_rates, self._pair.compared, facet, self._thresholds)
+        found = await self._page.ask(facet_rates, self._pair, facet, self._thresholds)
         gone = {"tab": "flips", "page": None}
         _fill(self._facets, [(one, self._page.link(None, **{facet: one.value}, **gone)) for one in found])
 
@@ -244,8 +243,8 @@ class _RunsCompared:
         page = self._page
         if self._pair is None or page.get("tab") != "weeks":
             return
-        compared, place = self._pair.compared, int(page.get("of", "b") == "b")
-        arm = (compared.a, compared.b)[place]
+        place = int(page.get("of", "b") == "b")
+        arm = (self._pair.a, self._pair.b)[place]
         people = page.record.store.people.authors() if self._corrected else ()
         found = self._trends = await page.ask(
             trends, page.record.store, arm, page.get("by", "source"), time=page.get("time", "said"),
@@ -266,12 +265,12 @@ class _RunsCompared:
         tab = self._page.get("tab", "flips")
         rows: list[Flip | FacetRate | TrendWeek] = []
         if self._pair is not None and tab == "facets":
-            rows = [*facet_rates(self._pair.compared, self._page.get("facet", "source"), self._thresholds)]
+            rows = [*facet_rates(self._pair, self._page.get("facet", "source"), self._thresholds)]
         elif tab == "weeks":
             rows = [*self._trends.weeks] if self._trends else []
         elif self._pair is not None:
-            places = self._pair.compared.flipped(self._thresholds, self._where())
-            rows = [*self._pair.compared.flips(self._page.record.store, places, self._thresholds)]
+            places = self._pair.flipped(self._thresholds, self._where())
+            rows = [*self._pair.flips(self._page.record.store, places, self._thresholds)]
         found = [one.to_dict() for one in rows]
         return tab, [list(found[0]), *(list(row.values()) for row in found)] if found else []
 
