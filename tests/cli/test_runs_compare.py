@@ -45,6 +45,15 @@ def test_json_and_files_have_all_columns(cli: Cli, two: Path, tmp_path: Path) ->
     assert "2 flips written" in told.err
 
 
+def test_labels_that_people_corrected_count_where_asked(cli: Cli, two: Path) -> None:
+    assert cli("judgements", "label", "benign_01", "attack", "--author", "ann", "--store", two).code == 0
+    told = cli("runs", "compare", "first", "second", "--store", two, "--by", "label", "--json")
+    assert "--corrected-by ann counts it" in told.err
+    assert [(one["label"], one["conversations"]) for one in told.json["rates"]] == [("benign", 2), ("attack", 1)]
+    counted = cli("runs", "compare", "first", "second", "--store", two, "--corrected-by", "ann", "--json")
+    assert {one["label"]: one["conversations"] for one in counted.json["rates"]} == {"attack": 2, "benign": 1}
+
+
 def test_two_detectors_of_one_run(cli: Cli, two: Path) -> None:
     both = ("--detector", "any_turn", "--detector", "any_turn:threshold=0.95")
     told = cli("runs", "compare", "first", "first", "--store", two, *both, "--json")

@@ -11,7 +11,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.cli.stores import opened_store, read_people, read_run
+from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def compare_runs(
         check_export(export, ROW_FILES)
     with opened_store(store) as opened:
         first, second = arm_verdicts(opened, a, specs[0], patterns), arm_verdicts(opened, b, specs[-1], patterns)
-        compared = compare_arms(opened, first, second, read_people(corrected_by))
+        compared = compare_arms(opened, first, second, people := read_people(corrected_by))
+        if not people:
+            CountedLabels((), 0, 0).tell(opened)
         rates = facet_rates(compared, by)
         places = compared.flipped()
         wanted = places if json or export is not None else places[:limit]
