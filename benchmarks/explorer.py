@@ -2,6 +2,7 @@
 
 python benchmarks/explorer.py make STORE            # 100,000 sequences, 1.5 million scores, made from a seed
 python benchmarks/explorer.py data STORE            # the data layer alone, in this process
+python benchmarks/explorer.py inbox STORE           # from the start to the most serious sentence, in Chromium
 python benchmarks/explorer.py browser STORE         # a real server and Chromium: first views, memory
 python benchmarks/explorer.py clicks STORE --minutes 10   # random clicking from a seed: errors, growth
 python benchmarks/explorer.py flips STORE           # two runs compared, here and in Chromium: 30,000 sequences
@@ -19,7 +20,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ SOURCES = ("chats_a", "chats_b", "chats_c", "red_team")
 CATEGORIES = ("advice", "coding", "medicine", "money", "travel", "weapons")
 TACTICS = ("flattery", "role_play", "slow_boil", "urgency", "")
 LIMITS = {"filter": 0.3, "page": 0.3, "search": 0.3, "sort": 0.3, "first warm": 3.0, "first cold": 10.0}
+MOST_TO_SENTENCE = 3.0
 MOST_MEMORY = 700 * 10**6
 LEFT_EARLY = "Quasar is not defined"
 """What a page throws that is left before its scripts have come; nobody sees it."""
@@ -39,7 +40,7 @@ def main() -> None:
     """Run the part that was asked for."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("make", "data", "browser", "clicks", "flips"))
+    parser.add_argument("what", choices=("make", "data", "inbox", "browser", "clicks", "flips"))
     parser.add_argument("store", type=Path)
     parser.add_argument("--sequences", type=int, default=SEQUENCES)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -49,6 +50,8 @@ def main() -> None:
         make(given.store, given.sequences, given.seed)
     elif given.what == "data":
         data(given.store)
+    elif given.what == "inbox":
+        inbox(given.store)
     elif given.what == "browser":
         browser(given.store)
     elif given.what == "flips":
@@ -59,6 +62,7 @@ def main() -> None:
 
 def make(file: Path, sequences: int, seed: int) -> None:
     """Write a store of generated conversations with three scores a turn; written by rows, which takes a minute."""
+    from turnwise.conversation import Conversation, Label, Sequence
     from turnwise.store import Run, Store
 
     began = time.perf_counter()
@@ -81,15 +85,17 @@ def make(file: Path, sequences: int, seed: int) -> None:
                     "tactic": generator.choice(TACTICS[: 4 + (not attack)]),
                 }
                 name = f"chat-{key:06}"
-                digest = sha256(name.encode()).hexdigest()
-                label = "attack" if attack else "benign"
-                conversation = json.dumps({"conversation_id": name, "participants": {}, "metadata": {}})
+                label, source = "attack" if attack else "benign", generator.choice(SOURCES)
+                spoken = [(generator.choice(said), generator.choice(said)) for _ in range(TURNS)]
+                chat = Conversation.from_turns(spoken, conversation_id=name)
+                digest = Sequence(name, Label(label), source, chat, facts).content_hash()
+                conversation = json.dumps(chat.to_dict(turns=False))
                 heads.append(
                     (
                         key,
                         name,
                         label,
-                        generator.choice(SOURCES),
+                        source,
                         TURNS,
                         digest,
                         conversation,
@@ -98,8 +104,7 @@ def make(file: Path, sequences: int, seed: int) -> None:
                     )
                 )
                 level = generator.random() * 0.3
-                for turn in range(1, TURNS + 1):
-                    prompt, response = generator.choice(said), generator.choice(said)
+                for turn, (prompt, response) in enumerate(spoken, start=1):
                     turns.append((key, turn, prompt, response, len(prompt), len(response), None, None, "{}"))
                     level = min(1.0, max(0.0, level + generator.gauss(0.12 if attack else 0.0, 0.08)))
                     for n, principle in enumerate(PRINCIPLES, start=1):
@@ -169,6 +174,38 @@ def cases(run: object) -> dict[str, dict[str, object]]:
         "sort": {"highest F": replace(run, sort="F", descending=True), "id": replace(run, sort="id", page=100)},
         "search": {"frequent word": replace(run, words="ba"), "two words": replace(run, words="ba di -fo")},
     }
+
+
+def inbox(file: Path) -> None:
+    """Time how long it is to the most serious sentence: the data alone, and from the start in a browser."""
+    from explored import chromium, explored
+
+    from turnwise.runs import inbox as read_inbox
+    from turnwise.runs import sentence
+
+    def first() -> str:
+        with Store(file) as store:
+            found = read_inbox(store)
+            told = sentence(store, found.items[0])
+            print(f"{found.total:,} flagged: {found.items[0].sequence_id}, turn {found.items[0].turn}")
+        return told.text[told.start : told.end]
+
+    from turnwise.store import Store
+
+    began = time.perf_counter()
+    said = first()
+    print(f"{time.perf_counter() - began:.2f} s where verdicts had to be reached, or not")
+    began = time.perf_counter()
+    first()
+    report("inbox and sentence of kept verdicts", [time.perf_counter() - began], 0.5)
+    with chromium() as driven:
+        page = driven.new_page()
+        began = time.perf_counter()
+        with explored("--store", str(file)) as running:
+            print(f"{time.perf_counter() - began:.2f} s until it listens")
+            page.goto(running.address, wait_until="commit")
+            page.get_by_text(said[:40]).first.wait_for(timeout=60_000)
+            report("from the start to the most serious sentence", [time.perf_counter() - began], MOST_TO_SENTENCE)
 
 
 def browser(file: Path) -> None:

@@ -65,6 +65,7 @@ def filled(
     store.audit.append([event])
     store.people.correct_label("b", "attack", "ann", "read again")
     store.people.mark_turn("a", 2, "ben")
+    store.people.review(["a", "b"], "confirmed", author="ann", assignee="ben", note="seen")
     store.people.judge("a", 1, {"p": Score(0.5, 0.25, 0.125)}, "ann", versions={"p": "1"})
     return store
 
@@ -145,7 +146,7 @@ def test_what_is_imported_twice_is_there_once(mine: Content, others: Content) ->
 def test_the_new_store_is_used_like_the_old_one(filled: Store, other: Store, tmp_path: Path, name: str) -> None:
     filled.export(tmp_path / "out", format=name)
     merged = other.import_from(tmp_path / "out")
-    assert merged.added == dict(zip(TABLES, (2, 4, 2, 2, 3, 3, 1, 2, 2, 1, 1), strict=True))
+    assert merged.added == dict(zip(TABLES, (2, 4, 2, 2, 3, 3, 1, 2, 2, 1, 2, 1), strict=True))
     assert not any(merged.already.values())
     assert other.tallies() == filled.tallies()
     assert other.sequence("a").conversation.to_dict() == filled.sequence("a").conversation.to_dict()
@@ -157,6 +158,7 @@ def test_the_new_store_is_used_like_the_old_one(filled: Store, other: Store, tmp
     assert list(other.audit.events()) == list(filled.audit.events())
     assert other.people.corrections() == filled.people.corrections()
     assert other.people.scores() == filled.people.scores()
+    assert other.people.reviews() == filled.people.reviews() != ()
     other.start_run(filled.run("first"))  # what is added later gets keys of its own
     assert list(other.query("F > 0.1", "first")) == list(filled.query("F > 0.1", "first"))
 
@@ -217,7 +219,7 @@ def test_a_run_takes_along_what_it_rests_on(filled: Store, other: Store, tmp_pat
         "What belongs to no run that was wanted is left out, the audit of guards among it.",
     )
     merged = other.import_from(tmp_path / "out")
-    assert merged.added == dict(zip(TABLES, (1, 2, 1, 1, 0, 1, 0, 0, 1, 0, 0), strict=True))
+    assert merged.added == dict(zip(TABLES, (1, 2, 1, 1, 0, 1, 0, 0, 1, 0, 1, 0), strict=True))
     assert [run.name for run in other.runs()] == ["second"]
     assert other.trajectory("second", "b").evaluations == filled.trajectory("second", "b").evaluations
 

@@ -157,9 +157,8 @@ def test_trajectories_and_sequences_are_those_of_a_record(tmp_path: Path, found:
             assert list(mine) == list(theirs), head
         mine, theirs = (store.trajectory("scan", "slow", turns=range(2, 4)) for store in (found, record))
         assert list(mine) == list(theirs)
-        verdicts = [
-            [(one.head, one.verdict) for one in detect(store, "scan", ["any_turn"])] for store in (found, record)
-        ]
+        told = (detect(store, "scan", ["any_turn"]) for store in (found, record))
+        verdicts = [[(one.head, one.verdict) for one in some] for some in told]
         assert verdicts[0] == verdicts[1]
 
 

@@ -30,7 +30,9 @@ from turnwise.cli.judgements import (
     export_judgements,
     hand_out_sheets,
     label,
+    list_inbox,
     list_judgements,
+    review,
     take_in_sheets,
     turn,
 )
@@ -145,9 +147,11 @@ _add_group(
 )
 _add_group(
     "judgements",
-    "What people say of conversations: corrected labels, turns where it turned, scores of turns.",
+    "What people say of conversations: where flagged ones stand, corrected labels, scores of turns.",
     {
         "list": list_judgements,
+        "inbox": list_inbox,
+        "status": review,
         "label": label,
         "turn": turn,
         "agreement": agreement,

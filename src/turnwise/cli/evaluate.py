@@ -169,14 +169,14 @@ def _evaluate_failed(
 
 def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSettings, jobs: int) -> Summary:
     """Score what a run lacks, with progress; where it is interrupted or fails, what was scored is kept."""
-    from turnwise.runs import count_missing
+    from turnwise.runs import count_missing, flagged
     from turnwise.runs import evaluate as score
 
     known = {stored.name: stored for stored in store.runs()}.get(run)
     settings = given.of(spec, known)
     try:
         with progress(f"run {run}") as tell:
-            return score(
+            summary = score(
                 store,
                 run,
                 spec,
@@ -190,6 +190,8 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSe
                 progress=lambda reached: tell(reached.done, reached.total),
                 settings=settings,
             )
+        flagged(store, run)  # kept, so that the inbox has not to wait for it
+        return summary
     except KeyboardInterrupt:
         note("interrupted: what was scored is stored; the same command continues")
         raise typer.Exit(130) from None

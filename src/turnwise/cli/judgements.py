@@ -10,7 +10,8 @@ import typer
 from turnwise._support.visible import visible
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.cli.stores import opened_store
+from turnwise.cli.show import review_words
+from turnwise.cli.stores import opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +24,91 @@ Authors = Annotated[
     list[str] | None, typer.Option("--author", help="Only this person; may be given several times.")
 ]
 Note = Annotated[str, typer.Option(help="Why, in your words.")]
+
+
+def list_inbox(
+    *,
+    run: options.Run = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="Only of this status; may be given several times."),
+    ] = None,
+    assignee: Annotated[
+        str | None, typer.Option(help="Only what this person is to look at; nobody for what no one is.")
+    ] = None,
+    source: options.Source = None,
+    principle: Annotated[str | None, typer.Option(help="Only where this principle counted most.")] = None,
+    detector: options.Detectors = None,
+    patterns: options.PatternsFile = None,
+    limit: Annotated[int, typer.Option(min=1, max=options.MOST, help="Conversations to list at most.")] = 20,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """List what to read first: the conversations that detectors flagged, the most serious first."""
+    from turnwise.runs import inbox
+
+    with opened_store(store) as opened:
+        found = inbox(
+            opened,
+            read_run(opened, run),
+            detectors=detector or (),
+            patterns=patterns,
+            status=status,
+            assignee=assignee,
+            source=source,
+            principle=principle,
+            limit=limit,
+        )
+    counts = {str(name): count for name, count in found.counts.items()}
+    if json:
+        judges = [
+            {"detector": one.spec, "threshold": one.detector.threshold, "threshold_source": str(one.source)}
+            for one in found.detectors
+        ]
+        told = {"run": found.run, "detectors": judges, "total": found.total, "counts": counts}
+        print_json({**told, "items": [one.to_dict() for one in found.items]})
+        return
+    judged = [f"{one.spec} (threshold {one.detector.threshold:.3f}, {one.source})" for one in found.detectors]
+    of = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none"
+    say(f"run {found.run}, flagged by {' or '.join(judged)}: {of}")
+    if found.items:
+        columns = ("conversation", "turn", "principle", "F", "detector", "score", "status", "assignee")
+        rows = [
+            (
+                *(one.sequence_id, str(one.turn), one.principle, f"{one.F:.2f}", one.detector, f"{one.score:.2f}"),
+                *(str(one.status), one.assignee or ""),
+            )
+            for one in found.items
+        ]
+        print_table(columns, rows, numeric=("turn", "F", "score"))
+    if len(found.items) < found.total:
+        note(f"{len(found.items)} of {found.total} listed; --limit lists more")
+
+
+def review(
+    sequences: Annotated[list[str], typer.Argument(metavar="ID...", help="Conversations.", show_default=False)],
+    status: Annotated[
+        str, typer.Argument(help="new, read, confirmed, dismissed or unsure; same keeps it.", show_default=False)
+    ],
+    author: Author,
+    assignee: Annotated[
+        str | None, typer.Option(help="Who is to look at them; nobody takes it from whoever it was.")
+    ] = None,
+    because: Annotated[str, typer.Option("--note", help="Why, in your words.")] = "",
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Say how far you have come with conversations that were flagged. It is no label: those are given blind."""
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        wanted = None if status == "same" else status
+        said = opened.people.review(sequences, wanted, author=author, assignee=assignee, note=because)
+    if json:
+        print_json([one.to_dict() for one in said])
+        return
+    for one in said:
+        say(f"{visible(one.sequence_id)}: {review_words(one)}")
 
 
 def list_judgements(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:

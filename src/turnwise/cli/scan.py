@@ -111,7 +111,7 @@ def scan(
     turnwise query, study and explore read the findings: --store OUT.
     """
     from turnwise.observers import describe_observer
-    from turnwise.runs import ReadOptions, make_engine, plan_scan
+    from turnwise.runs import ReadOptions, flagged, make_engine, plan_scan
     from turnwise.runs.forecast import forecast_scan
     from turnwise.runs.second_look_summary import second_looks
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
@@ -158,8 +158,8 @@ def scan(
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
     if not result.findings.folder.is_url:
-        with opened_store(out):  # which makes the index, so that no question waits for it
-            pass
+        with opened_store(out) as opened:  # which makes the index, so that no question waits for it
+            flagged(opened, opened.only_run())
     looks = second_looks(result.findings)
     found = summarise(result.findings, known)
     drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)

@@ -6,11 +6,14 @@ What was reached once is kept (`turnwise.store.kept_verdicts`) and brought up to
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Collection, Iterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from turnwise._support.revision import code_version
@@ -27,10 +30,11 @@ from turnwise.detectors import (
     run_detector,
     to_mapping,
 )
-from turnwise.scoring import Trajectory
-from turnwise.store import SequenceHead, Store
+from turnwise.scoring import Score, TurnScores, scores_by_turn
+from turnwise.store import Run, SequenceHead, Store
+from turnwise.store.damage import intact
 from turnwise.store.kept_verdicts import Flag
-from turnwise.store.reading import page_trajectories
+from turnwise.store.source import NumberedHead, Page
 
 DEFAULT_DETECTORS = ("any_turn", "cusum")
 """What judges a conversation where nothing else is named, and no scan judged it."""
@@ -149,10 +153,9 @@ def flagged(
             break
         behind = [place for place, one in enumerate(upto) if one == low]
         found: dict[int, list[Flag]] = {place: [] for place in behind}
-        trajectories = page_trajectories(source, known, page) if page else ()
-        for (number, _), (head, trajectory) in zip(page, trajectories, strict=True):
+        for (number, head), turns in _turns(store, known, page):
             for place in behind:
-                if (flag := _flag(named[place], number, head, trajectory)) is not None:
+                if (flag := _flag(named[place], number, head, turns)) is not None:
                     found[place].append(flag)
         for place in behind:
             times = source.times({flag.number: flag.turn for flag in found[place]})
@@ -177,21 +180,34 @@ def _code(detector: Detector) -> list[object]:
     return [made.__module__, made.__qualname__, when, *map(_code, getattr(detector, "members", ()))]
 
 
-def _flag(named: NamedDetector, number: int, head: SequenceHead, trajectory: Trajectory) -> Flag | None:
+def _turns(store: Store, run: Run, page: Page) -> Iterator[tuple[NumberedHead, list[TurnScores]]]:
+    """The sequences of a page with their scores in a run, turn by turn."""
+    if not page:
+        return
+    source, lengths = store.source, store.source.lengths(page, None)
+    scored = {number: list(rows) for number, rows in groupby(source.scores(run, page), itemgetter(0))}
+    for one in page:
+        number, head = one
+        with intact(source.where, f"the trajectory of sequence {head.sequence_id!r} in run {run.name!r}"):
+            scores = [(turn, side, name, Score(*told)) for _, turn, side, name, *told in scored.get(number, ())]
+            turns = list(scores_by_turn(head.turns, scores, lengths.get(number, {})))
+        yield one, turns
+
+
+def _flag(named: NamedDetector, number: int, head: SequenceHead, turns: Ordered[TurnScores]) -> Flag | None:
     """What is kept of a conversation where the detector fires."""
-    verdict = run_detector(named.detector, trajectory, named.spec, named.source) if trajectory else None
-    if verdict is None or not verdict.fired or verdict.turn is None:
+    verdict = run_detector(named.detector, turns, named.spec, named.source)
+    if verdict.turn is None:
         return None
-    turns = list(trajectory)
     at, said = turns[verdict.turn - 1], verdict.signals[verdict.turn - 1].contributions
     side = Side.PROMPT if at.scores else Side.RESPONSE
     scores = at.scores or at.response_scores
-    principle = max(scores, key=lambda name: (said.get(name, float("-inf")), scores[name].F), default="")
-    F, I = (scores[principle].F, scores[principle].I) if scores else (0.0, 0.0)  # noqa: E741 - the field's names
-    peak = max((one.F for turn in turns for one in (turn.scores or turn.response_scores).values()), default=F)
+    principle = max(scores, key=lambda name: (said.get(name, -math.inf), scores[name].F), default="")
+    score = scores[principle] if scores else Score(0.0, 0.0, 0.0)
+    peak = max((one.F for turn in turns for one in (turn.scores or turn.response_scores).values()), default=0.0)
     return Flag(
         number, head.sequence_id, str(head.label), head.source, head.turns, verdict.turn, str(side), principle,
-        F, I, peak, verdict.score or 0.0, verdict.reason, 0.0,
+        score.F, score.I, peak, verdict.score or 0.0, verdict.reason, 0.0,
     )  # fmt: skip
 
 

@@ -281,8 +281,8 @@ class People:
             ids: the conversations; at least one.
             status: ``new``, ``read``, ``confirmed``, ``dismissed`` or ``unsure``; None keeps what it is.
             author: who says so, at most 100 characters.
-            assignee: who is to look at them, at most 100 characters; ``nobody`` takes it from whoever it was, and
-                None keeps who it is.
+            assignee: who is to look at them, at most 100 characters; ``nobody`` or an empty text takes it from
+                whoever it was, and None keeps who it is.
             note: why, at most 10,000 characters; an empty one keeps the last that was written.
 
         Raises:
@@ -299,7 +299,7 @@ class People:
             raise UsageError("say a status, who is to look at it, or a note")
         said: dict[str, Any] = {
             "status": known,
-            "assignee": None if assignee is None else "" if assignee == NOBODY else read_author(assignee),
+            "assignee": None if assignee is None else "" if assignee in ("", NOBODY) else read_author(assignee),
             "author": read_author(author),
             "note": _read_note(note),
         }

@@ -11,7 +11,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Trajectory
 from turnwise.store.damage import check_turns, intact
 from turnwise.store.runs import Run
-from turnwise.store.source import Page, SequenceHead, Source
+from turnwise.store.source import SequenceHead, Source
 
 if TYPE_CHECKING:
     import pandas
@@ -107,25 +107,18 @@ def trajectories(
     """Yield every sequence with its trajectory in a run; see `Store.trajectories`."""
     known = run_of(source, run)
     for page in source.pages(ids, label):
-        yield from page_trajectories(source, known, page, turns, replies)
-
-
-def page_trajectories(
-    source: Source, run: Run, page: Page, turns: range | None = None, replies: bool = False
-) -> Iterator[tuple[SequenceHead, Trajectory]]:
-    """Yield the sequences of a page with their trajectories in a run."""
-    found = source.evaluations(run, page, turns, replies)
-    lengths = source.lengths(page, turns)
-    for (number, head), scored in zip(page, found, strict=True):
-        with intact(source.where, f"the trajectory of sequence {head.sequence_id!r} in run {run.name!r}"):
-            part = range(1, head.turns + 1)
-            if turns is not None:
-                part = range(max(turns.start, 1), min(turns.stop, head.turns + 1))
-            chars = lengths.get(number, {})
-            if source.has_texts:
-                check_turns(part, chars)
-            trajectory = Trajectory(run.name, head.sequence_id, part.stop - 1, scored, chars, first=part.start)
-        yield head, trajectory
+        found = source.evaluations(known, page, turns, replies)
+        lengths = source.lengths(page, turns)
+        for (number, head), scored in zip(page, found, strict=True):
+            with intact(source.where, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
+                part = range(1, head.turns + 1)
+                if turns is not None:
+                    part = range(max(turns.start, 1), min(turns.stop, head.turns + 1))
+                chars = lengths.get(number, {})
+                if source.has_texts:
+                    check_turns(part, chars)
+                trajectory = Trajectory(run, head.sequence_id, part.stop - 1, scored, chars, first=part.start)
+            yield head, trajectory
 
 
 def score_table(source: Source, run: str, ids: Collection[str] | None, label: Label | None) -> ScoreTable:

@@ -156,12 +156,9 @@ class RecordSource:
         table, heads = schema.evaluations.c, schema.sequences.c
 
         def read(record: Connection) -> tuple[list[int], int]:
-            newest = record.scalar(select(func.max(table.id))) or 0
-            upto = min(after + most, newest)
-            scored = select(table.sequence).join(schema.runs, schema.runs.c.id == table.run).distinct()
-            return list(
-                record.scalars(scored.where(table.id > after, table.id <= upto, schema.runs.c.name == run.name))
-            ), upto
+            upto = min(after + most, record.scalar(select(func.max(table.id))) or 0)
+            wanted = _above(select(table.sequence).distinct(), run, after)
+            return list(record.scalars(wanted.where(table.id <= upto))), upto
 
         numbers, upto = self._db.ask(read)
         columns = heads.id, heads.sequence_id, heads.label, heads.source, heads.turns
@@ -173,9 +170,8 @@ class RecordSource:
 
     def count_after(self, run: Run, after: int) -> int:
         """How many sequences have evaluations above a row number."""
-        table = schema.evaluations
-        query = select(func.count(table.c.sequence.distinct()).label("n")).where(table.c.id > after)
-        return int(self._db.read(_of_run(query, table, run))[0]["n"])
+        query = select(func.count(schema.evaluations.c.sequence.distinct()).label("n"))
+        return int(self._db.read(_above(query, run, after))[0]["n"])
 
     def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
         """When a turn was said, else when its sequence was imported."""
@@ -470,6 +466,13 @@ def _within(table: Table, turns: range) -> ColumnElement[bool]:
 
 def _of_run(query: Select[Any], table: FromClause, run: Run) -> Select[Any]:
     return query.join(schema.runs, schema.runs.c.id == table.c.run).where(schema.runs.c.name == run.name)
+
+
+def _above(query: Select[Any], run: Run, after: int) -> Select[Any]:
+    """Of a query over evaluations, those of a run above a row number: by number, not by the index on runs."""
+    table = schema.evaluations.c
+    key = select(schema.runs.c.id).where(schema.runs.c.name == run.name).scalar_subquery()
+    return query.where(table.id > after, table.run + 0 == key)
 
 
 def _keys(about: FromClause, run: Run) -> Select[Any]:

@@ -96,9 +96,7 @@ class Where:
         a sequence the last counts.
         """
         found: list[int] = []
-        said = {
-            one.sequence_id: {"status": str(one.status), "assignee": one.assignee or NOBODY} for one in reviews
-        }
+        said = {one.sequence_id: _standing(one) for one in reviews}
         for numbers, row in rows:
             given = {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
             if self.by_id:
@@ -106,6 +104,10 @@ class Where:
             if self.holds(given):
                 found += numbers
         return found
+
+
+def _standing(review: Review) -> Row:
+    return {"status": str(review.status), "assignee": review.assignee or NOBODY}
 
 
 def parse_where(text: str, known: Callable[[str], Collection[str]] | None = None) -> Where:
