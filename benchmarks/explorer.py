@@ -309,7 +309,7 @@ def compared(file: Path, detector: str) -> None:
             facet_rates(pair, "model", (threshold, None))
 
         report(f"threshold moved, {detector}", [once(lambda n=n: step(0.3 + n / 40)) for n in range(20)], 0.1)
-        report(f"weeks, {detector}", times(lambda: trends(store, pair.b, "model")), 1.0)
+        report(f"weeks, {detector}", times(lambda: trends(store, pair.b, "model", facts=pair.facts)), 1.0)
 
 
 def first_view(driven: Any, running: Any, path: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -124,6 +124,7 @@ def trends(
     time: str = "said",
     threshold: float | None = None,
     corrected_by: Collection[str] = (),
+    facts: Mapping[str, NDArray[Any]] | None = None,
 ) -> Trends:
     """What an arm flags week by week, of all conversations and by a facet, tested against the first weeks.
 
@@ -139,6 +140,7 @@ def trends(
         time: ``said`` (when the first turn was said) or ``imported``.
         threshold: another threshold of the arm.
         corrected_by: people whose corrected labels replace the imported ones, where they agree.
+        facts: what `turnwise.runs.flips.facts_of` said of the arm's sequences, where that is known already.
 
     Raises:
         UnknownNameError: no such facet or time.
@@ -156,7 +158,7 @@ def trends(
     known = ~np.isnat(mondays)
     some = arm.only(known)
     mondays, flagged, F = mondays[known], some.flagged(threshold), some.peaks.highest(some.sequences)
-    values = facts_of(store, some.sequences, corrected_by)[by]
+    values = (facts or facts_of(store, arm.sequences, corrected_by))[by][known]
     weeks = np.unique(mondays)
     first = weeks[: max(1, min(reference, len(weeks) // 2))]
     common = [value for value, _ in Counter(values.tolist()).most_common(MOST_VALUES)]

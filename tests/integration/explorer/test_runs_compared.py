@@ -180,6 +180,9 @@ def test_weeks_mark_drift_and_tell_unknown_times(runs):
     drifted = table.locator("tbody tr").filter(has_text="▲")
     expect(drifted.filter(has_text="script").first).to_contain_text("2026-02-02")
     expect(drifted.filter(has_text="plain")).to_have_count(0)
+    runs.get_by_label("Threshold of B", exact=True).fill("1")
+    last = table.locator("tbody tr").filter(has_text="script").last
+    expect(last).to_contain_text("0/20 = 0.0 %")  # the weeks follow the threshold
     runs.get_by_label("Time", exact=True).click()
     runs.get_by_role("option", name="when it was imported").click()
     expect(runs.get_by_text("nothing was tested")).to_be_visible()

@@ -117,8 +117,9 @@ class _RunsCompared:
         page = self._page
         self._said.set_text("Judging …")
         first, second = ((page.get(arm), page.get(f"detector_{arm}")) for arm in "ab")
+        corrected = page.get("labels", "corrected") == "corrected"
         try:
-            pair = await page.ask(page.answers.run_pairs.pair, first, second, self._corrected)
+            pair = await page.ask(page.answers.run_pairs.pair, first, second, corrected)
         except TurnwiseError as error:
             self._said.set_text("Nothing is compared.")
             _notify(error)
@@ -131,11 +132,6 @@ class _RunsCompared:
             "; ".join(f"{count:,} were judged by {arm} alone, and are no flips" for arm, count in alone if count)
         )
         await self._follow()
-        await self._show_weeks()
-
-    @property
-    def _corrected(self) -> bool:
-        return self._page.get("labels", "corrected") == "corrected"
 
     @property
     def _thresholds(self) -> Thresholds:
@@ -169,6 +165,7 @@ class _RunsCompared:
                     control.show_rates(*rates)
                 await self._show_flips()
                 await self._show_facets()
+                await self._show_weeks()
         except TurnwiseError as error:  # a threshold that the detector does not take
             _notify(error)
         finally:
@@ -245,10 +242,10 @@ class _RunsCompared:
             return
         place = int(page.get("of", "b") == "b")
         arm = (self._pair.a, self._pair.b)[place]
-        people = page.record.store.people.authors() if self._corrected else ()
         found = self._trends = await page.ask(
             trends, page.record.store, arm, page.get("by", "source"), time=page.get("time", "said"),
-            reference=int(_number(page.get("reference")) or 4), threshold=self._wanted[place], corrected_by=people,
+            reference=int(_number(page.get("reference")) or 4), threshold=self._wanted[place],
+            facts=self._pair.facts,
         )  # fmt: skip
         self._told.set_text(f"{visible(arm.name)}. {visible(str(found))}")
         self._chart.set_visibility(bool(found.weeks))
