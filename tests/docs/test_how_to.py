@@ -35,6 +35,14 @@ def test_turns_are_judged_by_hand(folder):
     assert (folder / "people" / "ann").is_dir()
 
 
+def test_what_to_read_first_is_listed_and_confirmed(folder):
+    scored("history")
+    run("inbox.md")
+    with Store("work.db") as store:
+        stands = {one.sequence_id: one.status for one in store.people.reviews()}
+    assert stands["grooming-01"] == "read"
+
+
 def scored(run_name):
     """Score the examples that ship."""
     with Store("work.db", create=True) as store:

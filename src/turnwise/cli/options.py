@@ -74,7 +74,7 @@ Where: TypeAlias = Annotated[
     str | None,
     typer.Option(
         help="Only sequences for which this holds, such as 'turns >= 5 and metadata.tactic = \"x\"'. "
-        "Fields: id, label, source, turns, chars, response_chars, cost, metadata.KEY."
+        "Fields: id, label, source, turns, chars, response_chars, cost, status, assignee, metadata.KEY."
     ),
 ]
 FailOnFindings: TypeAlias = Annotated[
