@@ -144,6 +144,14 @@ def test_an_address_leads_to_the_same_threshold(let_in, comparing):
     expect(summary(page)).to_contain_text(f"{found} of 320")
 
 
+def test_an_address_that_asks_for_what_there_is_not_is_told(let_in, comparing):
+    page = let_in(comparing, "/runs?tab=facets&facet=colour&page=-3&at_a=x")
+    expect(page.get_by_role("alert")).to_contain_text("unknown facet 'colour'")
+    page = let_in(comparing, "/runs?a=nothing")
+    expect(page.get_by_role("alert")).to_contain_text("unknown run 'nothing'")
+    expect(page.get_by_text("Nothing is compared.")).to_be_visible()
+
+
 def test_two_detectors_of_one_run(let_in, comparing):
     page = let_in(comparing, "/runs?a=later&b=later&detector_a=any_turn&detector_b=cusum")
     expect(page.get_by_text("B: later").first).to_contain_text("cusum")

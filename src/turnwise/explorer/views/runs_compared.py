@@ -163,13 +163,18 @@ class _RunsCompared:
                 )
                 for control, rates in zip(self._controls, (found.rates_a, found.rates_b), strict=True):
                     control.show_rates(*rates)
-                await self._show_flips()
-                await self._show_facets()
-                await self._show_weeks()
-        except TurnwiseError as error:  # a threshold that the detector does not take
-            _notify(error)
+                await self._show_tab()
         finally:
             self._busy = False
+
+    async def _show_tab(self) -> None:
+        shown = {"facets": self._show_facets, "weeks": self._show_weeks}
+        try:
+            await shown.get(self._page.get("tab"), self._show_flips)()
+        except (
+            TurnwiseError
+        ) as error:  # a threshold that the detector does not take, an address with another facet
+            _notify(error)
 
     # Flips
 
@@ -202,7 +207,7 @@ class _RunsCompared:
         number = self._number = min(max(int(_number(self._page.get("page")) or 1), 1), last)
         some = places[(number - 1) * _PAGE : number * _PAGE]
         found = await self._page.ask(compared.flips, record.store, some, thresholds)
-        _fill(self._flips, [(one, self._flip_link(one)) for one in found])
+        self._flips.rows = _rows(found, [*map(self._flip_link, found)])
         self._pager.max, self._pager.value = last, number
         self._pager.set_visibility(last > 1)
 
@@ -219,8 +224,8 @@ class _RunsCompared:
             return
         facet = self._page.get("facet", "source")
         found = await self._page.ask(facet_rates, self._pair, facet, self._thresholds)
-        gone = {"tab": "flips", "page": None}
-        _fill(self._facets, [(one, self._page.link(None, **{facet: one.value}, **gone)) for one in found])
+        links = [self._page.link(None, **{facet: one.value, "tab": "flips", "page": None}) for one in found]
+        self._facets.rows = await self._page.ask(_rows, found, links)
 
     def _weeks_panel(self) -> None:
         from nicegui import ui
@@ -238,7 +243,7 @@ class _RunsCompared:
 
     async def _show_weeks(self) -> None:
         page = self._page
-        if self._pair is None or page.get("tab") != "weeks":
+        if self._pair is None:
             return
         place = int(page.get("of", "b") == "b")
         arm = (self._pair.a, self._pair.b)[place]
@@ -250,12 +255,12 @@ class _RunsCompared:
         self._told.set_text(f"{visible(arm.name)}. {visible(str(found))}")
         self._chart.set_visibility(bool(found.weeks))
         redraw(self._chart, _week_chart(found.weeks))
-        _fill(self._weeks, [(week, "") for week in found.weeks])
+        self._weeks.rows = await page.ask(_rows, found.weeks)
 
     async def _turned(self, event: Any) -> None:
         if event.value != self._page.get("tab", "flips"):
             self._page.remember(tab=event.value)
-            await self._show_weeks()
+            await self._show_tab()
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         """What the chosen tab shows as rows of a file, all pages of it."""
@@ -323,7 +328,7 @@ class _Threshold:
 
 
 def _table(columns: Sequence[str], label: str, link: str = "") -> Table:
-    """A table whose rows `_fill` sets; the cells of the column `link` are links."""
+    """A table whose rows are set later; the cells of the column `link` are links."""
     made = [
         {"name": name, "label": name, "align": "left" if name in _WORDS else "right", "link": name == link}
         for name in columns
@@ -331,11 +336,12 @@ def _table(columns: Sequence[str], label: str, link: str = "") -> Table:
     return data_table(made, [], label)
 
 
-def _fill(table: Table, rows: Sequence[tuple[Flip | FacetRate | TrendWeek, str]]) -> None:
-    """Show other rows, each with the address that it leads to."""
-    table.rows = [
-        {heading: visible(cell) for heading, cell in one.cells().items()} | {"_row": at, "href": href}
-        for at, (one, href) in enumerate(rows)
+def _rows(shown: Sequence[Flip | FacetRate | TrendWeek], links: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of a table, each with the address that it leads to; exact intervals of many take a while."""
+    return [
+        {"_row": at, "href": links[at] if links else ""}
+        | {heading: visible(cell) for heading, cell in one.cells().items()}
+        for at, one in enumerate(shown)
     ]
 
 
