@@ -5,6 +5,7 @@ python benchmarks/explorer.py data STORE            # the data layer alone, in t
 python benchmarks/explorer.py inbox STORE           # from the start to the most serious sentence, in Chromium
 python benchmarks/explorer.py browser STORE         # a real server and Chromium: first views, memory
 python benchmarks/explorer.py clicks STORE --minutes 10   # random clicking from a seed: errors, growth
+python benchmarks/explorer.py flips STORE           # two runs compared, here and in Chromium: 30,000 sequences
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def main() -> None:
     """Run the part that was asked for."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("make", "data", "inbox", "browser", "clicks"))
+    parser.add_argument("what", choices=("make", "data", "inbox", "browser", "clicks", "flips"))
     parser.add_argument("store", type=Path)
     parser.add_argument("--sequences", type=int, default=SEQUENCES)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -53,6 +54,8 @@ def main() -> None:
         inbox(given.store)
     elif given.what == "browser":
         browser(given.store)
+    elif given.what == "flips":
+        flips(given.store, given.seed)
     else:
         clicks(given.store, given.minutes, given.seed)
 
@@ -227,6 +230,86 @@ def browser(file: Path) -> None:
         report("sort, seen in the browser", [time.perf_counter() - began], 0.5)
         most = running.peak_memory() / 1e6
         print(f"memory of the server: {most:.0f} MB at most; required {MOST_MEMORY / 1e6:.0f}")
+
+
+def add_run(file: Path, seed: int) -> None:
+    """Give a generated store a second run whose F differs by some noise, times over 24 weeks, and models."""
+    generator = random.Random(seed)
+    with closing(sqlite3.connect(file)) as db:
+        if db.execute("SELECT count(*) FROM runs").fetchone() != (1,):
+            return
+        db.create_function("noisy", 1, lambda F: min(1.0, max(0.0, F + generator.gauss(0, 0.06))))
+        names = "observer, observer_version, context, parameters, operating_points, code_version, created_at"
+        db.execute(f"INSERT INTO runs SELECT 2, 'again', {names} FROM runs")
+        columns = "principle, principle_version, code_version"
+        db.execute(f"INSERT INTO provenances SELECT id + 3, 2, {columns} FROM provenances")
+        same = "sequence, principle, turn, side, reply, latency_s, cost_usd, created_at, reasoning, T, I"
+        db.execute(
+            f"INSERT INTO evaluations (run, provenance, F, {same}) "
+            f"SELECT 2, provenance + 3, noisy(F), {same} FROM evaluations"
+        )
+        rows = db.execute("SELECT id, metadata FROM sequences").fetchall()
+        start, between = datetime(2026, 1, 5, tzinfo=UTC), timedelta(weeks=24) / len(rows)
+        times = [
+            ((start + between * n).isoformat(timespec="microseconds"), key) for n, (key, _) in enumerate(rows)
+        ]
+        db.executemany("UPDATE turns SET timestamp = ? WHERE sequence = ? AND turn = 1", times)
+        models = ("small-1", "small-2", "large-1")
+        facts = [(json.dumps({**json.loads(told), "model": generator.choice(models)}), key) for key, told in rows]
+        db.executemany("UPDATE sequences SET metadata = ? WHERE id = ?", facts)
+        db.commit()
+
+
+def flips(file: Path, seed: int) -> None:
+    """Time two runs compared: the first answer, thresholds that move, facets, weeks, and the page in Chromium."""
+    from explored import chromium, explored
+
+    add_run(file, seed)
+    for detector in ("any_turn", "cusum"):
+        compared(file, detector)
+    with explored("--store", str(file)) as running, chromium() as driven:
+        page = driven.new_context().new_page()
+        page.goto(running.address, wait_until="commit")
+        for what in ("first", "later"):
+            began = time.perf_counter()
+            page.goto(running.url + "/runs", wait_until="commit")
+            page.get_by_text("are flagged by one alone").wait_for()
+            report(f"{what} view /runs", [time.perf_counter() - began], 3.0)
+        field, shown = page.get_by_label("Threshold of A", exact=True), page.get_by_text("recall").first
+        seconds = []
+        for n in range(20):
+            before = shown.inner_text()
+            field.evaluate("field => field.select()")
+            began = time.perf_counter()
+            page.keyboard.insert_text(f"{0.3 + n / 40:.3f}")
+            page.wait_for_function(
+                "([element, before]) => element.textContent !== before", arg=[shown.element_handle(), before]
+            )
+            seconds.append(time.perf_counter() - began)
+        report("threshold moved, seen in the browser", seconds, 0.5)
+
+
+def compared(file: Path, detector: str) -> None:
+    """Time what the page of two runs asks of the data layer, by one detector."""
+    from turnwise.explorer.data.answers import Answers
+    from turnwise.explorer.data.record import Record
+    from turnwise.store import Store
+    from turnwise.study.facets import facet_rates
+    from turnwise.study.trends import trends
+
+    sides = ("generated", detector), ("again", detector)
+    with Store(file) as store, Answers(Record(store)) as answers:
+        report(f"first answer, {detector}", [once(lambda: answers.run_pairs.pair(*sides, True))], 3.0)
+        pair = answers.run_pairs.pair(*sides, True)
+
+        def step(threshold: float) -> None:
+            pair.at((threshold, None))
+            places = pair.flipped((threshold, None))
+            pair.flips(store, places[:25], (threshold, None))
+            facet_rates(pair, "model", (threshold, None))
+
+        report(f"threshold moved, {detector}", [once(lambda n=n: step(0.3 + n / 40)) for n in range(20)], 0.1)
+        report(f"weeks, {detector}", times(lambda: trends(store, pair.b, "model", facts=pair.facts)), 1.0)
 
 
 def first_view(driven: Any, running: Any, path: str) -> float:

@@ -72,6 +72,7 @@ def pictures(store: Path) -> dict[str, Picture]:
     return {
         "overview": Picture(f"/?run={RUN}"),
         "sequences": Picture(f"/sequences?run={RUN}"),
+        "runs": Picture("/runs?a=reader-turn&b=reader-history"),
         "sequence": Picture(f"/sequence?id={ATTACK}&run={RUN}"),
         "query": Picture(f"/query?run={RUN}&pattern=slope(F)+%3E+0.1"),
         "compare": Picture(f"/compare?a={left}&b={right}&run_a={RUN}&run_b={RUN}"),

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from cutting_proxy import proxy_to
 from postgresql_server import ADMIN, PostgresqlServer, ask_directly, held_up, running, wait_until
 
 from turnwise.cli import main
-from turnwise.conversation import Conversation, Label, Sequence, Side
+from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import (
     StoreCorruptError,
     StoreError,
@@ -496,3 +496,35 @@ def test_the_statements_of_the_page_for_analysts_can_be_asked(url: str) -> None:
     assert len(statements) >= 3
     for statement in statements:
         assert ask_directly(url, statement), statement
+
+
+def test_two_runs_are_compared_as_in_a_file(url: str, tmp_path: Path) -> None:
+    from turnwise.observers import ScriptedObserver
+    from turnwise.runs import evaluate
+    from turnwise.runs.flips import arm_verdicts, compare_arms
+    from turnwise.study.facets import facet_rates
+    from turnwise.study.trends import trends
+
+    told = []
+    for location in (url, str(tmp_path / "work.db")):
+        with Store(location, create=True) as store:
+            store.add_sequences([
+                Sequence(f"c{n}", Label.BENIGN, "made up", Conversation.from_turns(
+                    [Turn(1, "hello", timestamp=NOW + timedelta(days=n)), Turn(2, "more")], conversation_id=f"c{n}"
+                ), {"model": f"m{n % 2}"})
+                for n in range(60)
+            ])  # fmt: skip
+            for run, step in (("a", 37), ("b", 61)):
+
+                def script(name: str, turn: Turn, _: object, step: int = step) -> Score:
+                    return Score(0.5, 0.1, int(name[1:]) * step * turn.number % 100 / 100)
+
+                evaluate(store, run, ScriptedObserver(script))
+            for detector in ("any_turn", "cusum"):
+                pair = compare_arms(store, arm_verdicts(store, "a", detector), arm_verdicts(store, "b", detector))
+                told.append((
+                    pair.flips(store, pair.flipped()), facet_rates(pair, "model"),
+                    trends(store, pair.b, "model").weeks,
+                ))  # fmt: skip
+    assert told[:2] == told[2:]
+    assert all(flips and weeks for flips, _, weeks in told)

@@ -45,6 +45,7 @@ from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
 from turnwise.cli.runs import delete_run, list_runs, rename_run
+from turnwise.cli.runs_compare import compare_runs, run_trends
 from turnwise.cli.scan import scan
 from turnwise.cli.serve import serve
 from turnwise.cli.show import show
@@ -102,8 +103,14 @@ app.command()(export)
 app.command()(evaluate)
 _add_group(
     "runs",
-    "Runs: list them with counts, failures, tokens, cost, time and settings; delete or rename one.",
-    {"list": list_runs, "delete": delete_run, "rename": rename_run},
+    "Runs: list them with counts, failures, tokens, cost, time and settings; compare, delete or rename them.",
+    {
+        "list": list_runs,
+        "compare": compare_runs,
+        "trends": run_trends,
+        "delete": delete_run,
+        "rename": rename_run,
+    },
 )
 app.command()(detect)
 app.command()(scan)

@@ -28,7 +28,8 @@ from turnwise.conversation.json_values import json_object
 from turnwise.errors import UnknownNameError
 from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Unread
 from turnwise.store import schema
-from turnwise.store.bulk import rows
+from turnwise.store.bulk import numbers, rows
+from turnwise.store.column_types import read_time
 from turnwise.store.damage import check_content, check_places, intact
 from turnwise.store.database import PAGE, Database, edition
 from turnwise.store.runs import Run, read_runs, run_names
@@ -37,6 +38,9 @@ from turnwise.store.source import Lengths, Newest, NumberedHead, NumberedTexts, 
 from turnwise.store.tallies import RunTally, still_failed, tallies
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from turnwise.store.mirror import RecordMirror
     from turnwise.store.people import People
 
@@ -284,6 +288,23 @@ class RecordSource:
         query = select(table.id, table.metadata).where(table.id > after).order_by(table.id).limit(most)
         return self._db.ask(lambda record: [(key, value) for key, value in rows(record, query)])
 
+    def begun(self, imported: bool) -> dict[int, datetime]:
+        """When the first turn of each sequence was said, or when it was imported, by row number where known."""
+        heads, turns = schema.sequences.c, schema.turns.c
+        query = select(heads.id, heads.imported_at)
+        if not imported:
+            said = func.coalesce(turns.timestamp, turns.response_timestamp)
+            # Through the table of sequences, so that it goes by index and past the texts.
+            joined = schema.sequences.join(schema.turns, (turns.sequence == heads.id) & (turns.turn == 1))
+            query = select(heads.id, said).select_from(joined).where(said.is_not(None))
+
+        def read(record: Connection) -> dict[int, datetime]:
+            found = rows(record, query)
+            return {key: read_time(when) if isinstance(when, str) else when for key, when in found}
+
+        with intact(self.where, "the time of a sequence"):
+            return self._db.ask(read)
+
     def _rows(
         self, ids: Collection[str] | None, label: Label | None, *columns: Column[Any]
     ) -> Iterator[list[RowMapping]]:
@@ -344,6 +365,25 @@ class RecordSource:
             with intact(self.where, f"a score of run {run.name!r}"):
                 side = Side(row["side"])
             yield row["sequence"], row["turn"], side, row["principle"], row["T"], row["I"], row["F"]
+
+    def peaks(self, run: Run) -> NDArray[np.float64]:
+        """Row number of the sequence, turn, and highest F over principles of the prompts of a run, a row each."""
+        import numpy as np
+
+        table = schema.evaluations.c
+        query = select(table.sequence, table.turn, func.max(table.F)).group_by(table.sequence, table.turn)
+
+        def read(record: Connection) -> NDArray[np.float64]:
+            key = record.scalar(select(schema.runs.c.id).where(schema.runs.c.name == run.name))
+            mine = query.where(table.run == key, table.side == str(Side.PROMPT))
+            last = record.scalar(select(func.max(table.id))) or 0
+            found = np.concatenate([np.empty((0, 3)), *numbers(record, mine, table.id, 0, last)])
+            if not ((found[:, 2] >= 0) & (found[:, 2] <= 1)).all():
+                raise ValueError("F is not between 0 and 1")
+            return found
+
+        with intact(self.where, f"a score of run {run.name!r}"):
+            return self._db.ask(read)
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
         """How many scores a run has."""

@@ -20,7 +20,9 @@ from turnwise.store.runs import Run
 from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
+    import numpy as np
     from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
     from turnwise.patterns.sql import Columns
     from turnwise.store.people import People
@@ -216,6 +218,9 @@ class Source(Protocol):
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
         """Row number and metadata, as an object or its JSON, of the next sequences above a row number."""
 
+    def begun(self, imported: bool) -> Mapping[int, datetime]:
+        """When the first turn of each sequence was said, or when it was imported, by row number where known."""
+
     # Scores and failures
 
     def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> Iterable[Items[Evaluation]]:
@@ -223,6 +228,12 @@ class Source(Protocol):
 
     def scores(self, run: Run, page: Page) -> Iterator[tuple[int, int, Side, str, float, float, float]]:
         """Yield row number, turn, side, principle, T, I and F of the scores of a page, in that order."""
+
+    def peaks(self, run: Run) -> NDArray[np.float64]:
+        """Row number of the sequence, turn, and highest F over principles of the prompts of a run, a row each.
+
+        In any order; a turn may have several rows.
+        """
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
         """How many scores a run has, of all sequences or those of a page."""

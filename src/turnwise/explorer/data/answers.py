@@ -7,6 +7,7 @@ from typing import Self
 
 from turnwise.explorer.data.flags import Flagging
 from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.run_pairs import RunPairs
 from turnwise.explorer.data.sequences import Sequences
 from turnwise.explorer.data.word_index import WordIndex
 
@@ -18,6 +19,7 @@ class Answers:
         self.record = record
         self.flagging = Flagging(record)
         self.words = WordIndex(record)
+        self.run_pairs = RunPairs(record)
         self.sequences = Sequences(record, self.flagging, self.words)
 
     def close(self) -> None:

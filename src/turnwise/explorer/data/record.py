@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise._support.visible import visible
 from turnwise.explorer.data.named_sources import Named
 from turnwise.patterns import Library, default_library, load_patterns
+from turnwise.runs.flips import fact, read_object
 from turnwise.store import Store
 from turnwise.store.runs import Run
 
@@ -25,9 +25,6 @@ FACTS: Final = ("category", "tactic")
 
 _PAGE = 50_000
 """Sequences whose metadata are in memory at once."""
-
-_LONGEST_FACT = 200
-"""Characters of such a value that are kept."""
 
 _LATEST_SECONDS: Final = 2.0
 """How long the latest run is taken for the latest."""
@@ -121,30 +118,16 @@ class Record:
         [[newest]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM copied.sequences").fetchall()
         while last < newest:
             found = [
-                (key, _object(value)) for key, value in self.store.source.metadata(last, _PAGE) if key <= newest
+                (key, read_object(value))
+                for key, value in self.store.source.metadata(last, _PAGE)
+                if key <= newest
             ]
             if not found:
                 return
             made: dict[str, Any] = {"sequence": np.array([key for key, _ in found], np.int64)}
             for name in FACTS:
-                made[name] = np.array([_fact(metadata.get(name)) for _, metadata in found], object)
+                made[name] = np.array([fact(metadata.get(name)) for _, metadata in found], object)
             connection.register("fresh_facts", made)
             connection.execute("INSERT INTO facts BY NAME SELECT * FROM fresh_facts")
             connection.unregister("fresh_facts")
             last = found[-1][0]
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """The metadata of a row, which SQLite gives as text; what can't be read says nothing."""
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _fact(value: Any) -> str:
-    if value is None:
-        return ""
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text[:_LONGEST_FACT]

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.batches import batched
 from turnwise.clock import Clock
@@ -29,6 +29,10 @@ from turnwise.store.people import Review
 from turnwise.store.runs import Run
 from turnwise.store.source import Lengths, Newest, NumberedHead, NumberedTexts, Page, Progress, SequenceHead
 from turnwise.store.tallies import RunTally
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _REASON: Final = "scan"
 """The reason of failures: a dead letter says in words what happened."""
@@ -294,6 +298,10 @@ class FindingsSource:
         """Row number and metadata, as JSON, of the next sequences above a row number."""
         return self._next("metadata", after, most)
 
+    def begun(self, imported: bool) -> dict[int, datetime]:
+        """When the findings were written; they don't have when a turn was said."""
+        return {one.number: self._files.when for page in self.pages() for one in page} if imported else {}
+
     def _next(self, column: str, after: int, most: int) -> list[tuple[int, Any]]:
         """Row number and a value of the next sequences above a row number, all of one part."""
         for part in self._files.parts:
@@ -361,6 +369,13 @@ class FindingsSource:
             SCORES, "turn, side, principle, T, I, F", dict(page), None, _BY_SCORE
         ):
             yield number, turn, Side(side), *score
+
+    def peaks(self, run: Run) -> NDArray[np.float64]:
+        """Row number of the sequence, turn, and highest F over principles of the prompts of a run, a row each."""
+        import numpy as np
+
+        query = "SELECT sequence, turn, max(F) FROM copied.evaluations WHERE NOT response GROUP BY ALL"
+        return np.array(self._ask(query), float).reshape(-1, 3)
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
         """How many scores there are."""

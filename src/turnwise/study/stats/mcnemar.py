@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnwise.errors import UsageError
+from turnwise.study.stats.two_samples import sign_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,9 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool], groups: Sequence[str]
     """
     if len(first) != len(second) or (groups is not None and len(groups) != len(first)):
         raise UsageError("paired verdicts need one of each detector, and one group, for every conversation")
-    from scipy.stats import binomtest
-
     a_alone = sum(one and not other for one, other in zip(first, second, strict=True))
     b_alone = sum(other and not one for one, other in zip(first, second, strict=True))
-    differing = a_alone + b_alone
-    p = float(binomtest(min(a_alone, b_alone), differing, 0.5).pvalue) if differing else 1.0
+    p = sign_test(a_alone, b_alone)
     if groups is None or len(set(groups)) == len(groups):
         return McNemar(a_alone, b_alone, p, p, len(first))
     net: dict[str, int] = {}

@@ -1,0 +1,206 @@
+"""Trends: what an arm flags week by week, by source or model, and which weeks have drifted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.rates import Rate
+from turnwise.runs.flips import FACETS, ArmVerdicts, facts_of
+from turnwise.study.report.value_formats import p_cell
+from turnwise.study.stats.holm import holm
+from turnwise.study.stats.two_samples import fisher_exact, rank_sum
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from turnwise.store import Store
+
+TIMES: Final = ("said", "imported")
+"""What the time of a conversation is: when its first turn was said, or when it came into the store."""
+
+MOST_VALUES: Final = 8
+"""Values of a facet that are told apart, the commonest first."""
+
+LEVEL: Final = 0.05
+"""Corrected p-value below which a week has drifted."""
+
+LEAST: Final = 10
+"""Conversations from which on a week is tested, and that the reference period must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendWeek:
+    """A week of a value.
+
+    Args:
+        value: value of the facet; empty for all conversations.
+        week: its Monday, in UTC.
+        flagged: how many of its conversations the arm flags.
+        median: median of the conversations' highest F.
+        reference: whether it belongs to the reference period.
+        p_share: p-value that the share flagged is that of the reference period (Fisher's exact test), by Holm's
+            correction for all tests of the table; None where it is not tested.
+        p_scores: the same that the highest F are distributed as there (Mann and Whitney).
+    """
+
+    value: str
+    week: date
+    flagged: Rate
+    median: float
+    reference: bool
+    p_share: float | None = None
+    p_scores: float | None = None
+
+    @property
+    def drift(self) -> str:
+        """What has drifted: ``share``, ``F``, both, or nothing."""
+        tests = {"share": self.p_share, "F": self.p_scores}
+        return " and ".join(name for name, p in tests.items() if p is not None and p < LEVEL)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        low, high = self.flagged.interval
+        return {
+            "value": self.value, "week": self.week.isoformat(), "conversations": self.flagged.of,
+            "flagged": self.flagged.count, "low": low, "high": high, "median_F": self.median,
+            "reference": self.reference, "p_share": self.p_share, "p_F": self.p_scores, "drift": self.drift,
+        }  # fmt: skip
+
+    def cells(self) -> dict[str, str]:
+        """What a table shows of it, by heading."""
+        untested = "reference" if self.reference else "–"
+        share, scores = (untested if p is None else p_cell(p) for p in (self.p_share, self.p_scores))
+        return {
+            "value": self.value or "all", "week of": self.week.isoformat(), "flagged": str(self.flagged),
+            "median F": f"{self.median:.3f}", "p share": share, "p F": scores,
+            "drift": f"▲ {self.drift}" if self.drift else "",
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """What an arm flags week by week.
+
+    Args:
+        weeks: first those of all conversations, then by value, the commonest first; in the order of time.
+        reference: Mondays of the reference period.
+        unknown: conversations whose time is not known; they are in no week.
+        left_out: conversations of rarer values, which are only among all.
+        tests: how many tests Holm's correction is for.
+    """
+
+    weeks: tuple[TrendWeek, ...]
+    reference: tuple[date, ...]
+    unknown: int
+    left_out: int
+    tests: int
+
+    def __str__(self) -> str:
+        first, last = (self.reference[0], self.reference[-1]) if self.reference else (None, None)
+        drifted = sum(bool(one.drift) for one in self.weeks)
+        said = [f"{self.unknown} conversations have no known time and are in no week"] if self.unknown else []
+        if self.tests:
+            said.append(
+                f"reference: weeks of {first} to {last}; {drifted} drifted, at {LEVEL:g} by Holm's correction for "
+                f"{self.tests} tests (share: Fisher's exact test; F: Mann and Whitney)"
+            )
+        elif self.weeks:
+            said.append(f"nothing was tested: that takes weeks after a reference period, of {LEAST} conversations")
+        return "; ".join(said)
+
+
+def trends(
+    store: Store,
+    arm: ArmVerdicts,
+    by: str = "source",
+    *,
+    reference: int = 4,
+    time: str = "said",
+    threshold: float | None = None,
+    corrected_by: Collection[str] = (),
+    facts: Mapping[str, NDArray[Any]] | None = None,
+) -> Trends:
+    """What an arm flags week by week, of all conversations and by a facet, tested against the first weeks.
+
+    A week drifts where the share flagged, or the distribution of the highest F, differs from that of the same
+    value in the reference period, by Holm's correction for all tests. Conversations are taken for independent.
+
+    Args:
+        store: the store of the run.
+        arm: the verdicts.
+        by: ``source``, ``label``, ``model``, ``category`` or ``language``.
+        reference: how many weeks, the first with conversations, are the reference period; at least 1, and at
+            most half of the weeks that there are.
+        time: ``said`` (when the first turn was said) or ``imported``.
+        threshold: another threshold of the arm.
+        corrected_by: people whose corrected labels replace the imported ones, where they agree.
+        facts: what `turnwise.runs.flips.facts_of` said of the arm's sequences, where that is known already.
+
+    Raises:
+        UnknownNameError: no such facet or time.
+        UsageError: the reference period has no week.
+    """
+    import numpy as np
+
+    if by not in FACETS:
+        raise UnknownNameError("facet", by, FACETS)
+    if time not in TIMES:
+        raise UnknownNameError("time", time, TIMES)
+    if reference < 1:
+        raise UsageError(f"the reference period has 1 or more weeks, not {reference}")
+    mondays = _mondays(store, arm.sequences, time == "imported")
+    known = ~np.isnat(mondays)
+    some = arm.only(known)
+    mondays, flagged, F = mondays[known], some.flagged(threshold), some.peaks.highest(some.sequences)
+    values = (facts or facts_of(store, arm.sequences, corrected_by))[by][known]
+    weeks = np.unique(mondays)
+    first = weeks[: max(1, min(reference, len(weeks) // 2))]
+    common = [value for value, _ in Counter(values.tolist()).most_common(MOST_VALUES)]
+    chosen = [("", np.ones(len(mondays), bool)), *((value, values == value) for value in common)]
+    made = [week for value, mask in chosen for week in _weeks(value, mondays[mask], flagged[mask], F[mask], first)]
+    given = [(place, name, p) for place, week in enumerate(made)
+             for name in ("p_share", "p_scores") if (p := getattr(week, name)) is not None]  # fmt: skip
+    for (place, name, _), p in zip(given, holm([p for *_, p in given]), strict=True):
+        made[place] = replace(made[place], **{name: p})  # type: ignore[arg-type]
+    inside = sum(int(mask.sum()) for _, mask in chosen[1:])
+    return Trends(tuple(made), tuple(first.tolist()), int((~known).sum()), len(mondays) - inside, len(given))
+
+
+def _mondays(store: Store, sequences: NDArray[np.int64], imported: bool) -> NDArray[np.datetime64]:
+    """The Monday of the week of each sequence, in UTC; not a time where it is not known."""
+    import numpy as np
+
+    times = store.source.begun(imported)
+    told = [when.date() if (when := times.get(number)) else None for number in sequences.tolist()]
+    days = np.array(told, "datetime64[D]")
+    after = (days.astype(np.int64) + 3) % 7  # the first day of 1970 was a Thursday
+    return np.where(np.isnat(days), days, days - after.astype("timedelta64[D]"))
+
+
+def _weeks(
+    value: str,
+    mondays: NDArray[np.datetime64],
+    flagged: NDArray[np.bool_],
+    F: NDArray[np.float64],
+    first: NDArray[np.datetime64],
+) -> list[TrendWeek]:
+    """The weeks of a value, with p-values that are not corrected yet."""
+    import numpy as np
+
+    before = np.isin(mondays, first)
+    base = Rate(int(flagged[before].sum()), int(before.sum()))
+    found = []
+    for monday in np.unique(mondays):
+        mine = mondays == monday
+        rate = Rate(int(flagged[mine].sum()), int(mine.sum()))
+        week = TrendWeek(value, monday.item(), rate, float(np.median(F[mine])), bool(monday in first))
+        if not week.reference and min(rate.of, base.of) >= LEAST:
+            week = replace(week, p_share=fisher_exact(rate, base), p_scores=rank_sum(F[mine], F[before]))
+        found.append(week)
+    return found
