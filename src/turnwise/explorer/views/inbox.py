@@ -14,9 +14,10 @@ from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.saved_views import SavedViews
 from turnwise.explorer.pages import Page, page
 from turnwise.explorer.parts import fact, failed, heading, said, text
-from turnwise.runs.inbox import NOBODY, FlaggedText, Inbox, InboxItem, inbox, sentence
+from turnwise.runs.inbox import FlaggedText, Inbox, InboxItem, inbox, sentence
 from turnwise.runs.verdicts import judges_of
 from turnwise.store import Status
+from turnwise.store.people import NOBODY
 
 if TYPE_CHECKING:
     from nicegui import ui
