@@ -189,7 +189,8 @@ _TERM = f"""<q-th :props="props"><span class="term" tabindex="0" role="note"
 
 _SORT = f"""<q-th :props="props" :aria-sort="props.col.way"><button type="button"
 :class="['sort', {{term: props.col.about}}]" @click="() => $parent.$emit('sort', props.col.name)">{{{{
-props.col.label }}}}{{{{ {{ascending: ' ▲', descending: ' ▼', none: ''}}[props.col.way] }}}}{_ABOUT}</button></q-th>"""
+props.col.label }}}}{{{{ {{ascending: ' ▲', descending: ' ▼', none: ''}}[props.col.way] }}}}
+{_ABOUT}</button></q-th>"""
 
 _WIDTH, _HEIGHT, _EDGE = 120, 24, 2
 
