@@ -213,7 +213,12 @@ def browser(file: Path) -> None:
     from explored import chromium, explored
 
     with explored("--store", str(file)) as running, chromium() as driven:
-        for what, path in {"first cold": "/", "first warm": "/", "table": "/sequences", "query": "/query"}.items():
+        for what, path in {
+            "first cold": "/overview",
+            "first warm": "/overview",
+            "table": "/sequences",
+            "query": "/query",
+        }.items():
             limit = LIMITS["first cold" if what == "first cold" else "first warm"]
             report(f"{what} view {path}", [first_view(driven, running, path)], limit)
         page = driven.new_page()
@@ -221,7 +226,8 @@ def browser(file: Path) -> None:
         page.goto(running.url + "/sequences?run=generated")
         page.get_by_role("row").nth(10).wait_for()
         began = time.perf_counter()
-        page.get_by_label("Label", exact=True).select_option("attack")
+        page.get_by_label("Label", exact=True).click()
+        page.get_by_role("option", name="attack", exact=True).click()
         page.wait_for_function("!document.querySelector('[role=status]').textContent.startsWith('100,000')")
         report("filter, seen in the browser", [time.perf_counter() - began], 0.5)
         began = time.perf_counter()
@@ -319,7 +325,11 @@ def first_view(driven: Any, running: Any, path: str) -> float:
     page.goto(running.address, wait_until="commit")
     began = time.perf_counter()
     page.goto(running.url + path, wait_until="commit")
-    known = {"/": "Flagged by source", "/sequences": "of 100,000 sequences", "/query": "evaluated sequences match"}
+    known = {
+        "/overview": "Flagged by source",
+        "/sequences": "of 100,000 sequences",
+        "/query": "evaluated sequences match",
+    }
     page.get_by_text(known[path]).first.wait_for()
     seconds = time.perf_counter() - began
     page.context.close()
@@ -340,7 +350,7 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
         start, done, settled = time.monotonic(), 0, 0
         while (passed := time.monotonic() - start) < 60 * minutes:
             if done % 25 == 0:
-                begin(page, running.url + generator.choice(("/", "/sequences", "/query")))
+                begin(page, running.url + generator.choice(("/overview", "/sequences", "/query")))
             step(page, generator)
             done += 1
             if not settled and passed > 60 * minutes / 3:
@@ -394,11 +404,11 @@ def step(page: Any, generator: random.Random) -> None:
             if count := found.count():
                 found.nth(generator.randrange(min(count, 60))).click(timeout=2_000, no_wait_after=True)
         elif kind < 0.75:
-            found = page.locator("#content select:visible")
+            found = page.get_by_role("combobox")
             if count := found.count():
-                chosen = found.nth(generator.randrange(count))
-                options = chosen.locator("option").count()
-                chosen.select_option(index=generator.randrange(min(options, 5)), timeout=2_000)
+                found.nth(generator.randrange(count)).click(timeout=2_000)
+                options = page.get_by_role("option")
+                options.nth(generator.randrange(min(max(options.count(), 1), 5))).click(timeout=2_000)
         elif kind < 0.85:
             found = page.locator("#content input:visible, #content textarea:visible")
             if count := found.count():

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from documentation import peers, reference, rules, settings, site, specification
+from documentation import glossary, peers, reference, rules, settings, site, specification
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,7 +40,7 @@ def main() -> int:
 def made() -> dict[str, str]:
     """Return all pages that are made, by their path from the repository's root."""
     pages = {**reference.pages(), **settings.pages(), **rules.pages()}
-    return {**pages, **specification.pages(), **peers.pages()}
+    return {**pages, **specification.pages(), **peers.pages(), **glossary.pages()}
 
 
 def current(path: str) -> str | None:

@@ -2,17 +2,19 @@
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from random_stores import Content, contents, fill
 
+from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.flags import rule_of
 from turnwise.explorer.data.record import Record
 from turnwise.rates import Rate
-from turnwise.runs import detect
+from turnwise.runs import detect, evaluate
 from turnwise.scoring import Failure
 from turnwise.store import Store
 
@@ -27,6 +29,21 @@ def test_counts_are_those_of_the_store(record, demo_store):
     assert [one.name for one in counts.runs] == [run.name for run in demo_store.runs()]
     mark = overview.mark(record)
     assert mark.evaluations >= there["evaluations"] and mark.last is not None
+
+
+def test_the_latest_run_is_the_last_that_nobody_is_writing(tmp_path):
+    chat = Sequence("a", Label.BENIGN, "made", Conversation.from_turns([("Hello", "yes")]))
+    with Store(tmp_path / "runs.db", create=True) as store:
+        store.add_sequences([chat])
+        evaluate(store, "done", "scripted:0.1")
+    with Store(tmp_path / "runs.db") as writer, Store(tmp_path / "runs.db") as store:
+        writer.start_run(replace(store.run("done"), name="going on"))
+        record = Record(store)
+        assert record.latest_run() == "done"
+        going = {one.name: one.going_on for one in overview.counts(record).runs}
+        assert going["going on"] and not going["done"]
+        writer.close()
+        assert Record(store).latest_run() == "going on"
 
 
 def test_means_are_over_all_prompts_of_a_label_at_a_turn(record, demo_store):

@@ -96,6 +96,23 @@ def test_another_store_does_not_write_to_a_run_that_is_gone(
             one.append([make_evaluation("a", 2)])
 
 
+def test_a_store_sees_what_another_is_writing(
+    filled: Store, location: str, path: Path, make_evaluation: Callable[..., Evaluation]
+) -> None:
+    filled.close()
+    with Store(location) as reader:
+        assert not reader.is_being_written("first") and not reader.is_being_written("second")
+        there = set(path.parent.iterdir())
+        with Store(location) as writer:
+            writer.append([make_evaluation("a", 2, run="second")])
+            assert reader.is_being_written("second") and not reader.is_being_written("first")
+            assert not writer.is_being_written("second")
+        assert not reader.is_being_written("second")
+        assert {file.name for file in path.parent.iterdir()} <= {file.name for file in there}
+        with pytest.raises(UnknownNameError):
+            reader.is_being_written("third")
+
+
 @pytest.mark.parametrize("change", [lambda s: s.delete_run("first"), lambda s: s.rename_run("first", "old")])
 def test_a_run_that_another_process_writes_is_left_alone(
     filled: Store, location: str, path: Path, change: Callable[[Store], object]

@@ -125,29 +125,40 @@ def data_table(
     """
     from nicegui import ui
 
-    made = [{"field": one["name"], "align": "left", **one} for one in columns]
-    shown = [
-        {"_row": at}
-        | {name: visible(cell) if isinstance(cell, str) and name != "href" else cell for name, cell in row.items()}
-        for at, row in enumerate(rows)
-    ]
-    table = ui.table(columns=made, rows=shown, row_key="_row").classes("data").props("flat dense wrap-cells")
-    table.props["aria-label"] = label
-    table.props("role=region tabindex=0")
-    for column in made:
-        if kind := column.get("kind"):
-            table.add_slot(f"body-cell-{column['name']}", f'<q-td :props="props">{_CELLS[kind]}</q-td>')
-        if about := TERMS.get(column["label"].rpartition(" ")[2]):
-            column["about"] = about
-        if column.get("sorts"):
-            way = "none" if sort is None or sort[0] != column["name"] else "descending" if sort[1] else "ascending"
-            table.add_slot(f"header-cell-{column['name']}", _SORT.replace("WAY", way))
-        elif about:
-            table.add_slot(f"header-cell-{column['name']}", _TERM)
+    table = ui.table(columns=_heads(columns, sort), rows=_cells(rows), row_key="_row")
+    table.classes("data").props("flat dense wrap-cells role=region tabindex=0").props["aria-label"] = label
+    for one in table.columns:
+        if kind := one.get("kind"):
+            table.add_slot(f"body-cell-{one['name']}", f'<q-td :props="props">{_CELLS[kind]}</q-td>')
+        if one.get("sorts") or one["about"]:
+            table.add_slot(f"header-cell-{one['name']}", _SORT if one.get("sorts") else _TERM)
     if heard is not None:
         table.on("sort", lambda event: heard("sort", str(event.args)))
         table.on("pick", lambda event: heard("pick", str(rows[int(event.args)]["pick"])))
     return table
+
+
+def refill(table: ui.table, rows: Sequence[Mapping[str, Any]], sort: tuple[str, bool] | None = None) -> None:
+    """Show other rows in a `data_table` where nothing is picked, much faster than another table."""
+    table.columns = _heads(table.columns, sort)
+    table.rows = _cells(rows)
+
+
+def _heads(columns: Iterable[Mapping[str, Any]], sort: tuple[str, bool] | None) -> list[dict[str, Any]]:
+    heads = []
+    for one in columns:
+        way = "none" if sort is None or sort[0] != one["name"] else "descending" if sort[1] else "ascending"
+        about = TERMS.get(one["label"].rpartition(" ")[2], "")
+        heads.append({"field": one["name"], "align": "left", **one, "way": way, "about": about})
+    return heads
+
+
+def _cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"_row": at}
+        | {name: visible(cell) if isinstance(cell, str) and name != "href" else cell for name, cell in row.items()}
+        for at, row in enumerate(rows)
+    ]
 
 
 def column(name: str, label: str | None = None, kind: str | None = None, *, right: bool = False) -> dict[str, Any]:
@@ -176,9 +187,10 @@ _ABOUT = """<q-tooltip v-if="props.col.about">{{ props.col.about }}</q-tooltip>"
 _TERM = f"""<q-th :props="props"><span class="term" tabindex="0" role="note"
 :aria-label="props.col.label + ': ' + props.col.about">{{{{ props.col.label }}}}{_ABOUT}</span></q-th>"""
 
-_SORT = f"""<q-th :props="props" aria-sort="WAY"><button type="button" :class="['sort', {{term: props.col.about}}]"
-@click="() => $parent.$emit('sort', props.col.name)">{{{{ props.col.label
-}}}}{{{{ {{ascending: ' ▲', descending: ' ▼', none: ''}}['WAY'] }}}}{_ABOUT}</button></q-th>"""
+_SORT = f"""<q-th :props="props" :aria-sort="props.col.way"><button type="button"
+:class="['sort', {{term: props.col.about}}]" @click="() => $parent.$emit('sort', props.col.name)">{{{{
+props.col.label }}}}{{{{ {{ascending: ' ▲', descending: ' ▼', none: ''}}[props.col.way] }}}}
+{_ABOUT}</button></q-th>"""
 
 _WIDTH, _HEIGHT, _EDGE = 120, 24, 2
 

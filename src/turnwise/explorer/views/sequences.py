@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
@@ -21,10 +21,14 @@ from turnwise.explorer.parts import (
     heading,
     number,
     pager,
+    refill,
     search_words,
     text,
     text_field,
 )
+
+if TYPE_CHECKING:
+    from nicegui import ui
 
 _POLL_SECONDS = 1.0
 """How often it asks again while a rule or the index of words is at work."""
@@ -51,6 +55,8 @@ class _Sequences:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._found: Found | None = None
+        self._data: ui.table | None = None
+        self._excerpts = False
         self._asked = 0
 
     async def build(self) -> None:
@@ -60,7 +66,9 @@ class _Sequences:
         heading("Sequences", 1)
         self._choices = await page.ask(page.answers.sequences.choices)
         self._fields([run.name for run in await page.ask(page.record.runs)])
+        self._status = text("p", "").classes("quiet").props("role=status")
         self._table = ui.element("section").props('aria-label="Found sequences"')
+        self._below = ui.row()
         await self._show()
         page.csv = self._rows
         ui.timer(_POLL_SECONDS, self._look)
@@ -86,12 +94,13 @@ class _Sequences:
         if mine != self._asked:  # somebody typed on, and a later question is under way
             return
         self._found = found
-        self._table.clear()
-        with self._table:
-            if wanted is None or found is None:
+        if wanted is None or found is None:
+            self._table.clear()
+            self._data = None
+            with self._table:
                 failed(wrong)
-            else:
-                self._lay(wanted, found, excerpts)
+        else:
+            self._show_found(wanted, found, excerpts)
 
     async def _look(self) -> None:
         if self._found is not None and not self._found.complete:
@@ -151,36 +160,42 @@ class _Sequences:
             typed("Lowest at most", "most", kind="number")
             ui.button("Clear all", on_click=self._clear).props("no-caps outline")
 
-    def _lay(self, wanted: Filter, found: Found, excerpts: Mapping[str, dict[str, str]]) -> None:
-        page, words = self._page, bool(wanted.words)
-        if not found.of:
-            text("p", f"No conversation yet: turnwise import FILE --store {page.record.where}").classes("empty")
-            return
-        text("p", _status(wanted, found)).classes("quiet").props("role=status")
-        if not found.rows:
-            text("p", "No conversation fits all of these filters.").classes("empty")
-        else:
+    def _show_found(self, wanted: Filter, found: Found, excerpts: Mapping[str, dict[str, str]]) -> None:
+        rows = [
+            {"id": row.sequence_id, "label": row.label, "source": row.source, "category": row.category,
+             "tactic": row.tactic, "turns": row.turns, "flag": "–" if row.flag is None else row.flag,
+             "T": number(row.T), "I": number(row.I), "F": number(row.F),
+             "excerpt": excerpts.get(row.sequence_id, _NOTHING),
+             "series": drawing(row.series, row.turns, row.flag),
+             "href": self._page.link("/sequence", run=wanted.run, id=row.sequence_id, rule=wanted.rule,
+                                     turn=row.flag, words=wanted.words)}
+            for row in found.rows
+        ]  # fmt: skip
+        self._status.text = _status(wanted, found)
+        sort, shown = (wanted.sort, wanted.descending), bool(wanted.words)
+        if self._data is None or self._excerpts != shown:
             kinds = {"id": "link", "label": "tag"}
             columns = [
                 {**column(name, title, kinds.get(name), right=right), "sorts": True}
                 for name, title, right in _HEADS
                 if name not in FACTS or self._choices[name]
             ]
-            columns += [column("excerpt", "found", "excerpt")] if words else []
+            columns += [column("excerpt", "found", "excerpt")] if shown else []
             columns.append(column("series", "F over turns", "graph"))
-            rows = [
-                {"id": row.sequence_id, "label": row.label, "source": row.source, "category": row.category,
-                 "tactic": row.tactic, "turns": row.turns, "flag": "–" if row.flag is None else row.flag,
-                 "T": number(row.T), "I": number(row.I), "F": number(row.F),
-                 "excerpt": excerpts.get(row.sequence_id, _NOTHING),
-                 "series": drawing(row.series, row.turns, row.flag),
-                 "href": page.link("/sequence", run=wanted.run, id=row.sequence_id, rule=wanted.rule,
-                                   turn=row.flag, words=wanted.words)}
-                for row in found.rows
-            ]  # fmt: skip
-            data_table(columns, rows, "Sequences", sort=(wanted.sort, wanted.descending), heard=self._sort)
-        pager(found.total, wanted.page, wanted.size, self._turned)
-        choice("Rows", [str(size) for size in SIZES], str(wanted.size), partial(self._changed, "size"))
+            self._table.clear()
+            with self._table:
+                self._data = data_table(columns, rows, "Sequences", sort=sort, heard=self._sort)
+            self._excerpts = shown
+        else:
+            refill(self._data, rows, sort)
+        self._below.clear()
+        with self._below:
+            if not found.of:
+                text("p", f"No conversation yet: turnwise import FILE --store {self._page.record.where}")
+            elif not rows:
+                text("p", "No conversation fits all of these filters.").classes("empty")
+            pager(found.total, wanted.page, wanted.size, self._turned)
+            choice("Rows", [str(size) for size in SIZES], str(wanted.size), partial(self._changed, "size"))
 
     def _rows(self) -> tuple[str, list[list[Any]]]:
         names = [name for name, *_ in _HEADS]
