@@ -73,8 +73,8 @@ def address(path: str, state: Mapping[str, str]) -> str:
 class Page:
     """A view that is open in a browser; `state` is what the address says beside the path, by name.
 
-    A view that has a table sets `csv`, which returns the name of a file and the rows on the screen, headings
-    first.
+    `width` is that of the browser, in pixels, when the view is built. A view that has a table sets `csv`, which
+    returns the name of a file and the rows on the screen, headings first.
     """
 
     def __init__(self, view: View, answers: Answers, client: Client, state: Mapping[str, str]) -> None:
@@ -84,6 +84,7 @@ class Page:
         self.record = answers.record
         self.state = dict(state)
         self.csv: Callable[[], tuple[str, list[list[Any]]]] | None = None
+        self.width = 1280
 
     def get(self, name: str, default: str = "") -> str:
         """What the address says, or a default where it says nothing."""

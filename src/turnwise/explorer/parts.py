@@ -56,8 +56,6 @@ def term(word: str, words: str | None = None) -> TextElement:
     with text("span", words or word).classes("term").props("tabindex=0 role=note") as shown:
         shown.props["aria-label"] = f"{words or word}: {TERMS[word]}"
         ui.tooltip(TERMS[word])
-    shown.on("focus", js_handler="(e) => e.target.dispatchEvent(new Event('mouseenter'))")
-    shown.on("blur", js_handler="(e) => e.target.dispatchEvent(new Event('mouseleave'))")
     return shown
 
 
@@ -102,6 +100,8 @@ def text_field(
     made.props(
         f"dense outlined type={kind} autocomplete=off spellcheck=false{' step=any' if kind == 'number' else ''}"
     )
+    if placeholder:
+        made.props("stack-label")
     if search:
         made.props("data-search")
     if live:
@@ -113,13 +113,15 @@ def text_field(
 
 def data_table(
     columns: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], label: str, *,
-    sort: tuple[str, bool] | None = None, sorted_by: Heard | None = None,
+    sort: tuple[str, bool] | None = None, heard: Callable[[str, str], Any] | None = None,
 ) -> ui.table:  # fmt: skip
-    """A table whose cells are text, wrapped where they are long; it scrolls within itself where it is too wide.
+    """Show a table whose cells are text, wrapped where long; it scrolls within itself where it is too wide.
 
-    A column has a `name`, a `label`, and an `align`: "right" for numbers. Cells of a column with ``link`` lead
-    to the row's ``href``, keys j and k go over them; of one with ``graph`` they are drawings (`drawing`). Columns
-    with ``sorts`` have buttons that `sorted_by` hears; `sort` is by which, and whether downward.
+    A column has a `name`, a `label`, ``align="right"`` for numbers, and maybe a `kind`: keys j and k go over cells
+    of the kind ``link``, which lead to the row's ``href``, and ``pick``, heard as "pick" with the text;
+    ``graph`` is a `drawing`, ``excerpt`` an `excerpt`, ``tag`` a small mark. Columns that ``sorts`` have buttons,
+    heard as "sort" with the column; `sort` is by which the rows are sorted, and whether downward. A heading that
+    ends with a word of the glossary says what that means.
     """
     from nicegui import ui
 
@@ -133,33 +135,67 @@ def data_table(
     table.props["aria-label"] = label
     table.props("role=region tabindex=0")
     for column in made:
-        if column.get("link"):
-            table.add_slot(f"body-cell-{column['name']}", _LINK)
-        elif column.get("graph"):
-            table.add_slot(f"body-cell-{column['name']}", _GRAPH)
+        if kind := column.get("kind"):
+            table.add_slot(f"body-cell-{column['name']}", f'<q-td :props="props">{_CELLS[kind]}</q-td>')
+        if about := TERMS.get(column["label"].rpartition(" ")[2]):
+            column["about"] = about
         if column.get("sorts"):
             way = "none" if sort is None or sort[0] != column["name"] else "descending" if sort[1] else "ascending"
             table.add_slot(f"header-cell-{column['name']}", _SORT.replace("WAY", way))
-    if sorted_by is not None:
-        table.on("sorted", lambda event: sorted_by(str(event.args)))
+        elif about:
+            table.add_slot(f"header-cell-{column['name']}", _TERM)
+    if heard is not None:
+        table.on("sort", lambda event: heard("sort", str(event.args)))
+        table.on("pick", lambda event: heard("pick", str(rows[int(event.args)]["pick"])))
     return table
 
 
-_LINK = """<q-td :props="props" class="long-name">
-<a v-if="props.row.href" :href="props.row.href" data-item>{{ props.value }}</a>
-<template v-else>{{ props.value }}</template></q-td>"""
+def column(name: str, label: str | None = None, kind: str | None = None, *, right: bool = False) -> dict[str, Any]:
+    """A column of `data_table`; `right` for numbers."""
+    return {"name": name, "label": label or name, "kind": kind, "align": "right" if right else "left"}
 
-_SORT = """<q-th :props="props" aria-sort="WAY"><button type="button" class="sort"
-@click="() => $parent.$emit('sorted', props.col.name)">{{ props.col.label
-}}{{ {ascending: ' ▲', descending: ' ▼', none: ''}['WAY'] }}</button></q-th>"""
+
+def pager(total: int, page: int, size: int, heard: Heard) -> None:
+    """Which rows of how many are shown, and buttons to other pages."""
+    from nicegui import ui
+
+    last = max(1, -(-total // size))
+    first = (page - 1) * size + 1
+    with ui.row().classes("pager").props('role=navigation aria-label="Pages"'):
+        text(
+            "span",
+            f"{first:,} – {min(first + size - 1, total):,} of {total:,}" if first <= total else f"0 of {total:,}",
+        )
+        if last > 1:
+            pages = ui.pagination(1, last, value=min(page, last), direction_links=True)
+            pages.props("max-pages=5 boundary-numbers").on_value_change(lambda event: heard(str(event.value)))
+
+
+_ABOUT = """<q-tooltip v-if="props.col.about">{{ props.col.about }}</q-tooltip>"""
+
+_TERM = f"""<q-th :props="props"><span class="term" tabindex="0" role="note"
+:aria-label="props.col.label + ': ' + props.col.about">{{{{ props.col.label }}}}{_ABOUT}</span></q-th>"""
+
+_SORT = f"""<q-th :props="props" aria-sort="WAY"><button type="button" :class="['sort', {{term: props.col.about}}]"
+@click="() => $parent.$emit('sort', props.col.name)">{{{{ props.col.label
+}}}}{{{{ {{ascending: ' ▲', descending: ' ▼', none: ''}}['WAY'] }}}}{_ABOUT}</button></q-th>"""
 
 _WIDTH, _HEIGHT, _EDGE = 120, 24, 2
 
-_GRAPH = f"""<q-td :props="props"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"
-role="img" class="graph" :aria-label="props.value.said">
+_CELLS = {
+    "link": """<a v-if="props.row.href" :href="props.row.href" class="long-name" data-item>{{ props.value }}</a>
+<span v-else>{{ props.value }}</span>""",
+    "pick": """<button type="button" class="sort long-name" data-item="follow" :aria-pressed="props.row.picked"
+@click="() => $parent.$emit('pick', props.row._row)">{{ props.value }}</button>""",
+    "tag": """<span :class="['tag', props.value]">{{ props.value }}</span>""",
+    "excerpt": "{{ props.value.before }}<mark>{{ props.value.found }}</mark>{{ props.value.after }}",
+    "graph": f"""<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img"
+:class="['graph', {{flagged: props.value.flag}}]" :aria-label="props.value.said">
 <path d="M0 {_HEIGHT - _EDGE}H{_WIDTH}" class="graph-ground" />
-<path :d="props.value.path" class="graph-line" /><path v-if="props.value.flag"
-:d="props.value.flag" class="graph-flag" /></svg></q-td>"""
+<path :d="props.value.path" class="graph-line" /><path v-if="props.value.flag" :d="props.value.flag"
+class="graph-flag" /></svg>""",
+}
+"""What is in a cell, by kind; Vue shows texts as text."""
 
 
 def drawing(series: Sequence[tuple[int, float]], turns: int, flag: int | None = None) -> dict[str, str]:
@@ -245,14 +281,55 @@ def found_words(words: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
             if whole and (at == 0 or not plain[at - 1].isalnum()):
                 found.append((places[at], places[end - 1] + 1))
             at = plain.find(word, end)
-    found.sort()
-    return [one for place, one in enumerate(found) if place == 0 or one[0] >= max(end for _, end in found[:place])]
+    apart: list[tuple[int, int]] = []
+    for begin, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if not apart or begin >= apart[-1][1]:
+            apart.append((begin, end))
+    return apart
 
 
 def _folded(words: str) -> str:
     return "".join(
         one for one in unicodedata.normalize("NFKD", words.casefold()) if not unicodedata.combining(one)
     )
+
+
+def search_words(question: str) -> list[str]:
+    """The words and phrases that a search wants to find, without those that must not be there.
+
+    >>> search_words('one "two words" -not begin* -"nor this"')
+    ['one', 'two words', 'begin*']
+    """
+    found: list[str] = []
+    parts = question.split('"')
+    for place, part in enumerate(parts):
+        if place % 2 == 0:
+            found += [word for word in part.split() if not word.startswith("-")]
+        elif not parts[place - 1].endswith("-"):
+            found.append(part)
+    return found
+
+
+def excerpt(words: str, wanted: Sequence[str]) -> dict[str, str] | None:
+    """The first of some words in a text with what is around it, for a cell; None where none of them is there."""
+    shown = visible(words)
+    for begin, end in found_words(shown, wanted)[:1]:
+        before = shown[max(0, begin - _AROUND) : begin]
+        return {"before": before, "found": shown[begin:end], "after": shown[end : end + _AROUND]}
+    return None
+
+
+_AROUND = 60
+"""Characters on each side of what was found."""
+
+
+def copy_button(label: str, copied: str) -> ui.button:
+    """A button that copies a text, also where a page without TLS has no clipboard."""
+    from nicegui import ui
+
+    button = ui.button(label, icon="content_copy").props("no-caps outline")
+    button.props["data-copy"] = copied
+    return button
 
 
 async def confirmed(question: str, do: str) -> bool:

@@ -112,17 +112,21 @@ def create_app(answers: Answers, access: Access) -> ASGIApp:
         show_welcome_message=False,
         reconnect_timeout=10.0,
     )
+    pages.config.quasar_config["loadingBar"]["skipHijack"] = True  # a bar without a name, which nobody needs
     return Gate(outer, access)
 
 
 def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
     async def shown(request: Request, client: Client) -> None:
-
         page = Page(view, answers, client, dict(request.query_params))
         content = _frame(page, request)
         with content:
             waiting = text("p", "Reading the record …").classes("waiting").props("role=status")
         await client.connected(timeout=_CONNECT_SECONDS)
+        try:
+            page.width = await client.run_javascript("innerWidth", timeout=_CONNECT_SECONDS)
+        except TimeoutError:
+            return
         if client.is_deleted:
             return
         try:
@@ -156,7 +160,10 @@ def _frame(page: Page, request: Request) -> Element:
         f'<link rel="stylesheet" href="{_STATIC}/work.css">'
         f'<script src="{_STATIC}/explorer.js"></script>'
     )
-    header(page, request.cookies.get(THEME))
+    if page.get("print"):
+        ui.dark_mode(False)
+    else:
+        header(page, request.cookies.get(THEME))
     return ui.element("div").props('id=content tabindex="-1"').classes("content")
 
 

@@ -27,6 +27,9 @@ class RunLocks(Protocol):
     def alone(self, run: int, name: str) -> AbstractContextManager[None]:
         """Have a run alone during the block; StoreLockedError where another store writes it."""
 
+    def shared_elsewhere(self, run: int) -> bool:
+        """Whether another store writes a run now."""
+
     def close(self) -> None:
         """Let go of every lock."""
 

@@ -261,6 +261,14 @@ class PostgresqlRunLocks:
         finally:
             self._call("pg_advisory_unlock", run)
 
+    def shared_elsewhere(self, run: int) -> bool:
+        """Whether another store writes a run now."""
+        if run in self._shared:
+            return False
+        if free := self._call("pg_try_advisory_lock", run):
+            self._call("pg_advisory_unlock", run)
+        return not free
+
     def close(self) -> None:
         """Let go of every lock."""
         self._shared.clear()

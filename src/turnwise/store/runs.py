@@ -124,6 +124,11 @@ class Runs:
             else:  # it was renamed or deleted meanwhile
                 self._locks.release(key)
 
+    def written_elsewhere(self, name: str) -> bool:
+        """Whether another store writes a run now; see `Store.is_being_written`."""
+        with self._lock:
+            return self._locks.shared_elsewhere(self._key(name))
+
     def rename(self, old: str, new: str) -> Run:
         """Give a run another name; see `Store.rename_run`."""
         if not new.strip():

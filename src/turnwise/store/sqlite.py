@@ -267,6 +267,16 @@ class SqliteRunLocks:
         finally:
             self.release(run)
 
+    def shared_elsewhere(self, run: int) -> bool:
+        """Whether another store writes a run now; where there is no file nobody does, and none is made."""
+        if run in self._shared or not self._file(run).exists():
+            return False
+        try:
+            _locked(self._file(run), "BEGIN EXCLUSIVE", 0.0).close()
+        except (sqlite3.OperationalError, OSError) as error:
+            return "locked" in str(error)
+        return False
+
     def close(self) -> None:
         """Let go of every lock."""
         for run in list(self._shared):

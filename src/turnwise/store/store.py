@@ -249,6 +249,14 @@ class Store:
         """
         return self._writing("add a run", _ANOTHER).runs.start(run)
 
+    def is_being_written(self, run: str) -> bool:
+        """Whether another store, in this process or another, writes a run now: it isn't finished.
+
+        Raises:
+            UnknownNameError: the store has no run of that name.
+        """
+        return self._record is not None and self._record.runs.written_elsewhere(run)
+
     def rename_run(self, old: str, new: str) -> Run:
         """Give a run another name, and return it.
 

@@ -31,6 +31,12 @@ def until_state(page, name, value):
     )
 
 
+def choose(page, label, option):
+    """Choose an option of a field by what it is called."""
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
 def saved(page, button):
     with page.expect_download() as download:
         page.get_by_role("button", name=button, exact=True).click()
@@ -39,11 +45,12 @@ def saved(page, button):
 
 def test_the_overview_tells_what_the_store_holds_and_what_is_flagged(let_in, explorer):
     page = let_in(explorer, "/overview")
-    page.get_by_role("heading", name="Flagged by source").wait_for()
-    assert "reader-history" in page.get_by_role("region", name="What the store holds").inner_text()
-    assert "95 % interval" in page.get_by_role("region", name="Flagged by source").inner_text()
+    flagged = page.get_by_role("region", name="Flagged by source").first
+    flagged.get_by_text("95 % interval").wait_for()
+    held = page.get_by_role("region", name="What the store holds").inner_text()
+    assert "reader-history" in held and "all 38 scored" in held
     page.locator("[data-chart] svg").wait_for()
-    page.get_by_label("Run", exact=True).select_option("reader-turn")
+    choose(page, "Run", "reader-turn")
     until_state(page, "run", "reader-turn")
     page.locator("[data-chart] svg").wait_for()
     told = page.get_by_role("alert").get_by_text("column 7")
@@ -56,6 +63,17 @@ def test_the_overview_tells_what_the_store_holds_and_what_is_flagged(let_in, exp
     assert told.is_visible()
 
 
+def test_words_of_the_glossary_say_what_they_mean_to_the_pointer_and_to_the_keys(let_in, explorer):
+    page = let_in(explorer, "/overview")
+    word = page.get_by_text("false-positive rate", exact=True)
+    word.hover()
+    page.get_by_role("tooltip").get_by_text("share of benign conversations").wait_for()
+    page.get_by_role("heading", name="Overview").hover()
+    page.get_by_role("tooltip").wait_for(state="detached")
+    word.focus()
+    page.get_by_role("tooltip").get_by_text("share of benign conversations").wait_for()
+
+
 def test_the_table_filters_sorts_and_leads_on(let_in, explorer):
     page = let_in(explorer, "/sequences")
     page.get_by_text("38 of 38 sequences").wait_for()
@@ -63,7 +81,9 @@ def test_the_table_filters_sorts_and_leads_on(let_in, explorer):
     page.keyboard.type("ring dish")
     page.get_by_text("1 of 38 sequences").wait_for()
     until_state(page, "words", "ring dish")
+    assert page.locator("td mark").inner_text().lower() in ("ring", "dish")
     page.get_by_label("Words in the text").fill("")
+    page.get_by_text("38 of 38 sequences").wait_for()
     page.get_by_role("button", name="highest F").click()
     page.locator("th[aria-sort=descending]").wait_for()
     assert state(page)["sort"] == "F"
@@ -92,15 +112,37 @@ def test_a_sequence_points_from_a_turn_to_all_that_is_known_of_it(let_in, explor
     until_state(page, "turn", "2")
     page.keyboard.press("j")
     detail.get_by_role("heading", name="Turn 3").wait_for()
-    page.get_by_role("region", name="Detectors and session memory").get_by_text("hostile").first.click()
+    bands = page.get_by_role("region", name="Detectors over turns")
+    assert "trust" not in bands.inner_text() and "Simulation" not in detail.inner_text()
+    page.get_by_role("switch", name="Simulate a session memory").click()
+    bands.get_by_text("hostile").first.click()
     detail.get_by_role("heading", name="Turn 7").wait_for()
-    assert "trust 0.749 after 7 turns" in detail.inner_text()
-    page.get_by_label("Beside it", exact=True).select_option("reader-turn")
+    assert "Simulation with default settings: trust 0.749 after 7 turns" in detail.inner_text()
+    choose(page, "Beside it", "reader-turn")
     until_state(page, "beside", "reader-turn")
     page.locator("[data-chart] svg").get_by_text("F in reader-turn").wait_for()
     assert saved(page, "SVG")[1].startswith(b"<svg ")
     assert saved(page, "PNG")[1].startswith(b"\x89PNG")
     assert len(list(csv.reader(io.StringIO(saved(page, "CSV")[1].decode())))) == 1 + 9 * 3
+
+
+def test_what_nothing_flagged_is_shown_without_alarm(let_in, explorer):
+    page = let_in(explorer, "/sequence?id=benign-moderator&run=reader-history&simulation=yes")
+    page.get_by_text("not flagged by").wait_for()
+    page.get_by_role("region", name="Detectors over turns").get_by_text("trust", exact=True).wait_for()
+    assert page.locator("#content :is(.bad, .middle, .flag, .flagged)").count() == 0
+
+
+def test_a_conversation_is_printed_whole_and_highlights_what_was_searched(let_in, explorer):
+    page = let_in(explorer, "/sequence?id=grooming-01&run=reader-history&words=bread")
+    assert page.locator("article mark").first.inner_text().lower() == "bread"
+    page.get_by_role("link", name="print it for a case file").click()
+    page.get_by_role("button", name="Print").wait_for()
+    page.emulate_media(media="print", color_scheme="dark")
+    seen = page.locator("main").inner_text()
+    assert "flagged at turn 7" in seen and "Turn 9" in seen and "third_party_harm" in seen
+    assert "Overview" not in seen and page.locator("article").count() == 9
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_a_pattern_is_completed_counted_and_taken_along(let_in, explorer):
@@ -109,10 +151,10 @@ def test_a_pattern_is_completed_counted_and_taken_along(let_in, explorer):
     page.get_by_text("evaluated sequences match").wait_for()
     area.fill("")
     area.press_sequentially("peak(recip")
-    page.get_by_role("option").first.wait_for()
+    page.get_by_role("group", name="Completions").get_by_role("button").first.wait_for()
     area.press("Tab")
     area.press_sequentially(") > 0.9")
-    assert area.input_value().startswith("peak(reciprocity.") and area.get_attribute("aria-expanded") == "false"
+    assert area.input_value().startswith("peak(reciprocity.")
     until_state(page, "pattern", area.input_value())
     area.fill("slope(F) >")
     page.get_by_role("alert").get_by_text("column").wait_for()
@@ -145,7 +187,7 @@ def test_every_field_and_button_has_a_name_for_screen_readers(let_in, explorer):
         page = let_in(explorer, path)
         page.locator("main .waiting").wait_for(state="detached")
         nameless = page.evaluate(
-            "[...document.querySelectorAll('input, select, textarea, button, svg.graph')]"
+            "[...document.querySelectorAll('input:not(.hidden), select, textarea, button, svg.graph')]"
             ".filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim()))"
             ".map((one) => one.outerHTML.slice(0, 80))"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from turnwise.clock import utc_now
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.flags import is_detector, judge
@@ -13,6 +14,9 @@ from turnwise.observers import describe_observer
 from turnwise.rates import Rate
 from turnwise.store import Run
 from turnwise.store.source import Newest
+
+_LIVE_SECONDS = 30.0
+"""The run that was started last is going on as long as the last score is not older than this."""
 
 MOST_TURNS = 60
 """Turns that the curves of mean scores go to."""
@@ -37,7 +41,7 @@ class RunCount:
     """What a run has come to.
 
     `unread` are scores that were not made since the observer does not read the text; `cost_usd` is None where no
-    score has a known cost.
+    score has a known cost. It is `going_on` while another store writes it, or the last score was made just now.
     """
 
     name: str
@@ -48,6 +52,7 @@ class RunCount:
     failures: int = 0
     unread: int = 0
     cost_usd: float | None = None
+    going_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +94,14 @@ def counts(record: Record) -> Counts:
         sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
     made = record.runs()
     tries = record.store.source.tries([run.name for run in made if _may_cost(run)])
+    last = mark(record).last
+    recent = last is not None and (utc_now() - last).total_seconds() < _LIVE_SECONDS
     runs = []
     for run in made:
         failures, unread, cost = tries.get(run.name, (0, 0, None))
         sums = scored.get(run.name, (0, 0))
-        runs.append(RunCount(run.name, run.observer, run.context, *sums, failures, unread, cost))
+        going = record.store.is_being_written(run.name) or (recent and run is made[-1])
+        runs.append(RunCount(run.name, run.observer, run.context, *sums, failures, unread, cost, going))
     return Counts(tuple(sorted(sources.values(), key=lambda one: -one.sequences)), tuple(runs))
 
 

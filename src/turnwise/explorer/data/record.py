@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ FACTS: Final = ("category", "tactic")
 _PAGE = 50_000
 """Sequences whose metadata are in memory at once."""
 
+_LATEST_SECONDS: Final = 2.0
+"""How long the latest run is taken for the latest."""
+
 
 class Record:
     """A store that is looked at, by several threads at once. Only what people say of it is written to it.
@@ -40,6 +44,7 @@ class Record:
         self.where = visible(store.location)
         self.name = name or Path(store.location).name
         self.patterns = patterns
+        self._latest: tuple[float, str | None] | None = None
 
     def library(self) -> Library:
         """The named patterns that there are, with those of the user's file as it is now."""
@@ -52,9 +57,16 @@ class Record:
         return self.store.runs()
 
     def latest_run(self) -> str | None:
-        """The name of the run that was started last; None where there is none."""
-        found = self.runs()
-        return found[-1].name if found else None
+        """The run that was started last of those that nobody is writing; else the last, and None if there is none.
+
+        It is looked for anew every few seconds.
+        """
+        at = time.monotonic()
+        if self._latest is None or at - self._latest[0] > _LATEST_SECONDS:
+            names = [run.name for run in reversed(self.runs())]
+            finished = (name for name in names if not self.store.is_being_written(name))
+            self._latest = at, next(finished, names[0] if names else None)
+        return self._latest[1]
 
     def newest_evaluation(self) -> int:
         """The row number of the last score; it grows with every one."""

@@ -39,8 +39,8 @@ class Session:
 class Chat:
     """A conversation with what a run says of it; without a run, the conversation alone.
 
-    `flag` is the first turn that the rule flags. `session` goes turn by turn; it is empty where nothing was
-    scored.
+    `flag` is the first turn that the rule flags. `session` goes turn by turn; it is empty where it was not
+    asked for or nothing was scored.
     """
 
     sequence: Sequence
@@ -57,6 +57,11 @@ class Chat:
     def turns(self) -> tuple[Turn, ...]:
         """Its turns."""
         return tuple(self.sequence.conversation)
+
+    @property
+    def alarming(self) -> bool:
+        """Whether the rule or a detector flags it."""
+        return self.flag is not None or any(one.fired for one in self.verdicts)
 
     @property
     def principles(self) -> list[tuple[str, Side]]:
@@ -94,9 +99,13 @@ class Chat:
 
 
 def read_chat(
-    record: Record, sequence_id: str, run: str | None, rule: str = "", detectors: Ordered[str] = ()
-) -> Chat:
-    """A conversation with what a run says of it: by default the run's own rule, and the detectors of `detect`."""
+    record: Record, sequence_id: str, run: str | None, rule: str = "", detectors: Ordered[str] = (),
+    simulate: bool = False,
+) -> Chat:  # fmt: skip
+    """A conversation with what a run says of it: by default the run's own rule, and the detectors of `detect`.
+
+    With `simulate`, also what a session memory with default settings would have made of it.
+    """
     sequence = record.store.sequence(sequence_id)
     if run is None:
         return Chat(sequence)
@@ -106,7 +115,7 @@ def read_chat(
     verdicts = _verdicts(record, run, trajectory, detectors)
     return Chat(
         sequence, run, trajectory, failures, record.store.unread(run, ids=[sequence_id]), rule,
-        _flag(record, run, trajectory, rule), verdicts, _session(sequence, trajectory),
+        _flag(record, run, trajectory, rule), verdicts, _session(sequence, trajectory) if simulate else (),
     )  # fmt: skip
 
 

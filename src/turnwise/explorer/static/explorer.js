@@ -40,14 +40,14 @@ const turnwise = {
   },
 
   // Show which turn is chosen, wherever it stands.
-  point(turn, scroll) {
+  point(turn) {
     for (const one of document.querySelectorAll("[data-turn]")) {
       const chosen = one.dataset.turn === String(turn);
       one.classList.toggle("is-current", chosen);
       if (one.matches("article")) one.setAttribute("aria-current", chosen ? "true" : "false");
     }
     const article = document.getElementById(`turn-${turn}`);
-    if (article && scroll) { // within the chat alone, so that curves stay in sight
+    if (article) { // within the chat alone, so that curves stay in sight
       const chat = article.closest(".chat");
       chat.scrollTop += article.getBoundingClientRect().top - chat.getBoundingClientRect().top - 8;
     }
@@ -148,9 +148,7 @@ const turnwise = {
       document.execCommand("copy");
       field.remove();
     }
-    const said = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = said; }, 1200);
+    Quasar.Notify.create({ message: "Copied", position: "top", timeout: 1200 });
   },
 };
 
@@ -158,4 +156,9 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");
   if (button) turnwise.copy(button);
 });
+for (const [heard, told] of [["focusin", "mouseenter"], ["focusout", "mouseleave"]]) { // words of the glossary
+  document.addEventListener(heard, (event) => {
+    if (event.target.matches?.(".term")) event.target.dispatchEvent(new Event(told));
+  });
+}
 globalThis.turnwise = turnwise;

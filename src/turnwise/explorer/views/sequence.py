@@ -1,36 +1,59 @@
-"""One sequence: its turns as a chat, its curves, detectors and session memory, and what scores rest on."""
+"""One sequence: its turns as a chat, its curves and detectors, and what scores rest on; for print as well."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
-from markupsafe import Markup
-
+from turnwise._support.visible import visible
 from turnwise.conversation import Label, Side
 from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.controls import choice, field, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data.sequence import Chat, read_chat
-from turnwise.explorer.frame import failure
-from turnwise.explorer.markup import breakable, element, joined, text_lines
-from turnwise.explorer.pages import Page, Region, page
+from turnwise.explorer.pages import Page, page
+from turnwise.explorer.parts import (
+    choice,
+    column,
+    data_table,
+    fact,
+    failed,
+    heading,
+    highlighted,
+    said,
+    search_words,
+    tag,
+    term,
+    text,
+    text_field,
+)
 from turnwise.explorer.views.turn_detail import detail
 from turnwise.sessions import Outcome, Outcomes
 
 _SHOWN = 20_000
 """Characters of a text that are shown."""
 
-_AROUND = 100
+_AROUND = 40
 """Turns before and after the chosen one that the chat shows."""
+
+_SIMULATION = "Session memory, a simulation with default settings"
+
+_CELL = """<q-td :props="props"><button v-if="props.col.turn" type="button" :class="props.value.look"
+:title="props.value.why" :aria-label="props.row.name + ', turn ' + props.col.turn + ': ' + props.value.said"
+:data-turn="props.col.turn" @click="() => $parent.$emit('turn', props.col.turn)">{{ props.value.said }}</button>
+<template v-else>{{ props.value }}</template></q-td>"""
 
 
 @page("/sequence", "Sequence", order=30, listed=False, keys={"j, k": "next, previous turn"})
 async def build(page: Page) -> None:
     """Show the sequence that the address names."""
+    from nicegui import ui
+
     if not page.get("id"):
-        Region(element("p", "Choose a sequence in ", element("a", "the table", href=page.link("/sequences")), "."))
+        heading("Sequence", 1)
+        ui.link("Choose a sequence in the table", page.link("/sequences"))
         return
     await _Sequence(page).build()
 
@@ -40,54 +63,72 @@ class _Sequence:
         self._page = page
         self._chat: Chat | None = None
         self._beside: Chat | None = None
+        self._print = bool(page.get("print"))
+        self._words = search_words(page.get("words"))
 
     async def build(self) -> None:
         from nicegui import ui
 
         page = self._page
         self._runs = [run.name for run in await page.ask(page.record.runs)]
-        self._head = Region(on=self._changed, label="Sequence")
+        self._chat = await self._read()
+        page.csv = self._rows
+        self._head = ui.element("section").props('aria-label="Sequence"')
+        if self._print:
+            ui.button("Print", on_click=lambda: ui.run_javascript("print()")).props("no-caps outline")
+            self._header()
+            for number in range(1, len(self._chat.turns) + 1):
+                self._turn(number)
+            return
+        self._fields()
         self._chart = show_chart(
             chart_options([], last=2), "T, I and F of every principle over turns", self._point
         )
-        self._bands = Region(on=self._changed, label="Detectors and session memory over turns")
+        self._bands = ui.element("section").props('aria-label="Detectors over turns"')
         with ui.element("div").classes("split"):
-            self._chatted = Region(on=self._changed, label="Conversation", classes="chat")
-            self._detail = Region(label="Scores of the chosen turn", classes="beside detail", live=True)
+            self._chatted = ui.element("section").props('aria-label="Conversation"').classes("chat")
+            self._detail = ui.element("section").props('aria-label="Scores of the chosen turn" aria-live=polite')
+            self._detail.props("tabindex=0").classes("beside detail")
         await self._show()
-        page.csv = self._rows
+
+    async def _read(self) -> Chat:
+        page = self._page
+        detectors = [one.strip() for one in page.get("detectors").split(";") if one.strip()]
+        return await page.ask(
+            read_chat, page.record, page.get("id"), page.run_name(), page.get("rule"), detectors,
+            simulate=page.get("simulation") == "yes",
+        )  # fmt: skip
 
     async def _show(self) -> None:
-        page = self._page
-        run, beside = page.run_name(), page.get("beside")
-        detectors = [one.strip() for one in page.get("detectors").split(";") if one.strip()]
+        page, beside = self._page, self._page.get("beside")
+        wrong = ""
         try:
-            self._chat = await page.ask(read_chat, page.record, page.get("id"), run, page.get("rule"), detectors)
+            self._chat = await self._read()
             self._beside = await page.ask(read_chat, page.record, page.get("id"), beside) if beside else None
         except TurnwiseError as error:
-            if self._chat is None:
-                raise
-            self._head.show(joined(self._header(), failure(str(error))))
+            wrong = str(error)
+        self._header()
+        if wrong:
+            with self._head:
+                failed(wrong)
             return
-        self._head.show(self._header())
+        assert self._chat is not None
         self._chart.set_visibility(bool(self._chat.principles))
         redraw(self._chart, self._options())
-        self._bands.show(_bands(self._chat, self._at))
-        self._chatted.show(self._turns())
-        self._told(scroll=True)
+        self._bands.clear()
+        with self._bands:
+            self._band_table(self._chat)
+        self._told(turns=True)
 
     @property
     def _at(self) -> int:
         """The chosen turn: that of the address, else the flagged one, else the first."""
         last = len(self._chat.turns) if self._chat else 1
-        text = self._page.get("turn")
-        wanted = int(text) if text.isdecimal() and len(text) < 10 else (self._chat.flag if self._chat else None)
+        given = self._page.get("turn")
+        wanted = int(given) if given.isdecimal() and len(given) < 10 else (self._chat.flag if self._chat else None)
         return min(max(wanted or 1, 1), max(last, 1))
 
     async def _changed(self, name: str, value: str) -> None:
-        if name == "turn":
-            self._point(int(value))
-            return
         self._page.remember(**{name: value})
         await self._show()
 
@@ -95,72 +136,89 @@ class _Sequence:
         before = self._at
         self._page.remember(turn=turn)
         redraw(self._chart, self._options())
-        if abs(before - turn) > 1 or turn % _AROUND == 0:
-            self._chatted.show(self._turns())
-        self._told(scroll=True)
+        self._told(turns=abs(before - turn) > 1 or turn % _AROUND == 0)
 
-    def _told(self, *, scroll: bool) -> None:
+    def _told(self, *, turns: bool) -> None:
         from nicegui import ui
 
         assert self._chat is not None
-        self._detail.show(detail(self._chat, self._at))
-        ui.run_javascript(f"turnwise.point({self._at}, {'true' if scroll else 'false'})")
+        if turns:
+            self._chatted.clear()
+            with self._chatted:
+                self._turns()
+        self._detail.clear()
+        with self._detail:
+            detail(self._chat, self._at)
+        ui.run_javascript(f"setTimeout(() => turnwise.point({self._at}), 0)")
 
     # What is shown ---------------------------------------------------------------------------------------
 
-    def _header(self) -> Markup:
-        page, chat = self._page, self._chat
+    def _header(self) -> None:
+        from nicegui import ui
+
+        chat = self._chat
         assert chat is not None
         sequence = chat.sequence
-        facts = [
-            element("span", element("b", f"{name} "), _value(value)) for name, value in sequence.metadata.items()
-        ]
-        found = chat.verdicts
-        told = [
-            element("span", element("b", f"{one.detector} "), f"fired at turn {one.turn}: " if one.fired else
-                    "did not fire: ", one.reason)
-            for one in found
-        ]  # fmt: skip
-        flagged = outcome = None
-        if (outcomes := chat.outcomes) is not None:
-            benign = sequence.label is Label.BENIGN
-            said = outcomes.in_words(benign=benign, alarm=chat.flag)
-            outcome = element("div", said, class_="facts small" if benign or not outcomes.broke else "facts flag")
-        if chat.run is not None:
-            said = f"flagged at turn {chat.flag}" if chat.flag else "not flagged"
-            flagged = element("span", ("▲ " if chat.flag else "") + said, f" by {chat.rule}",
-                              class_="flag" if chat.flag else "quiet")  # fmt: skip
-        return joined(
-            element("h1", breakable(sequence.sequence_id), " ", tag(sequence.label)),
-            element("div", element("span", element("b", "source "), sequence.source),
-                    element("span", element("b", "turns "), len(chat.turns)), facts, flagged, class_="facts"),
-            outcome,
-            element(
-                "div",
-                choice("Run", "run", self._runs, chat.run or "", every="" if self._runs else "none"),
-                choice("Beside it", "beside", [one for one in self._runs if one != chat.run], page.get("beside"),
-                       every="no other run"),
-                field("Flagged where (pattern or detector)", "rule", page.get("rule"), size=26,
-                      placeholder=chat.rule),
-                field("Detectors, with ; between them", "detectors", page.get("detectors"), size=26,
-                      placeholder="; ".join(one.detector for one in found) or ", ".join(DETECTORS.names()[:3])),
-                class_="form",
-            ),
-            element("div", told, class_="facts small") if told else None,
-            element("div", self._elsewhere(), class_="facts small"),
-        )  # fmt: skip
+        self._head.clear()
+        with self._head:
+            with heading(f"{sequence.sequence_id} ", 1):
+                tag(str(sequence.label))
+            with ui.element("div").classes("facts"):
+                fact("source", sequence.source)
+                fact("turns", len(chat.turns))
+                for name, value in sequence.metadata.items():
+                    fact(name, _value(value))
+                if chat.run is not None:
+                    found = f"▲ flagged at turn {chat.flag}" if chat.flag else "not flagged"
+                    said(f"{found} by {chat.rule}").classes("flag" if chat.flag else "quiet")
+            if (outcomes := chat.outcomes) is not None:
+                told = outcomes.in_words(benign=sequence.label is Label.BENIGN, alarm=chat.flag)
+                alarm = chat.alarming and outcomes.broke and sequence.label is not Label.BENIGN
+                said(told, "p").classes("flag" if alarm else "small")
+            if chat.verdicts:
+                with ui.element("div").classes("facts small"):
+                    term("detector")
+                    for one in chat.verdicts:
+                        fired = f"fired at turn {one.turn}" if one.fired else "did not fire"
+                        fact(one.detector, f"{fired}: {one.reason}")
+            if chat.run is not None and not chat.principles:
+                text("p", f"Run {chat.run} has no score of this conversation.").classes("quiet")
+            if not self._print:
+                self._elsewhere(chat)
 
-    def _elsewhere(self) -> list[Markup]:
-        """Links to the other views that show a conversation."""
+    def _fields(self) -> None:
+        from nicegui import ui
+
         page, chat = self._page, self._chat
         assert chat is not None
-        name = chat.sequence.sequence_id
+        with ui.row().classes("form").props('role=group aria-label="What is shown"'):
+            choice("Run", self._runs, chat.run or "", partial(self._changed, "run"), "" if self._runs else "none")
+            others = [one for one in self._runs if one != chat.run]
+            choice("Beside it", others, page.get("beside"), partial(self._changed, "beside"), "no other run")
+            text_field("Flagged where (pattern or detector)", page.get("rule"), partial(self._changed, "rule"),
+                       placeholder=chat.rule, wide=True)  # fmt: skip
+            names = "; ".join(one.detector for one in chat.verdicts) or ", ".join(DETECTORS.names()[:3])
+            text_field("Detectors, with ; between them", page.get("detectors"),
+                       partial(self._changed, "detectors"), placeholder=names, wide=True)  # fmt: skip
+            ui.switch(
+                "Simulate a session memory", value=page.get("simulation") == "yes",
+                on_change=lambda event: self._changed("simulation", "yes" if event.value else ""),
+            )  # fmt: skip
+
+    def _elsewhere(self, chat: Chat) -> None:
+        """Links to the other views that show a conversation, and to a page for print."""
+        from nicegui import ui
+
+        page, name = self._page, chat.sequence.sequence_id
         links = {
             "compare with another": page.link("/compare", a=name, run_a=chat.run),
             "correct its label": page.link("/label", id=name),
             "try it in the guard": page.link("/guard", id=name),
+            "print it for a case file": page.link(print=1),
         }
-        return [element("a", said, href=link) for said, link in links.items()]
+        with ui.element("div").classes("facts small no-print"):
+            for words, link in links.items():
+                ui.link(words, link)
 
     def _options(self) -> dict[str, Any]:
         chat, beside = self._chat, self._beside
@@ -177,19 +235,119 @@ class _Sequence:
             panels.append(Panel(title, lines, dashed=frozenset(dashed)))
         marks = {chat.flag: "flagged"} if chat.flag else {}
         title = f"T, I and F over turns of {chat.sequence.sequence_id}"
-        return chart_options(panels, last=len(chat.turns), at=self._at, marks=marks, title=title)
+        return chart_options(
+            panels, last=len(chat.turns), at=self._at, marks=marks, title=title, columns=_columns(self._page)
+        )
 
-    def _turns(self) -> Markup:
+    def _turns(self) -> None:
         chat = self._chat
         assert chat is not None
-        first = max(1, self._at - _AROUND)
-        last = min(len(chat.turns), self._at + _AROUND)
-        outcomes = chat.outcomes
-        shown = [_turn(chat, number, outcomes) for number in range(first, last + 1)]
-        before = _more(f"turns 1 to {first - 1}", max(1, first - _AROUND)) if first > 1 else None
         total = len(chat.turns)
-        after = _more(f"turns {last + 1} to {total}", min(total, last + _AROUND)) if last < total else None
-        return joined(before, shown, after)
+        first, last = max(1, self._at - _AROUND), min(total, self._at + _AROUND)
+        if first > 1:
+            self._more(f"turns 1 to {first - 1}", max(1, first - _AROUND))
+        outcomes = chat.outcomes
+        for number in range(first, last + 1):
+            self._turn(number, outcomes)
+        if last < total:
+            self._more(f"turns {last + 1} to {total}", min(total, last + _AROUND))
+
+    def _more(self, words: str, turn: int) -> None:
+        from nicegui import ui
+
+        ui.button(f"Show {words}", on_click=lambda: self._point(turn)).props("no-caps flat")
+
+    def _turn(self, number: int, outcomes: Outcomes | None = None) -> None:
+        from nicegui import ui
+
+        chat = self._chat
+        assert chat is not None
+        turn, (scored, lost), flagged = chat.turns[number - 1], chat.at(number), chat.flag == number
+        fired = [one.detector for one in chat.verdicts if one.turn == number]
+        with ui.element("article").classes("turn flagged" if flagged else "turn") as shown:
+            with ui.element("header"):
+                text("b", f"Turn {number}")
+                if flagged:
+                    text("span", "▲ flagged").classes("flag")
+                if fired:
+                    said(f"{', '.join(fired)} fired here").classes("flag")
+                if outcomes is not None and (outcome := outcomes.by_turn.get(number)) is not None:
+                    alarm = chat.alarming and outcome is Outcome.GAVE_WAY
+                    text("span", f"reply: {outcome}").classes("flag" if alarm else "quiet")
+                if lost:
+                    text("span", f"{len(lost)} not scored")
+                if unread := chat.unread_at(number):
+                    said(unread)
+            for who, words in (("Prompt", turn.prompt), ("Response", turn.response)):
+                if words is not None:
+                    text("div", who).classes("who")
+                    with ui.element("div").classes(f"said {who.lower()}").props("dir=auto"):
+                        self._words_of(words)
+            if self._print and scored:
+                detail(chat, number, brief=True)
+                return
+            with ui.element("div").classes("scores"):
+                if not scored:
+                    text("span", "not scored")
+                for one in scored:
+                    side = " (response)" if one.key.side is Side.RESPONSE else ""
+                    with ui.element("span"):
+                        said(f"{one.key.principle}{side} ")
+                        text("b", f"F {one.score.F:.2f}")
+                        text("span", f" I {one.score.I:.2f} T {one.score.T:.2f}")
+        if not self._print:
+            shown.props(
+                f'id=turn-{number} tabindex=0 aria-label="Turn {number}" data-turn={number} data-item=follow'
+            )
+            shown.on("click", lambda: self._point(number))
+
+    def _words_of(self, words: str) -> None:
+        if self._words:
+            highlighted(words[:_SHOWN], self._words)
+        else:
+            said(words[:_SHOWN])
+        if len(words) > _SHOWN:
+            text("span", f" … {len(words) - _SHOWN:,} more characters").classes("quiet")
+
+    def _band_table(self, chat: Chat) -> None:
+        """A row for each detector and, where asked for, each part of the session memory; a cell for each turn."""
+        turns = range(1, len(chat.turns) + 1)
+        bands = {
+            one.detector: [
+                (
+                    _score(signal) + (" ▲" if one.turn == turn else ""),
+                    "bad" if signal.active else "",
+                    signal.reason,
+                )
+                for turn, signal in zip(turns, one.signals, strict=False)
+            ]
+            for one in chat.verdicts
+        }
+        if chat.session:
+            bands |= {
+                "trust": [(f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else "",
+                           one.rationale) for one in chat.session],
+                "circuit breaker": [(one.phase, "" if one.phase == "normal" else "bad", one.rationale)
+                                    for one in chat.session],
+                "stance": [(one.mode, {"normal": "", "cautious": "middle"}.get(one.mode, "bad"), one.rationale)
+                           for one in chat.session],
+                "heading": [(one.heading, "bad" if one.heading in ("degrading", "hostile") else "", one.rationale)
+                            for one in chat.session],
+            }  # fmt: skip
+            text("p", f"{_SIMULATION}: trust, circuit breaker, stance and heading.").classes("quiet small")
+        if not bands:
+            return
+        columns = [column("name", "turn"), *({**column(f"turn-{one}", str(one)), "turn": one} for one in turns)]
+        alarming = chat.alarming
+        rows = [
+            {"name": name}
+            | {f"turn-{turn}": {"said": words, "look": look if alarming else "", "why": visible(why)}
+                              for turn, (words, look, why) in zip_longest(turns, cells, fillvalue=("–", "", ""))}
+            for name, cells in bands.items()
+        ]  # fmt: skip
+        table = data_table(columns, rows, "By turn").classes("bands")
+        table.add_slot("body-cell", _CELL)
+        table.on("turn", lambda event: self._point(int(event.args)))
 
     def _rows(self) -> tuple[str, list[list[Any]]]:
         chat = self._chat
@@ -203,93 +361,15 @@ class _Sequence:
         return "sequence", [head, *rows]
 
 
-def _turn(chat: Chat, number: int, outcomes: Outcomes | None) -> Markup:
-    turn = chat.turns[number - 1]
-    scored, failed = chat.at(number)
-    flagged = chat.flag == number
-    fired = [one.detector for one in chat.verdicts if one.turn == number]
-    outcome = None if outcomes is None else outcomes.by_turn.get(number)
-    scores = [
-        element("span", one.key.principle, " (response) " if one.key.side is Side.RESPONSE else " ",
-                element("b", f"F {one.score.F:.2f}"), f" I {one.score.I:.2f} T {one.score.T:.2f}")
-        for one in scored
-    ]  # fmt: skip
-    return element(
-        "article",
-        element(
-            "header",
-            element("b", f"Turn {number}"),
-            element("span", "▲ flagged", class_="flag") if flagged else None,
-            element("span", f"{', '.join(fired)} fired here", class_="flag") if fired else None,
-            None if outcome is None else element("span", f"reply: {outcome}",
-                                                 class_="flag" if outcome is Outcome.GAVE_WAY else "quiet"),
-            f"{len(failed)} not scored" if failed else None,
-            chat.unread_at(number),
-        ),
-        element("div", "Prompt", class_="who"),
-        element("div", _cut(turn.prompt), class_="said", dir="auto"),
-        [element("div", "Response", class_="who"), element("div", _cut(turn.response), class_="said response",
-                                                           dir="auto")] if turn.response is not None else None,
-        element("div", scores or "not scored", class_="scores"),
-        id=f"turn-{number}", class_="turn flagged" if flagged else "turn", tabindex="0",
-        aria_label=f"Turn {number}", data_do="turn", data_value=number, data_turn=number, data_item="follow",
-    )  # fmt: skip
+def _columns(page: Page) -> int:
+    """Panels of a chart that fit beside one another."""
+    return max(1, min(3, page.width // 350))
 
 
-def _score_cell(signal: Signal) -> str:
+def _score(signal: Signal) -> str:
     return f"{signal.score:.2f}" if signal.evidence else "–"
 
 
-def _bands(chat: Chat, at: int) -> Markup:
-    """A row for each detector and each part of the session memory, with a cell for each turn."""
-    if not chat.session and not chat.verdicts:
-        return Markup()
-    turns = range(1, len(chat.turns) + 1)
-    rows = [
-        element("tr", element("th", "turn", scope="row"), [_cell(turn, str(turn), "head", "") for turn in turns])
-    ]
-    for verdict in chat.verdicts:
-        cells = [
-            _cell(turn, _score_cell(signal) + (" ▲" if verdict.turn == turn else ""),
-                  "bad" if signal.active else "", signal.reason)
-            for turn, signal in zip(turns, verdict.signals, strict=False)
-        ]  # fmt: skip
-        rows.append(element("tr", element("th", verdict.detector, scope="row"), cells))
-    if chat.session:
-        bands = {
-            "trust": [(f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else "")
-                      for one in chat.session],
-            "circuit breaker": [(one.phase, "" if one.phase == "normal" else "bad") for one in chat.session],
-            "stance": [(one.mode, {"normal": "", "cautious": "middle"}.get(one.mode, "bad"))
-                       for one in chat.session],
-            "heading": [(one.heading, "bad" if one.heading in ("degrading", "hostile") else "")
-                        for one in chat.session],
-        }  # fmt: skip
-        for name, values in bands.items():
-            cells = [
-                _cell(one.turn, said, look, one.rationale)
-                for one, (said, look) in zip(chat.session, values, strict=True)
-            ]
-            rows.append(element("tr", element("th", name, scope="row"), cells))
-    return element("div", element("table", element("tbody", rows), aria_label="By turn"), class_="bands")
-
-
-def _cell(turn: int, said: str, look: str, title: str) -> Markup:
-    return element("td", said, class_=look, title=title, data_do="turn", data_value=turn, data_turn=turn)
-
-
-def _more(said: str, turn: int) -> Markup:
-    return element("p", element("button", f"Show {said}", type="button", data_do="turn", data_value=turn))
-
-
-def _cut(text: str) -> Markup:
-    if len(text) <= _SHOWN:
-        return text_lines(text)
-    return joined(
-        text_lines(text[:_SHOWN]), element("span", f" … {len(text) - _SHOWN:,} more characters", class_="quiet")
-    )
-
-
 def _value(value: object) -> str:
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= 200 else said[:200] + " …"
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 200 else shown[:200] + " …"
