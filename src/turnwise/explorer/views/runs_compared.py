@@ -330,7 +330,8 @@ class _Threshold:
 def _table(columns: Sequence[str], label: str, link: str = "") -> Table:
     """A table whose rows are set later; the cells of the column `link` are links."""
     made = [
-        {"name": name, "label": name, "align": "left" if name in _WORDS else "right", "link": name == link}
+        {"name": name, "label": name, "align": "left" if name in _WORDS else "right"}
+        | ({"kind": "link"} if name == link else {})
         for name in columns
     ]
     return data_table(made, [], label)
