@@ -26,7 +26,7 @@ def exploring(findings):
 
 
 def test_overview_table_query_and_conversation_show_findings(let_in, exploring):
-    page = let_in(exploring)
+    page = let_in(exploring, "/overview")
     page.get_by_role("heading", name="Flagged by source").wait_for()
     expect(page.get_by_role("region", name="What the store holds")).to_contain_text("scan")
     page = let_in(exploring, "/sequences?words=%22rise+3%22")
@@ -43,8 +43,9 @@ def test_a_label_is_kept_beside_the_findings(let_in, exploring, findings):
     page = let_in(exploring, "/label?id=flat-2")
     page.get_by_label("Your name").fill("dora")
     page.get_by_label("Your name").press("Enter")
-    page.get_by_label("The label should be").select_option("benign")
+    page.get_by_label("The label should be").click()
+    page.get_by_role("option", name="benign", exact=True).click()
     page.get_by_role("button", name="Save label").click()
-    expect(page.get_by_role("region", name="What people say")).to_contain_text("label benign")
+    expect(page.get_by_role("complementary", name="What people say")).to_contain_text("label benign")
     with Store(findings) as store:
         assert [(one.sequence_id, one.author) for one in store.people.corrections()] == [("flat-2", "dora")]

@@ -74,7 +74,7 @@ class Corrections(LabelPart):
         self._note.props("dense outlined autogrow maxlength=10000")
         with ui.row().classes("inbox-actions"):
             choice("The label should be", words, own, self._chosen)
-            ui.button("Save label", on_click=self._save).props("no-caps")
+            ui.button("Save label", on_click=self._save).props("no-caps outline")
         if turned is None:
             told = "You have marked no turn: press “it turned here” beside one."
         else:

@@ -106,7 +106,7 @@ class Scores(LabelPart):
                 self._show_principle(principle, known.get(principle.name))
         self._note = ui.textarea("Why (may stay empty)", value=next((one.note for one in known.values()), ""))
         self._note.props("dense outlined autogrow maxlength=10000")
-        ui.button("Save and go on", on_click=self._save).props("no-caps")
+        ui.button("Save and go on", on_click=self._save).props("no-caps outline")
 
     def _show_principle(self, principle: Principle, known: Any) -> None:
         from nicegui import ui

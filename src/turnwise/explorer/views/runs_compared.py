@@ -10,7 +10,7 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
 from turnwise.explorer.pages import Page, page
-from turnwise.explorer.parts import choice, data_table, heading, text, text_field
+from turnwise.explorer.parts import choice, data_table, heading, refill, text, text_field
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
 from turnwise.study.facets import FacetRate, facet_rates
 from turnwise.study.trends import TIMES, Trends, TrendWeek, trends
@@ -207,7 +207,7 @@ class _RunsCompared:
         number = self._number = min(max(int(_number(self._page.get("page")) or 1), 1), last)
         some = places[(number - 1) * _PAGE : number * _PAGE]
         found = await self._page.ask(compared.flips, record.store, some, thresholds)
-        self._flips.rows = _rows(found, [*map(self._flip_link, found)])
+        refill(self._flips, _rows(found, [*map(self._flip_link, found)]))
         self._pager.max, self._pager.value = last, number
         self._pager.set_visibility(last > 1)
 
@@ -225,7 +225,7 @@ class _RunsCompared:
         facet = self._page.get("facet", "source")
         found = await self._page.ask(facet_rates, self._pair, facet, self._thresholds)
         links = [self._page.link(None, **{facet: one.value, "tab": "flips", "page": None}) for one in found]
-        self._facets.rows = await self._page.ask(_rows, found, links)
+        refill(self._facets, await self._page.ask(_rows, found, links))
 
     def _weeks_panel(self) -> None:
         from nicegui import ui
@@ -255,7 +255,7 @@ class _RunsCompared:
         self._told.set_text(f"{visible(arm.name)}. {visible(str(found))}")
         self._chart.set_visibility(bool(found.weeks))
         redraw(self._chart, _week_chart(found.weeks))
-        self._weeks.rows = await page.ask(_rows, found.weeks)
+        refill(self._weeks, await page.ask(_rows, found.weeks))
 
     async def _turned(self, event: Any) -> None:
         if event.value != self._page.get("tab", "flips"):
@@ -339,11 +339,7 @@ def _table(columns: Sequence[str], label: str, link: str = "") -> Table:
 
 def _rows(shown: Sequence[Flip | FacetRate | TrendWeek], links: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The rows of a table, each with the address that it leads to; exact intervals of many take a while."""
-    return [
-        {"_row": at, "href": links[at] if links else ""}
-        | {heading: visible(cell) for heading, cell in one.cells().items()}
-        for at, one in enumerate(shown)
-    ]
+    return [{"href": links[at] if links else "", **one.cells()} for at, one in enumerate(shown)]
 
 
 def _week_chart(weeks: Sequence[TrendWeek]) -> dict[str, Any]:
