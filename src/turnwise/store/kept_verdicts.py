@@ -20,7 +20,7 @@ from turnwise.store.findings.places import for_the_user
 
 FILE: Final = "verdicts.db"
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Of the tables; those of another version are made anew."""
 
 _MAKE: Final = (
@@ -84,7 +84,7 @@ class KeptVerdicts:
     def forget(self, run: str | None = None) -> None:
         """Forget the verdicts of a run, or all, as has to be done where conversations were erased."""
         with self._opened() as file:
-            for table in ("judged", "flags"):
+            for table in ("judged", "flags", "explanations"):
                 file.execute(f"DELETE FROM {table} WHERE run = coalesce(?, run)", [run])
             if run is None:
                 file.execute("VACUUM")
@@ -122,6 +122,19 @@ class KeptVerdicts:
         )
         with self._opened() as file:
             return [Flag(*row) for row in file.execute(query, [run, detector, stamp])]
+
+    def explanation(self, run: str, about: str) -> str | None:
+        """What was kept of why a turn has its score; `about` says which turn, by which method."""
+        with self._opened() as file:
+            found = file.execute(
+                "SELECT content FROM explanations WHERE run = ? AND about = ?", (run, about)
+            ).fetchone()
+        return None if found is None else str(found[0])
+
+    def keep_explanation(self, run: str, about: str, content: str) -> None:
+        """Keep why a turn has its score: numbers and places, never a text."""
+        with self._opened() as file:
+            file.execute("INSERT OR REPLACE INTO explanations VALUES (?, ?, ?)", (run, about, content))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

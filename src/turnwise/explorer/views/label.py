@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, Protocol
 
 from turnwise._support.visible import visible_lines
@@ -50,6 +51,7 @@ class _LabelView:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._name = page.get("author")
+        self._showing = asyncio.Lock()
 
     async def build(self) -> None:
         from nicegui import ui
@@ -87,12 +89,13 @@ class _LabelView:
 
     async def shown(self) -> None:
         """Show the part anew."""
-        self._body.clear()
-        with self._body:
-            try:
-                await self._part.show()
-            except TurnwiseError as error:
-                failed(str(error))
+        async with self._showing:  # one after the other, or both would stand there
+            self._body.clear()
+            with self._body:
+                try:
+                    await self._part.show()
+                except TurnwiseError as error:
+                    failed(str(error))
 
     async def _named(self, name: str) -> None:
         import json
