@@ -70,7 +70,7 @@ def pictures(store: Path) -> dict[str, Picture]:
     """Return the pictures by name."""
     left, right = _twins(store)
     return {
-        "overview": Picture(f"/?run={RUN}"),
+        "overview": Picture(f"/overview?run={RUN}"),
         "sequences": Picture(f"/sequences?run={RUN}"),
         "runs": Picture("/runs?a=reader-turn&b=reader-history"),
         "sequence": Picture(f"/sequence?id={ATTACK}&run={RUN}"),

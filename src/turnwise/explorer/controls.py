@@ -1,4 +1,4 @@
-"""Labelled form fields, buttons and tables."""
+"""Labelled form fields, buttons and marks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from markupsafe import Markup
 
 from turnwise.explorer.markup import element
-from turnwise.rates import Rate
 
 
 def choice(
@@ -42,31 +41,6 @@ def field(
 def labelled(label: str, name: str, control: Markup) -> Markup:
     """A field, whose id is ``field-`` and its name, below its label."""
     return element("div", element("label", label, for_=f"field-{name}"), control, class_="field")
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """A number as a cell shows it; a dash for None."""
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def share(rate: Rate) -> str:
-    """A rate with its interval, in percent.
-
-    >>> share(Rate(1, 4))
-    '25.0 % [0.6, 80.6]'
-    """
-    if not rate.of:
-        return "–"
-    low, high = rate.interval
-    return f"{100 * rate.count / rate.of:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def table(head: Iterable[Markup], rows: Iterable[Markup], label: str | None = None) -> Markup:
-    """A table that scrolls sideways where it is too wide."""
-    made = element(
-        "table", element("thead", element("tr", head)), element("tbody", rows), class_="wide", aria_label=label
-    )
-    return element("div", made, class_="scroll")
 
 
 def tag(word: str) -> Markup:

@@ -51,21 +51,6 @@ def text_lines(text: str) -> Markup:
     return escape(visible_lines(text))
 
 
-def breakable(name: str) -> Markup:
-    """A name that may be broken after its signs, such as an id in a narrow column.
-
-    >>> print(breakable("slow_boil<"))
-    slow_<wbr>boil&lt;
-    """
-    text = visible(name)
-    parts, start = [], 0
-    for at, character in enumerate(text):
-        if character in "_-/.:":
-            parts.append(escape(text[start : at + 1]))
-            start = at + 1
-    return Markup("<wbr>").join([*parts, escape(text[start:])])
-
-
 def document(title: str, body: Markup) -> str:
     """A small page that stands alone and loads nothing."""
     style = element("style", Markup(_STYLE))
