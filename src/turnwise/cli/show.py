@@ -50,7 +50,12 @@ def show(
         typer.Option(min=1, help=f"Turns to show at most. Default: {SHOWN}, with --json all.", show_default=False),
     ] = None,
     turn: Annotated[int | None, typer.Option(min=1, help="Only this turn.", show_default=False)] = None,
-    why: Annotated[bool, typer.Option("--why", help="Print everything that each score rests on.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Print everything that each score rests on, and what moved the highest.")
+    ] = False,
+    paid: Annotated[
+        bool, typer.Option("--paid", help="With --why: ask a language model again, which costs money.")
+    ] = False,
     plot: Annotated[
         str | None,
         typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
@@ -62,6 +67,7 @@ def show(
     from turnwise.conversation import Label
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.runs import detect
+    from turnwise.runs.why import explain_flag
     from turnwise.sessions import outcomes_of
 
     if plot is not None:
@@ -84,36 +90,49 @@ def show(
         verdicts = [one.verdict for one in judged if one.verdict]
         tried = opened.failures(name, ids=[sequence_id], turns=part, replies=True)
         unread = opened.unread(name, ids=[sequence_id], turns=part)
+        asked = why and bool(trajectory.evaluations)
+        explained = explain_flag(opened, sequence_id, name, turn=turn, paid=paid) if asked else None
     labels = {one.author: one.label for one in said_of if one.label is not None}
-    scored = {evaluation.key for evaluation in trajectory.evaluations}
-    failures = [failure for failure in tried if failure.key not in scored]
+    failures = _open(tried, trajectory)
     if plot is not None:
         subtitle = f"{_label_words(head, labels)}, {head.source}; run {name}"
         save(trajectory_chart(tuple(trajectory), said, title=sequence_id, subtitle=subtitle), plot)
         note(f"{plot} written")
     # Of a part nobody can say where the model gave way first.
     outcomes = outcomes_of(said, trajectory) if len(part) == head.turns else None
-    benign = head.label is Label.BENIGN
-    alarm = min((one.turn for one in verdicts if one.turn is not None), default=None)
+    benign, alarm = head.label is Label.BENIGN, min((one.turn for one in verdicts if one.turn), default=None)
     if json:
         more = {
             "verdicts": [one.to_dict() for one in verdicts],
             "review": reviews[0].to_dict() if reviews else None,
+            "explanation": None if explained is None else explained.to_dict(),
             "outcomes": None if outcomes is None else outcomes.to_dict(benign=benign, alarm=alarm),
         }
         print_json(_as_json(head, labels, said, trajectory, failures, unread, why) | more)
     else:
         _print(head, labels, said, trajectory, failures, why)
         say("", *map(str, verdicts), *map(review_words, reviews))
+        if explained is not None:
+            say("", f"Why turn {explained.turn} ({explained.principle}):", *explained.sentences())
         if outcomes is not None:
             say("", outcomes.in_words(benign=benign, alarm=alarm))
-        for turn_number, side, language in dict.fromkeys((o.key.turn, o.key.side, o.language) for o in unread):
-            note(f"turn {turn_number}, {side}: not read, its language is {language}")
-        if not (trajectory or unread):
-            note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
+        _note_gaps(name, trajectory, unread)
         if turn is None and len(part) < head.turns:
             rest = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
             note(f"turns {first} to {part.stop - 1} of {head.turns}{rest}")
+
+
+def _open(tried: Sequence[Failure], trajectory: Trajectory) -> list[Failure]:
+    """The failures that no later score made up for."""
+    scored = {evaluation.key for evaluation in trajectory.evaluations}
+    return [failure for failure in tried if failure.key not in scored]
+
+
+def _note_gaps(run: str, trajectory: Trajectory, unread: Sequence[Unread]) -> None:
+    for turn, side, language in dict.fromkeys((one.key.turn, one.key.side, one.language) for one in unread):
+        note(f"turn {turn}, {side}: not read, its language is {language}")
+    if not (trajectory or unread):
+        note(f"run {run!r} has no evaluation of these turns; turnwise evaluate makes them")
 
 
 def review_words(one: Review) -> str:

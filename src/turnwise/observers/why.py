@@ -93,7 +93,7 @@ class Why(Shown):
             words = " ".join(text[self.words.start : self.words.end].split())
             told.append(f"Without the words “{words}” F falls from {self.F:.2f} to {self.words.F:.2f}.")
         if not told:
-            told.append(f"F is {self.F:.2f} with any earlier turn or words left out: it rests on all of them together.")
+            told.append(f"F is {self.F:.2f} whatever is left out: it rests on all of it together.")
         return tuple(told)
 
     def to_dict(self) -> dict[str, Any]:

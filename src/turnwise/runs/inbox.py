@@ -151,9 +151,10 @@ def inbox(
 
 
 def last_run(store: Store) -> str:
-    """Return the name of the run that was started last; UsageError where there is none."""
-    runs = store.runs()
-    return runs[-1].name if runs else store.only_run()
+    """Return the last run that nobody is writing, else the last one; UsageError where there is none."""
+    names = [run.name for run in reversed(store.runs())]
+    finished = (name for name in names if not store.is_being_written(name))
+    return next(finished, names[0] if names else "") or store.only_run()
 
 
 def _order(flag: Flag) -> tuple[float, float, int]:

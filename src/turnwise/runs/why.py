@@ -1,22 +1,23 @@
-"""Why a stored conversation was flagged: what moved the score, what a judge said, and the nearest decided cases."""
+"""Why a stored conversation was flagged: what moved the score, what a judge said, and like cases."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import sqrt
-from typing import Final
+from typing import Any, Final
 
 from turnwise._support.bounded import read_json
 from turnwise._support.notebook import Shown
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers import Context, build_observer
 from turnwise.observers.why import METHOD, Why, explain
 from turnwise.principles import load_principle
 from turnwise.runs.inbox import inbox
+from turnwise.scoring import EvaluationKey
 from turnwise.store import Status, Store
 from turnwise.store.runs import Run
 
@@ -69,6 +70,17 @@ class Explanation(Shown):
     note: str
     text: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "turn": self.turn,
+            "principle": self.principle,
+            "why": None if self.why is None else self.why.to_dict(),
+            "reasoning": self.reasoning,
+            "nearest": [{**asdict(one), "status": str(one.status)} for one in self.nearest],
+            "sentences": list(self.sentences()),
+        }
+
     def sentences(self) -> tuple[str, ...]:
         """Return it in plain sentences."""
         told = list(self.why.sentences(self.text)) if self.why is not None else []
@@ -114,16 +126,16 @@ def explain_flag(
     top = max(scored, key=lambda one: one.score.F)
     turns = list(store.sequence(sequence_id).conversation)
     text = turns[top.key.turn - 1].text(top.key.side) or ""
-    why, note = _read_again(store, known, sequence_id, turns, top.key.turn, top.key.principle, top.key.side, paid=paid)
+    why, note = _read_again(store, known, turns, top.key, paid=paid)
     nearest = _nearest(store, name, sequence_id, text)
     return Explanation(top.key.turn, top.key.principle, why, top.reasoning, nearest, note, text)
 
 
 def _read_again(
-    store: Store, run: Run, sequence_id: str, turns: Sequence[Turn], number: int, principle: str, side: Side, *, paid: bool
+    store: Store, run: Run, turns: Sequence[Turn], key: EvaluationKey, *, paid: bool
 ) -> tuple[Why | None, str]:
     """What the score rests on, and what could not be told."""
-    about = f"{METHOD} {sequence_id} {number} {side} {principle} {run.observer_version}"
+    about = f"{METHOD} {key.sequence_id} {key.turn} {key.side} {key.principle} {run.observer_version}"
     kept = store.kept_verdicts.explanation(run.name, about)
     if kept is not None:
         try:
@@ -137,9 +149,8 @@ def _read_again(
         return None, f"Run {run.name} was scored by {run.observer}, which can't read a changed text again."
     try:
         observer = build_observer(run.observer)
-        why = explain(
-            observer, turns, number, load_principle(principle), side=side, context=Context.parse(run.context)
-        )
+        principle, context = load_principle(key.principle), Context.parse(run.context)
+        why = explain(observer, turns, key.turn, principle, side=key.side, context=context)
     except (ObserverError, UsageError) as error:
         return None, f"It can't be read again here: {error}"
     store.kept_verdicts.keep_explanation(run.name, about, json.dumps(why.to_dict()))
@@ -156,7 +167,8 @@ def _nearest(store: Store, run: str, sequence_id: str, text: str) -> tuple[Near,
     if not decided:
         return ()
     ids = {one.sequence_id: one.status for one in decided}
-    flags = {one.sequence_id: one for one in inbox(store, run, limit=None, seconds=0.0).items if one.sequence_id in ids}
+    every = inbox(store, run, limit=None, seconds=0.0).items
+    flags = {one.sequence_id: one for one in every if one.sequence_id in ids}
     own = _pieces(text)
     found = []
     for name, item in flags.items():

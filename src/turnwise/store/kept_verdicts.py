@@ -20,16 +20,18 @@ from turnwise.store.findings.places import for_the_user
 
 FILE: Final = "verdicts.db"
 
-_VERSION: Final = 2
+_VERSION: Final = 5
 """Of the tables; those of another version are made anew."""
 
 _MAKE: Final = (
     "DROP TABLE IF EXISTS judged",
     "DROP TABLE IF EXISTS flags",
+    "DROP TABLE IF EXISTS explanations",
     "CREATE TABLE judged (run TEXT, detector TEXT, stamp TEXT, upto INTEGER, PRIMARY KEY (run, detector))",
     "CREATE TABLE flags (run TEXT, detector TEXT, number INTEGER, sequence_id TEXT, label TEXT, source TEXT, "
     "turns INTEGER, turn INTEGER, side TEXT, principle TEXT, F REAL, I REAL, peak REAL, score REAL, reason TEXT, "
     "at REAL, PRIMARY KEY (run, detector, number))",
+    "CREATE TABLE explanations (run TEXT, about TEXT, content TEXT, PRIMARY KEY (run, about))",
     f"PRAGMA user_version = {_VERSION}",
 )
 

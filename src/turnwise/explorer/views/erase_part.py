@@ -17,7 +17,9 @@ def erase_button(page: Page, sequence_id: str) -> None:
     """Show a button that erases a conversation, once its id is typed again."""
     from nicegui import ui
 
-    ui.button("Erase ...", icon="delete_forever", on_click=partial(_ask, page, sequence_id)).props("no-caps dense flat")
+    ui.button("Erase ...", icon="delete_forever", on_click=partial(_ask, page, sequence_id)).props(
+        "no-caps dense flat"
+    )
 
 
 def _ask(page: Page, sequence_id: str) -> None:
@@ -26,8 +28,11 @@ def _ask(page: Page, sequence_id: str) -> None:
     with ui.dialog() as dialog, ui.card() as card:
         dialog.props('aria-label="Erase a conversation"')
         heading("Erase this conversation", 2)
-        text("p", "Its texts, scores, notes, cached replies and what people said of it go from every file of the store; "
-             "a receipt stays. Backups and exports made before are out of reach.")  # fmt: skip
+        text(
+            "p",
+            "Its texts, scores, notes, cached replies and what people said of it go from every file of the store; "
+            "a receipt stays. Backups and exports made before are out of reach.",
+        )
         said(f"Type its id to go on: {sequence_id}", "p")
         typed = ui.input("Id of the conversation").props("outlined dense autofocus")
         reason = ui.input("Why, for the receipt").props("outlined dense maxlength=200")
@@ -67,6 +72,7 @@ def _show(receipt: Any, dialog: Any, page: Page) -> None:
             said(place, "li")
     told = json.dumps(receipt.to_dict(), ensure_ascii=False, indent=1)
     with ui.row():
-        ui.button("Save the receipt", on_click=lambda: ui.download.content(told, "receipt.json")).props("no-caps outline")
+        save = partial(ui.download.content, told, "receipt.json")
+        ui.button("Save the receipt", on_click=save).props("no-caps outline")
         ui.button("To the inbox", on_click=lambda: ui.navigate.to(page.link("/"))).props("no-caps flat")
     dialog.on("hide", lambda: ui.navigate.to(page.link("/")))

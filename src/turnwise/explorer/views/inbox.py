@@ -14,6 +14,8 @@ from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.saved_views import SavedViews
 from turnwise.explorer.pages import Page, page
 from turnwise.explorer.parts import fact, failed, heading, said, text
+from turnwise.explorer.views.erase_part import erase_button
+from turnwise.explorer.views.why_part import why_button
 from turnwise.runs.inbox import FlaggedText, Inbox, InboxItem, inbox, sentence
 from turnwise.runs.verdicts import judges_of
 from turnwise.store import Status
@@ -295,7 +297,10 @@ class _InboxView:
             _button("Save", self._save)
         with ui.row().classes("inbox-actions"):
             said_link("Whole conversation", self._link(item))
-            said_link("Label it blind", self._page.link("/label", id=item.sequence_id))
+            said_link("Correct its label", self._page.link("/label", id=item.sequence_id))
+            erase_button(self._page, item.sequence_id)
+        assert self._found is not None
+        why_button(self._page, self._found.run, item.sequence_id, item.turn)
 
     def _link(self, item: InboxItem) -> str:
         assert self._found is not None

@@ -29,7 +29,9 @@ from turnwise.explorer.parts import (
     text,
     text_field,
 )
+from turnwise.explorer.views.erase_part import erase_button
 from turnwise.explorer.views.turn_detail import detail
+from turnwise.explorer.views.why_part import why_button
 from turnwise.sessions import Outcome, Outcomes
 
 _SHOWN = 20_000
@@ -219,6 +221,10 @@ class _Sequence:
         with ui.element("div").classes("facts small no-print"):
             for words, link in links.items():
                 ui.link(words, link)
+            erase_button(page, name)
+        if chat.run is not None and chat.trajectory:
+            with ui.element("div").classes("no-print"):
+                why_button(page, chat.run, name, self._at)
 
     def _options(self) -> dict[str, Any]:
         chat, beside = self._chat, self._beside

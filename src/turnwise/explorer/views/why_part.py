@@ -39,7 +39,7 @@ def why_button(page: Page, run: str, sequence_id: str, turn: int) -> None:
                     said(found.text[: words.start])
                     said(found.text[words.start : words.end], "mark")
                     said(found.text[words.end :])
-            text("p", "It says what the observer's score rests on, not what a person would name.").classes("quiet small")
+            text("p", "This is what the score rests on, not what a person would name.").classes("quiet small")
 
     with place:
         ui.button("Why?", icon="help_outline", on_click=ask).props("no-caps dense outline")
