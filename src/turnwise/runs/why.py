@@ -17,6 +17,7 @@ from turnwise.observers import Context, build_observer
 from turnwise.observers.why import METHOD, Why, explain
 from turnwise.principles import load_principle
 from turnwise.runs.inbox import inbox
+from turnwise.runs.verdicts import flagged
 from turnwise.scoring import EvaluationKey
 from turnwise.store import Status, Store
 from turnwise.store.runs import Run
@@ -28,6 +29,9 @@ _NEAREST: Final = 2
 
 _MOST_DECIDED: Final = 2_000
 """Decided conversations that are compared, the latest."""
+
+_SECONDS: Final = 5.0
+"""How long scores that nothing was said of yet are judged, at most."""
 
 _GRAM: Final = 4
 """Characters of a piece of a text that two texts have in common."""
@@ -118,9 +122,14 @@ def explain_flag(
     name = run if run is not None else runs[-1].name if runs else store.only_run()
     known = store.run(name)
     trajectory = store.trajectory(name, sequence_id)
-    scored = [one for one in trajectory.evaluations if turn in (None, one.key.turn)]
-    if principle is not None:
-        scored = [one for one in scored if one.key.principle == principle]
+    if turn is None and principle is None:
+        flags = flagged(store, name, seconds=_SECONDS).first().values()
+        turn = next((flag.turn for _, flag in flags if flag.sequence_id == sequence_id), None)
+    scored = [
+        one
+        for one in trajectory.evaluations
+        if turn in (None, one.key.turn) and principle in (None, one.key.principle)
+    ]
     if not scored:
         raise UsageError(f"run {name!r} has no score of {sequence_id!r}" + (f", turn {turn}" if turn else ""))
     top = max(scored, key=lambda one: one.score.F)
@@ -167,7 +176,7 @@ def _nearest(store: Store, run: str, sequence_id: str, text: str) -> tuple[Near,
     if not decided:
         return ()
     ids = {one.sequence_id: one.status for one in decided}
-    every = inbox(store, run, limit=None, seconds=0.0).items
+    every = inbox(store, run, limit=None, seconds=_SECONDS).items
     flags = {one.sequence_id: one for one in every if one.sequence_id in ids}
     own = _pieces(text)
     found = []
