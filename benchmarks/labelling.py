@@ -71,7 +71,7 @@ def _seen(file: Path, seconds: float, killed: int) -> int:
         judged = detect(store, "run", ["any_turn"], corrected_by=[AUTHOR])
         told = {one.head.sequence_id: one.label for one in judged}
         seen = sum(told.get(name) is label for name, label in labels.items())
-        asked = store.query("F >= 0.0", "run", where="label = 'attack'", corrected_by=[AUTHOR])
+        asked = store.query("F >= 0.0", "run", where='label = "attack"', corrected_by=[AUTHOR])
         found = sum(1 for _ in asked)
         loaded = load_examples(store, "run", corrected_by=[AUTHOR])
     attacks = sum(label is Label.ATTACK for label in labels.values())
