@@ -143,6 +143,8 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
             _log.exception("the view %s failed", view.title)
             with content:
                 failed("This view failed: the terminal in which turnwise explore runs says where.")
+        if client.is_deleted:
+            return
         waiting.delete()
         with content:
             offer_exports(page)

@@ -74,7 +74,8 @@ class _LabelView:
             for name, words in TABS.items():
                 ui.tab(name, words)
         tabs.set_value(tab)
-        who = ui.input("Your name, kept with what you say", value=self._name).props("dense outlined maxlength=100")
+        who = ui.input("Your name, kept with what you say", value=self._name)
+        who.props("dense outlined maxlength=100").classes("choice")
         who.on("change", lambda _: self._named(who.value or ""))
         self._body = ui.element("section").classes("label-body")
         self._body.props(f'aria-label="{TABS.get(tab, "Label")}" aria-live=polite')
