@@ -79,3 +79,16 @@ def test_sequences_that_come_while_it_is_open_are_found(file):
         index.wait()
         assert index.find("marmot").tolist() == [1, 3]
         index.close()
+
+
+def test_what_was_erased_is_not_found_by_an_explorer_that_is_open(file):
+    with Store(file) as looking, Store(file) as other:
+        index = WordIndex(Record(looking))
+        try:
+            index.wait()
+            assert index.find("marmot").tolist() == [1]
+            other.erase(["one"])
+            index.wait()
+            assert index.find("marmot").tolist() == [] and index.find("marmoset").tolist() == [2]
+        finally:
+            index.close()

@@ -61,6 +61,7 @@ class WordIndex:
         self._closing = threading.Event()
         self._done = self._of = self._upto = 0
         self._error: str | None = None
+        self._edition: int | None = None
         self._answers: OrderedDict[tuple[str, int], NDArray[np.int64]] = OrderedDict()
 
     def close(self) -> None:
@@ -141,9 +142,16 @@ class WordIndex:
 
     def _begin(self) -> None:
         newest = self._record.newest_sequence()
+        edition = self._record.store.source.newest().edition
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
+            if (
+                edition != self._edition
+            ):  # rows were deleted or changed: it may hold words that are no longer there
+                if self._edition is not None:
+                    self._remove()
+                self._edition = edition
             if self._closing.is_set() or (
                 self._thread is not None and self._error is None and newest == self._upto
             ):
@@ -153,6 +161,13 @@ class WordIndex:
             self._thread = threading.Thread(target=self._index, name="turnwise words", daemon=True)
             self._thread.start()
         self._thread.join(0.1)  # a small store is indexed before anybody has to wait
+
+    def _remove(self) -> None:
+        """Remove the index, to make it anew."""
+        for ending in ("", "-wal", "-shm"):
+            self._file.with_name(f"{self._file.name}{ending}").unlink(missing_ok=True)
+        self._answers.clear()
+        self._upto = -1
 
     def _index(self) -> None:
         try:
