@@ -148,7 +148,7 @@ class WordIndex:
                 return
             if (
                 edition != self._edition
-            ):  # rows were deleted or changed: it may hold words that are no longer there
+            ):  # rows went, so it may hold words that are not there
                 if self._edition is not None:
                     self._remove()
                 self._edition = edition
