@@ -12,7 +12,6 @@ import pytest
 from turnwise.explorer.data.overview import counts
 from turnwise.explorer.data.record import Record
 from turnwise.explorer.data.sequence import read_chat
-from turnwise.explorer.views.turn_detail import detail
 from turnwise.store import Store
 
 Cli = Callable[..., Any]
@@ -76,4 +75,3 @@ def test_the_explorer_tells_it_apart(scored: Any, tmp_path: Path) -> None:
         assert (run.evaluations, run.failures, run.unread) == (1, 0, 2)
         chat = read_chat(record, "mixed", "r")
         assert chat.unread_at(1) is None and chat.unread_at(2) == "not read: prompt in ru"
-        assert "not read: prompt in ru" in detail(chat, 2) and "Not scored" not in detail(chat, 2)

@@ -54,8 +54,8 @@ def test_everything_is_copied_but_texts(store: Store, fill: Callable[..., None],
     fill(store, attack_1=(0.25, None), benign_x=(0.5,))
     store.append([make_evaluation("attack_1", 2, "q", side=Side.RESPONSE, score=Score(0.5, 0.75, 1))])
     assert rows(store, "FROM sequences ORDER BY ALL") == [
-        ("attack_1", "attack", "made up", 2),
-        ("benign_x", "benign", "other", 1),
+        ("attack_1", "attack", "made up", 2, "new", None),
+        ("benign_x", "benign", "other", 1, "new", None),
     ]
     assert rows(store, "FROM runs") == [("first", "probe:fast", "3", "history")]
     assert rows(store, "FROM evaluations ORDER BY ALL") == [

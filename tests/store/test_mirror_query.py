@@ -131,7 +131,7 @@ def test_only_sequences_for_which_a_condition_holds(
 
 def test_a_text_in_where_is_never_sql(asked: Store) -> None:
     assert asked.query("F >= 0", where='id = "x\' OR 1=1 --"').rate.of == 0
-    with pytest.raises(PatternError, match="known: chars, cost, id, label"):
+    with pytest.raises(PatternError, match="known: assignee, chars, cost, id, label"):
         asked.query("F >= 0", where="1 = 1")
 
 

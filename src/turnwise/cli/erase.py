@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def erase(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="The conversations.", show_default=False)
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="The conversations.", show_default=False)] = None,
     person: Annotated[
         list[str] | None,
         typer.Option(help="All conversations in which this person speaks, in any spelling; may be repeated."),

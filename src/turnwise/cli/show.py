@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import dollars, note, print_json, print_table, say, sparkline
+from turnwise.cli.output import dollars, note, print_json, print_table, say, say_paragraphs, sparkline
 from turnwise.cli.stores import check_turn, opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.conversation import Label, Turn
     from turnwise.detectors import Verdict
+    from turnwise.runs.why import Explanation
     from turnwise.scoring import Call, Evaluation, Failure, Trajectory, TurnScores, Unread
     from turnwise.store import Review, SequenceHead
 
@@ -111,15 +112,21 @@ def show(
         print_json(_as_json(head, labels, said, trajectory, failures, unread, why) | more)
     else:
         _print(head, labels, said, trajectory, failures, why)
-        say("", *map(str, verdicts), *map(review_words, reviews))
-        if explained is not None:
-            say("", f"Why turn {explained.turn} ({explained.principle}):", *explained.sentences())
+        _say_verdicts(verdicts, reviews, explained)
         if outcomes is not None:
             say("", outcomes.in_words(benign=benign, alarm=alarm))
         _note_gaps(name, trajectory, unread)
         if turn is None and len(part) < head.turns:
             rest = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
             note(f"turns {first} to {part.stop - 1} of {head.turns}{rest}")
+
+
+def _say_verdicts(verdicts: Sequence[Verdict], reviews: Sequence[Review], explained: Explanation | None) -> None:
+    say("")
+    say_paragraphs(*map(str, verdicts), *map(review_words, reviews))
+    if explained is not None:
+        say(f"Why turn {explained.turn} ({explained.principle}):")
+        say_paragraphs(*explained.sentences())
 
 
 def _open(tried: Sequence[Failure], trajectory: Trajectory) -> list[Failure]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -68,6 +67,7 @@ class Store:
     ) -> None:
         self._name = name = str(location)
         self._clock = clock
+        self._kept: KeptVerdicts | None = None
         self._record: Record | None = None
         if is_findings(name):
             from turnwise.store.findings.source import FindingsSource
@@ -115,8 +115,8 @@ class Store:
 
     def close(self) -> None:
         """Write what is pending and let go of the database. Closing twice is harmless."""
-        if "kept_verdicts" in vars(self):
-            self.kept_verdicts.close()
+        if self._kept is not None:
+            self._kept.close()
         self._source.close()
         if self._record is not None:
             self._record.close()
@@ -472,10 +472,12 @@ class Store:
 
     # Questions
 
-    @cached_property
+    @property
     def kept_verdicts(self) -> KeptVerdicts:
         """What detectors said before of the runs of this store."""
-        return KeptVerdicts(self._source.where)
+        if self._kept is None:
+            self._kept = KeptVerdicts(self._source.where)
+        return self._kept
 
     @property
     def source(self) -> Source:

@@ -146,9 +146,7 @@ class WordIndex:
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
-            if (
-                edition != self._edition
-            ):  # rows went, so it may hold words that are not there
+            if edition != self._edition:  # rows went, so it may hold words that are not there
                 if self._edition is not None:
                     self._remove()
                 self._edition = edition

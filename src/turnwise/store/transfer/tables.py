@@ -30,9 +30,9 @@ TABLES: tuple[Table, ...] = (
     schema.human_scores,
     schema.reviews,
     schema.audit_events,
-    schema.erasures,
 )
-"""All that a record holds, each table behind those that it names; the history of the schema is left out."""
+"""All that a record holds, each table behind those that it names; the history of the schema is left
+out, and receipts of erasures, which are about this record alone."""
 
 Row = Mapping[str, Any]
 """A row by name of the column: times are aware, JSON is read."""

@@ -22,7 +22,7 @@ _ALIKE = 1 + 1e-7
 def sign_test(more: int, less: int) -> float:
     """The two-sided exact p-value that of so many differences each falls to either side with probability 1/2.
 
-    >>> sign_test(1, 6)
+    >>> round(sign_test(1, 6), 3)
     0.125
     >>> sign_test(0, 0)
     1.0
