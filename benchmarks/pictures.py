@@ -70,6 +70,7 @@ def pictures(store: Path) -> dict[str, Picture]:
     """Return the pictures by name."""
     left, right = _twins(store)
     return {
+        "inbox": Picture(f"/?run={RUN}"),
         "overview": Picture(f"/overview?run={RUN}"),
         "sequences": Picture(f"/sequences?run={RUN}"),
         "runs": Picture("/runs?a=reader-turn&b=reader-history"),
@@ -77,7 +78,7 @@ def pictures(store: Path) -> dict[str, Picture]:
         "query": Picture(f"/query?run={RUN}&pattern=slope(F)+%3E+0.1"),
         "compare": Picture(f"/compare?a={left}&b={right}&run_a={RUN}&run_b={RUN}"),
         "study": Picture("/study", _moved),
-        "label": Picture(f"/label?id={TWIN}&author=cleo"),
+        "label": Picture("/label?author=cleo&order=all"),
         "judge": Picture(f"/label?id={TWIN}&author=cleo&tab=score"),
         "guard": Picture("/guard?preset=customer_service", _tried),
     }
