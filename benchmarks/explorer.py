@@ -31,6 +31,7 @@ CATEGORIES = ("advice", "coding", "medicine", "money", "travel", "weapons")
 TACTICS = ("flattery", "role_play", "slow_boil", "urgency", "")
 LIMITS = {"filter": 0.3, "page": 0.3, "search": 0.3, "sort": 0.3, "first warm": 3.0, "first cold": 10.0}
 MOST_TO_SENTENCE = 3.0
+MOST_BY_KEY = 0.15
 MOST_MEMORY = 700 * 10**6
 LEFT_EARLY = "Quasar is not defined"
 """What a page throws that is left before its scripts have come; nobody sees it."""
@@ -185,6 +186,8 @@ def inbox(file: Path) -> None:
 
     def first() -> str:
         with Store(file) as store:
+            if decided := [one.sequence_id for one in store.people.reviews()]:  # by an earlier measurement
+                store.people.review(decided, "new", author="benchmark")
             found = read_inbox(store)
             told = sentence(store, found.items[0])
             print(f"{found.total:,} flagged: {found.items[0].sequence_id}, turn {found.items[0].turn}")
@@ -206,6 +209,22 @@ def inbox(file: Path) -> None:
             page.goto(running.address, wait_until="commit")
             page.get_by_text(said[:40]).first.wait_for(timeout=60_000)
             report("from the start to the most serious sentence", [time.perf_counter() - began], MOST_TO_SENTENCE)
+            report("a decision by key until the next one is shown", _decided(page), MOST_BY_KEY)
+
+
+def _decided(page: Any) -> list[float]:
+    """Confirm and dismiss in turn by key; seconds until the next conversation stands there."""
+    page.get_by_label("Your name").fill("benchmark")
+    page.wait_for_function("localStorage.getItem('turnwise-name') === 'benchmark'")
+    page.evaluate("document.activeElement.blur()")
+    seconds = []
+    for key in "cxcxcxcxcxcxcxcxcxcx":
+        before = page.locator(".inbox-detail h2").inner_text()
+        began = time.perf_counter()
+        page.keyboard.press(key)
+        page.wait_for_function("one => document.querySelector('.inbox-detail h2')?.innerText !== one", arg=before)
+        seconds.append(time.perf_counter() - began)
+    return seconds
 
 
 def browser(file: Path) -> None:
