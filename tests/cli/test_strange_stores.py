@@ -197,7 +197,7 @@ CHANGED = {
             values="*",
         ),
         SCORES,
-        r"evaluations\.F where run is 'r' and .*: '0\.\d' is not a number in",
+        r"evaluations\.F where run is '(r|new)' and .*: '0\.\d' is not a number in",
     ),
     "a score that is missing": (
         REBUILT.format(
