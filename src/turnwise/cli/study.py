@@ -196,9 +196,10 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 def _print(study: Study) -> None:
     from turnwise.study.report.all_tables import all_tables
+    from turnwise.study.report.answer import answer
     from turnwise.study.report.verdict_text import verdict
 
-    for line in verdict(study):
+    for line in (answer(study), *verdict(study)):
         say(line, "")
     for table in all_tables(study):
         if table.name in PRINTED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import itertools
 import json
@@ -45,10 +46,12 @@ from turnwise.study.report import (
     verdict,
     write_report,
 )
+from turnwise.study.report.answer import answer
 from turnwise.study.report.detection_tables import detectors_table
 from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.result_files import VERDICT_COLUMNS, verdicts_as_parquet
+from turnwise.study.report.table import html_text
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -227,16 +230,52 @@ def test_the_name_of_a_run_is_text_in_every_file_too(tmp_path):
         assert "<script" not in text and "<img" not in text, path.name
 
 
-def test_the_page_opens_with_warnings_and_the_verdict(report, study):
+def test_the_page_opens_with_the_answer_and_warns_where_a_warning_applies(report, study):
     page = Page()
     page.feed((report / "report.html").read_text(encoding="utf-8"))
     text = " ".join(" ".join(page.text).split())
-    first = [
-        text.index(words) for words in ("Before you read on", "Result", "Method", "Figure 1.", "Where this comes")
-    ]
+    order = [" ".join(answer(study).split()), "The answer.", "Result", "Method", "Figure 1.", "Where this comes"]
+    first = [text.index(words) for words in order]
     assert first == sorted(first)
-    assert text.index(" ".join(study.warnings[0].split())) < text.index("Result")
+    headings = {"everything": ("Result", "Method"), "detection": ("Detection", "When attacks are flagged")}
+    html = (report / "report.html").read_text(encoding="utf-8")
+    assert {one.about for one in study.cautions} >= set(headings)
+    for one in study.cautions:
+        assert html.count(html_text(one.text)) == 1
+        if one.about in headings:
+            begin, end = (html.index(f"<h2>{heading}") for heading in headings[one.about])
+            assert begin < html.index(html_text(one.text)) < end, one
     assert "What this does not show" in text
+
+
+def test_the_answer_is_one_sentence_with_its_figures(study):
+    found = answer(study)
+    apart = study.two_by_two[0]
+    assert found.startswith(("Both gains are shown here", "Only the gain of", "Neither gain is shown here"))
+    assert "here, in recall at 5 % false positives: " in found
+    assert found.count(" points)") == len(
+        [kind for kind in ("gain of context", "gain of trajectory") if apart.first(kind)]
+    )
+    [drawn] = [one for one in all_figures(study) if one.name == "answer"]
+    values = [row for rows in drawn.spec["datasets"].values() for row in rows if "what" in row]
+    assert [round(row["value"], 6) for row in values] == [
+        round(100 * gain.by_seed[0].value, 6)
+        for kind in ("gain of context", "gain of trajectory")
+        if (gain := apart.first(kind))
+    ]
+
+
+def test_without_gains_the_answer_says_what_is_caught(study):
+    alone = dataclasses.replace(study, two_by_two=(), between_runs=())
+    assert re.match(
+        r"Of the attacks at 5 % false positives, any_turn@t catches [\d.]+ % \[.*\] and .* catches .* %.*\]\.$",
+        answer(alone),
+    )
+    [drawn] = [one for one in all_figures(alone) if one.name == "answer"]
+    assert [row["what"] for rows in drawn.spec["datasets"].values() for row in rows if "what" in row] == [
+        alone.arms[alone.reference].name,
+        alone.arms[alone.chosen].name,
+    ]
 
 
 def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
@@ -364,6 +403,7 @@ def test_missing_conversations_have_bounds():
 
 def test_every_figure_of_the_study_is_there(figures):
     assert set(figures) == {
+        "answer",
         "recall",
         "roc",
         "survival",

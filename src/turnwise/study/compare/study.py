@@ -33,7 +33,7 @@ from turnwise.study.compare.judging import (
 )
 from turnwise.study.compare.settings import Fold, Settings, make_folds, without
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
-from turnwise.study.compare.warnings import find_warnings
+from turnwise.study.compare.warnings import Caution, find_cautions
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.judged_conversations import evaluated
@@ -71,7 +71,7 @@ class Study:
             None where none is missing.
         cells: by source, category, tactic and length.
         checks: diagnostics of the chosen arm.
-        warnings: what a reader must know, the gravest first.
+        cautions: what a reader must know, the gravest first.
         truth: every arm beside the turns that a reader flags; None where no reader was named.
         between_runs: each detector that was asked for, on runs of the same context.
     """
@@ -91,7 +91,7 @@ class Study:
     if_missing: PairedBounds | None
     cells: tuple[Cell, ...]
     checks: Checks
-    warnings: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     truth: AgainstReader | None = None
     between_runs: tuple[BetweenRuns, ...] = ()
 
@@ -99,6 +99,11 @@ class Study:
     def arms(self) -> tuple[Arm, ...]:
         """The arms, in the order of the results."""
         return tuple(one.arm for one in self.judgements)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the cautions."""
+        return tuple(one.text for one in self.cautions)
 
     def test_of(self, arm: str) -> Test | None:
         """Return the test of an arm against the reference, by its name."""
@@ -203,7 +208,7 @@ def compare_data(
         truth=None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
         between_runs=between_runs,
     )
-    return replace(study, warnings=find_warnings(study, not_apart, not_between))
+    return replace(study, cautions=find_cautions(study, not_apart, not_between))
 
 
 def _in_order(study_data: StudyData) -> StudyData:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from turnwise.rates import Rate
 from turnwise.study.compare.arm_diagnostics import Checks
@@ -47,7 +48,19 @@ OWN_LENGTH = "reads the length of a conversation: its figures by length are its 
 LENGTH_WORDS = re.compile(r"\b(turn|chars|turns_since)\b")
 
 
-def find_warnings(study: Study, not_apart: str, not_between: str) -> tuple[str, ...]:
+Part = Literal["everything", "gains", "runs", "detection", "scores", "checks"]
+"""Which figures of a study a warning concerns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A warning, and the part of the report at which it has to be read."""
+
+    text: str
+    about: Part
+
+
+def find_cautions(study: Study, not_apart: str, not_between: str) -> tuple[Caution, ...]:
     """The warnings of a study, the gravest first.
 
     `not_apart` says why the gains of context and of trajectory could not be measured, `not_between` why two runs
@@ -59,27 +72,34 @@ def find_warnings(study: Study, not_apart: str, not_between: str) -> tuple[str, 
     followed = reference if chosen is None else judgements[chosen]
     left = data.untested(settings)
     pairs = [(judgements[one.first], judgements[one.second]) for one in study.between_runs]
-    found = [
-        *_missing(results),
-        *_without_evidence(results),
-        *_corrected(settings, data),
-        *_apart(study, not_apart),
-        *_splits(settings, not_between, bool(study.between_runs)),
-        *_given(settings),
-        *_trained(settings, data),
-        *_confounded([one for one in data.known if one.sequence_id not in left]),
-        *_blind(results, judgements, chosen),
-        *_own_rule(judgements, data.known),
-        *_files(judgements, folds),
-        *_unbeaten(study),
-        *_rates(settings, results, judgements),
-        *(line for first, second in [(reference, followed), *pairs] for line in _compared_rates(first, second)),
-        *_thin(judgements, reference, followed, *(one for pair in pairs for one in pair)),
-        *_principles(data, folds, {reference.arm.run, followed.arm.run}),
-        *_order(study.checks, judgements, chosen),
-        *_few(reference),
+    compared = (
+        line for first, second in [(reference, followed), *pairs] for line in _compared_rates(first, second)
+    )
+    found: list[tuple[Part, Iterable[str]]] = [
+        ("everything", _missing(results)),
+        ("detection", _without_evidence(results)),
+        ("everything", _corrected(settings, data)),
+        ("gains", _apart(study, not_apart)),
+        ("runs", _splits(settings, not_between, bool(study.between_runs))),
+        ("detection", _given(settings)),
+        ("everything", _trained(settings, data)),
+        ("everything", _confounded([one for one in data.known if one.sequence_id not in left])),
+        ("detection", _blind(results, judgements, chosen)),
+        ("detection", _own_rule(judgements, data.known)),
+        ("detection", _files(judgements, folds)),
+        ("detection", _unbeaten(study)),
+        ("detection", _rates(settings, results, judgements)),
+        ("detection", compared),
+        ("detection", _thin(judgements, reference, followed, *(one for pair in pairs for one in pair))),
+        ("scores", _principles(data, folds, {reference.arm.run, followed.arm.run})),
+        ("checks", _order(study.checks, judgements, chosen)),
+        ("everything", _few(reference)),
     ]
-    return tuple(dict.fromkeys(found))
+    told: dict[str, Caution] = {}
+    for about, texts in found:
+        for text in texts:
+            told.setdefault(text, Caution(text, about))
+    return tuple(told.values())
 
 
 def _corrected(settings: Settings, study_data: StudyData) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from turnwise.plots.style import Look, scales
 from turnwise.study.compare import Study
+from turnwise.study.report.answer import answer_figure
 from turnwise.study.report.figure_parts import (
     Figure,
     arm_looks,
@@ -27,6 +28,7 @@ LEFT_PART = 0.05
 def all_figures(study: Study) -> tuple[Figure, ...]:
     """Every figure that the study has data for."""
     made: tuple[Callable[[Study], Figure | None], ...] = (
+        answer_figure,
         recalls,
         roc,
         survival,

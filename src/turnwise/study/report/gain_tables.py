@@ -74,8 +74,8 @@ def two_by_two_as_json(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def shown_words(one: TwoByTwo) -> str:
-    """Which of the two gains is shown, in one plain sentence.
+def shown_words(one: TwoByTwo, *, figures: bool = False) -> str:
+    """Which of the two gains is shown, in one plain sentence; `figures` adds how much.
 
     A study of runs that all saw the same has no gain of context.
     """
@@ -87,7 +87,12 @@ def shown_words(one: TwoByTwo) -> str:
         head = f"Only the {shown[0]} is shown here"
     else:
         head = f"{'Both gains are' if shown else 'Neither gain is'} shown here"
-    return f"{head}: {', '.join(f'{what} {_SAYS[gain.says]}' for what, gain in found.items())}."
+    told = [
+        f"{what} {_SAYS[gain.says]}" + (f" ({points_cell(gain.by_seed[0])} points)" if figures else "")
+        for what, gain in found.items()
+    ]
+    at = f", in recall at {100 * one.rate:g} % false positives" if figures else ""
+    return f"{head}{at}: {', '.join(told)}."
 
 
 _WAYS: dict[str, Kind] = {"reading the history": CONTEXT, "watching over time": TRAJECTORY}

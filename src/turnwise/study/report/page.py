@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 from turnwise.errors import ChartError, UsageError
 from turnwise.plots.render import Drawings, cleaned, draw
 from turnwise.study.compare import Study
+from turnwise.study.compare.warnings import Part
 from turnwise.study.report.all_tables import all_tables
+from turnwise.study.report.answer import answer
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.result_files import record, verdicts_as_parquet
 from turnwise.study.report.table import Table, as_csv, as_html, as_latex, as_markdown, html_text, markdown_text
@@ -18,7 +21,9 @@ from turnwise.study.report.verdict_text import methods, question, verdict
 
 STYLE = """
 body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; font: 16px/1.55 Georgia, 'Times New Roman', serif; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.4rem; }
+h1 { font-size: 1.4rem; } .answer { font-size: 1.35rem; line-height: 1.35; max-width: 52rem; }
+#figure-answer svg { max-width: 100%; height: auto; }
+h2 { font-size: 1.25rem; margin-top: 2.4rem; }
 .warnings { border-left: 4px solid #D55E00; padding: .2rem 1rem; background: #fdf4ee; }
 .wide { overflow-x: auto; } figure { margin: 1.6rem 0; overflow-x: auto; }
 figcaption, .note { font-size: .88rem; color: #444; max-width: 46rem; }
@@ -26,7 +31,7 @@ table { border-collapse: collapse; font: 13px/1.35 sans-serif; border-top: 2px s
 caption { text-align: left; font: bold 15px/2 Georgia, serif; } thead tr { border-bottom: 1px solid; }
 th, td { padding: .18rem .6rem; text-align: right; vertical-align: top; }
 th.text, td.text { text-align: left; overflow-wrap: anywhere; min-width: 6rem; }
-code { font-size: .85rem; } dl { font-size: .88rem; } dt { font-weight: bold; }
+code { font-size: .85rem; overflow-wrap: anywhere; } dl { font-size: .88rem; } dt { font-weight: bold; }
 @media print { table { font-size: 7pt; } th, td { padding: .1rem .3rem; } }
 @media print { body { max-width: none; } figure, table { break-inside: avoid; } }
 """
@@ -37,28 +42,25 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 }
 """
 
-SECTIONS = (
-    ("What the observer sees, and what decides", (), ("two_by_two", "gains")),
-    ("The same detector on two runs", (), ("runs", "runs_further")),
-    ("At the same false-positive rate", (), ("matched",)),
-    ("Against a reader of the turns", (), ("reader",)),
-    ("Where the model gave way", (), ("outcomes",)),
-    ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),
-    ("When attacks are flagged", ("survival",), ("delay",)),
-    (
-        "Where the gain comes from",
-        ("gain",),
-        ("by_source", "by_category", "by_tactic", "by_length"),
-    ),
-    ("What the scores look like", ("courses", "single"), ()),
+SECTIONS: tuple[tuple[str, tuple[Part, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    ("What the observer sees, and what decides", ("gains",), (), ("two_by_two", "gains")),
+    ("The same detector on two runs", ("runs",), (), ("runs", "runs_further")),
+    ("At the same false-positive rate", (), (), ("matched",)),
+    ("Against a reader of the turns", (), (), ("reader",)),
+    ("Where the model gave way", (), (), ("outcomes",)),
+    ("Detection", ("detection",), ("recall", "roc"), ("detectors", "tests", "differences", "final")),
+    ("When attacks are flagged", (), ("survival",), ("delay",)),
+    ("Where the gain comes from", (), ("gain",), ("by_source", "by_category", "by_tactic", "by_length")),
+    ("What the scores look like", ("scores",), ("courses", "single"), ()),
     (
         "Checks",
+        ("checks",),
         ("shuffle", "calibration"),
         ("missing", "shuffle", "lengths", "left_out", "transfer", "label_noise", "agreement"),
     ),
-    ("Further figures", (), ("further", "baselines", "splits")),
+    ("Further figures", (), (), ("further", "baselines", "splits")),
 )
-"""Heading, figures and tables of each part, in order."""
+"""Heading, warnings, figures and tables of each part, in order."""
 
 
 def page(
@@ -74,16 +76,19 @@ def page(
     """
     by_name = {figure.name: figure for figure in figures}
     in_tables = {table.name: table for table in tables}
-    parts = [f"<h1>{question(study)}</h1>", _warnings(study), "<h2>Result</h2>"]
+    parts = [f"<h1>{question(study)}</h1>", f'<p class="answer"><strong>{html_text(answer(study))}</strong></p>']
+    if "answer" in by_name:
+        parts.append(_figure(by_name["answer"], drawings.svg["answer"], ""))
+    parts += [_where_warned(study), "<h2>Result</h2>", _warnings(study, ("everything",))]
     parts += [f"<p>{html_text(line)}</p>" for line in verdict(study)]
     parts += ["<h2>Method</h2>", *(f"<p>{html_text(line)}</p>" for line in methods(study))]
     number = 0
-    for title, figure_names, table_names in SECTIONS:
-        inside = []
+    for title, concerned, figure_names, table_names in SECTIONS:
+        inside = [warned] if (warned := _warnings(study, concerned)) else []
         for name in figure_names:
             if name in by_name:
                 number += 1
-                inside.append(_figure(by_name[name], drawings.svg[name], number))
+                inside.append(_figure(by_name[name], drawings.svg[name], f"Figure {number}. "))
         inside += [as_html(in_tables[name]) for name in table_names if name in in_tables]
         if inside:
             parts += [f"<h2>{title}</h2>", *inside]
@@ -109,18 +114,30 @@ def _scripts(figures: Sequence[Figure], library: str) -> str:
     )
 
 
-def _warnings(study: Study) -> str:
-    if not study.warnings:
+def _where_warned(study: Study) -> str:
+    """How many warnings there are, and where they stand."""
+    titles = {part: title for title, parts, _, _ in SECTIONS for part in parts} | {"everything": "Result"}
+    told = Counter(titles[one.about] for one in study.cautions)
+    if not told:
         return ""
-    items = "".join(f"<li>{html_text(warning)}</li>" for warning in study.warnings)
-    return f'<div class="warnings"><p><strong>Before you read on</strong></p><ul>{items}</ul></div>'
+    places = ", ".join(f"{title} ({count})" for title, count in told.items())
+    return f'<p class="note">Warnings stand at what they concern: {places}.</p>'
 
 
-def _figure(figure: Figure, drawing: str | ChartError, number: int) -> str:
+def _warnings(study: Study, about: Sequence[Part]) -> str:
+    items = "".join(f"<li>{html_text(one.text)}</li>" for one in study.cautions if one.about in about)
+    return (
+        f'<div class="warnings"><p><strong>Before you believe it</strong></p><ul>{items}</ul></div>'
+        if items
+        else ""
+    )
+
+
+def _figure(figure: Figure, drawing: str | ChartError, number: str) -> str:
     shown = drawing if isinstance(drawing, str) else f'<p class="note">{html_text(str(drawing))}</p>'
     return (
         f'<figure><div id="figure-{figure.name}">{shown}</div>'
-        f"<figcaption><strong>Figure {number}. {html_text(figure.title)}.</strong> {html_text(figure.caption)}"
+        f"<figcaption><strong>{number}{html_text(figure.title)}.</strong> {html_text(figure.caption)}"
         "</figcaption></figure>"
     )
 
@@ -214,10 +231,10 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
 
 
 def as_text(study: Study) -> str:
-    """Verdict, warnings and all tables as Markdown."""
-    lines = [f"# {question(study)}", ""]
-    if study.warnings:
-        lines += ["Before you read on:", "", *(f"- {markdown_text(warning)}" for warning in study.warnings), ""]
+    """Answer, warnings, verdict and all tables as Markdown."""
+    lines = [f"# {question(study)}", "", f"**{markdown_text(answer(study))}**", ""]
+    if study.cautions:
+        lines += ["Before you believe it:", "", *(f"- {markdown_text(one.text)}" for one in study.cautions), ""]
     for paragraph in verdict(study):
         lines += [markdown_text(paragraph), ""]
     lines += [as_markdown(table) for table in all_tables(study)]
