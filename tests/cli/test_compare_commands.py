@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from importlib import resources
 from pathlib import Path
 
 import pytest
 import yaml
 
 from turnwise.guard import build_guardrail
+from turnwise.study.report.table import html_text
 
 ROWS = 160
 ATTACKS = 60
@@ -335,3 +337,21 @@ def test_a_rule_of_the_guard_takes_a_file_of_patterns(own_patterns):
         build_guardrail("drift", detector="pattern:rising", patterns=str(own_patterns), block_at=0.0).detector
         == "pattern:rising"
     )
+
+
+def test_the_report_tells_why_conversations_were_flagged(cli, succeed, tmp_path):
+    with resources.as_file(resources.files("turnwise.datasets") / "examples.jsonl") as path:
+        succeed("import", path, "--store", tmp_path / "own.db")
+    for context in ("turn", "history"):
+        succeed("evaluate", "--store", tmp_path / "own.db", "--run", context, "--context", context)
+    settings = ["--store", tmp_path / "own.db", "--target-fpr", "0.2", "--folds", "3", "--detector", "any_turn"]
+    settings += ["--replicates", "20", "--seeds", "1"]
+    alone = cli("study", "compare", *settings, "--why")
+    assert (alone.code, alone.err) == (2, "error: --why goes into a report: name its folder with --report\n")
+    succeed("study", "compare", *settings, "--why", "--report", tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["why_flagged"]
+    assert 2 <= len(told) <= 10
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    for one in told:
+        assert one["sentences"] and all(html_text(sentence) in page for sentence in one["sentences"])
+    assert sum(any("Without " in sentence for sentence in one["sentences"]) for one in told) >= len(told) // 2

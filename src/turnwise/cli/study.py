@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -132,6 +133,13 @@ def compare(
         ),
     ] = False,
     corrected_by: options.CorrectedBy = None,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="Tell in the report why ten conversations were flagged; it then quotes words of their texts.",
+        ),
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(help="Folder to write report.html, tables, figures and results.json to.")
     ] = None,
@@ -143,13 +151,15 @@ def compare(
     Runs of different contexts tell the gain of context from the gain of trajectory. Runs that all have the same
     context, by two observers, also ask which of them finds more, detector by detector.
     """
-    from turnwise.study.compare import Settings
+    from turnwise.study.compare import Settings, why_flagged
     from turnwise.study.compare import compare as run_study
     from turnwise.study.report import check_folder, summary, write_report
 
     require_study()
     if report is not None:
         check_folder(report)
+    elif why:
+        raise UsageError("--why goes into a report: name its folder with --report")
     with opened_store(store) as opened:
         runs = tuple(run or _runs_by_turn(opened))
         settings = Settings(
@@ -171,6 +181,8 @@ def compare(
         if not corrected_by:
             CountedLabels((), 0, 0).tell(opened)
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
+        if why:
+            study = replace(study, why_flagged=why_flagged(opened, study, note))
     if report is not None:
         note("writing the report")
         write_report(study, report, tell=note)

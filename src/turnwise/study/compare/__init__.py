@@ -9,6 +9,7 @@ from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
 from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
+from turnwise.study.compare.why_flagged import WhyFlagged, why_flagged
 from turnwise.study.stats.split_gains import SplitGains
 
 __all__ = [
@@ -34,9 +35,11 @@ __all__ = [
     "StudyData",
     "Test",
     "TwoByTwo",
+    "WhyFlagged",
     "compare",
     "compare_data",
     "load_study_data",
     "read_reader",
     "strata_of",
+    "why_flagged",
 ]

@@ -34,6 +34,7 @@ from turnwise.study.compare.judging import (
 from turnwise.study.compare.settings import Fold, Settings, make_folds, without
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import Caution, find_cautions
+from turnwise.study.compare.why_flagged import WhyFlagged
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.judged_conversations import evaluated
@@ -74,6 +75,7 @@ class Study:
         cautions: what a reader must know, the gravest first.
         truth: every arm beside the turns that a reader flags; None where no reader was named.
         between_runs: each detector that was asked for, on runs of the same context.
+        why_flagged: why the arm that the report follows flagged some conversations; empty unless asked for.
     """
 
     settings: Settings
@@ -94,6 +96,7 @@ class Study:
     cautions: tuple[Caution, ...] = ()
     truth: AgainstReader | None = None
     between_runs: tuple[BetweenRuns, ...] = ()
+    why_flagged: tuple[WhyFlagged, ...] = ()
 
     @property
     def arms(self) -> tuple[Arm, ...]:

@@ -62,9 +62,28 @@ def all_tables(study: Study) -> tuple[Table, ...]:
         baselines_table(study),
         missing_table(study),
         *diagnostic_tables(study),
+        _why(study),
         _splits(study),
     )
     return tuple(table for table in tables if table.rows)
+
+
+def _why(study: Study) -> Table:
+    arm = study.arms[study.reference if study.chosen is None else study.chosen]
+    return Table(
+        "why",
+        f"Why {arm.name} flagged what it flagged",
+        ("conversation", "label", "turn", "principle", "score", "what its F rests on"),
+        tuple(
+            (one.sequence_id, "attack" if one.attack else "benign", str(one.turn), one.principle,
+             f"{one.score:.3f}", " ".join(one.sentences))
+            for one in study.why_flagged
+        ),
+        6,
+        "False alarms first, then attacks, highest scores first. The observer reads the turn again without an "
+        "earlier turn or some of its words; what is named is what its score rests on, which need not be what a "
+        "person would name.",
+    )  # fmt: skip
 
 
 def _gain_as_json(gain: CellGain | None) -> dict[str, Any] | None:

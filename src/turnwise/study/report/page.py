@@ -58,6 +58,7 @@ SECTIONS: tuple[tuple[str, tuple[Part, ...], tuple[str, ...], tuple[str, ...]], 
         ("shuffle", "calibration"),
         ("missing", "shuffle", "lengths", "left_out", "transfer", "label_noise", "agreement"),
     ),
+    ("Why it flagged what it flagged", (), (), ("why",)),
     ("Further figures", (), (), ("further", "baselines", "splits")),
 )
 """Heading, warnings, figures and tables of each part, in order."""

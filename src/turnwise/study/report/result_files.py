@@ -69,6 +69,7 @@ def record(study: Study) -> dict[str, Any]:
         "truth": truth_as_json(study),
         "outcomes": outcomes_as_json(study),
         "checks": checks_as_json(study.checks),
+        "why_flagged": [asdict(one) for one in study.why_flagged],
         "warnings": list(study.warnings),
     }
 
