@@ -13,8 +13,9 @@ from turnwise._support.table_files import cell
 from turnwise._support.visible import visible
 from turnwise.explorer.glossary import TERMS
 from turnwise.explorer.markup import element
-from turnwise.explorer.pages import KEPT, Page, address, views
+from turnwise.explorer.pages import KEPT, Page, address
 from turnwise.explorer.parts import heading, text
+from turnwise.explorer.views import VIEWS
 
 THEME: Final = "turnwise-theme"
 """The cookie in which a browser keeps whether it shows pages light or dark."""
@@ -102,7 +103,7 @@ def _kept(page: Page) -> dict[str, str]:
 def _links(page: Page) -> None:
     from nicegui import ui
 
-    for view in views():
+    for view in VIEWS:
         if view.listed:
             link = ui.link(view.title, address(view.path, _kept(page)))
             link.props("aria-current=page" if view.path == page.view.path else "")
@@ -124,7 +125,7 @@ def _help(page: Page) -> Any:
     with ui.dialog() as dialog, ui.card().classes("help"):
         dialog.props('aria-label="Help and keys"')
         heading("Keys", 2)
-        _defined({**_KEYS, **(page.view.keys or {})}, "kbd")
+        _defined({**_KEYS, **page.view.keys}, "kbd")
         heading("Words", 2)
         _defined(TERMS, "b")
         text("p", "The address of the page holds what you see: copy it to come back, or to show it to others.")

@@ -1,10 +1,11 @@
-"""The views that there are, the page that each is given (record, state in the address), and its regions."""
+"""A view, the page that it is given (record, state in the address), and its regions."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
@@ -30,34 +31,18 @@ KEPT = ("run",)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view; `order` is its place in the navigation, from the left, and `keys` are its own, for the help."""
+    """A view: the module of `turnwise.explorer.views` that builds it, and its own keys, for the help."""
 
     path: str
     title: str
-    order: int
-    build: Build
+    module: str
     listed: bool = True
-    keys: Mapping[str, str] | None = None
+    keys: Mapping[str, str] = field(default_factory=dict)
 
-
-_VIEWS: dict[str, View] = {}
-
-
-def page(
-    path: str, title: str, *, order: int, listed: bool = True, keys: Mapping[str, str] | None = None
-) -> Callable[[Build], Build]:
-    """Make a view of a function; the arguments are those of `View`. `views.MODULES` has to name its module."""
-
-    def add(build: Build) -> Build:
-        _VIEWS[path] = View(path, title, order, build, listed, keys)
+    def builder(self) -> Build:
+        """What builds it; its module is imported when it is first opened."""
+        build: Build = import_module(f"turnwise.explorer.views.{self.module}").build
         return build
-
-    return add
-
-
-def views() -> list[View]:
-    """All views in the order of the navigation."""
-    return sorted(_VIEWS.values(), key=lambda view: view.order)
 
 
 def address(path: str, state: Mapping[str, str]) -> str:

@@ -9,11 +9,11 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Callable
-from importlib import import_module
 from importlib.resources import files
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from turnwise._support.visible import visible
@@ -22,9 +22,9 @@ from turnwise.explorer.access import Access, Gate
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
 from turnwise.explorer.frame import THEME, header, offer_exports
-from turnwise.explorer.pages import Page, View, views
+from turnwise.explorer.pages import Page, View
 from turnwise.explorer.parts import failed, heading, text
-from turnwise.explorer.views import MODULES
+from turnwise.explorer.views import VIEWS
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -54,6 +54,7 @@ def explore(record: Record, access: Access, host: str, port: int, told: Callable
         shown = f"[{host}]" if ":" in host else host
         question = f"/?token={access.token}" if access.token else "/"
         told(f"turnwise explores {record.where} on http://{shown}:{opened.getsockname()[1]}{question}")
+        Thread(target=VIEWS[0].builder, daemon=True).start()  # while the browser comes, what it will ask for first
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
         )
@@ -93,14 +94,10 @@ def create_app(answers: Answers, access: Access) -> ASGIApp:
     from nicegui import app as pages
     from nicegui import ui
 
-    for module in MODULES:
-        import_module(f"turnwise.explorer.views.{module}")
     folder = files("turnwise.explorer") / "static"
     pages.add_static_files(_STATIC, str(folder), max_cache_age=0)
-    for view in views():
+    for view in VIEWS:
         ui.page(view.path, title=f"{view.title} – turnwise", dark=None, language="en-US")(_shown(view, answers))
-    if all(view.path != "/" for view in views()):
-        pages.get("/")(lambda: RedirectResponse("/overview"))
     pages.exception_handler(404)(_missing(answers))
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.run_with(
@@ -131,7 +128,8 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
             return
         try:
             with content:
-                await view.build(page)
+                build = await asyncio.to_thread(view.builder)
+                await build(page)
         except TurnwiseError as error:
             with content:
                 failed(str(error))
@@ -175,7 +173,7 @@ def _missing(answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads
 
         if "." in request.url.path.rpartition("/")[2]:  # a file, which nobody reads
             return PlainTextResponse("not found", 404)
-        view = View(request.url.path, "Not found", 0, _nothing, listed=False)
+        view = View(request.url.path, "Not found", "", listed=False)
         with (
             Client(ui.page("", title="Not found – turnwise", language="en-US"), request=request) as client,
             _frame(Page(view, answers, client, {}), request),
@@ -183,17 +181,13 @@ def _missing(answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads
             heading("There is no such page", 1)
             text("p", f"{visible(request.url.path[:200])} is none of these:").classes("long-name")
             with ui.element("ul"):
-                for one in views():
+                for one in VIEWS:
                     if one.listed:
                         with ui.element("li"):
                             ui.link(one.title, one.path)
         return client.build_response(request, 404)
 
     return missing
-
-
-async def _nothing(page: Page) -> None:
-    """No view."""
 
 
 def _annotations() -> dict[str, object]:

@@ -129,25 +129,28 @@ def inbox(
     found = flagged(store, name, detectors, patterns=patterns, seconds=seconds)
     said = {one.sequence_id: one for one in store.people.reviews()}
     first = sorted(found.first().values(), key=lambda one: _order(one[1]))
-    items = [_item(found.detectors[place], flag, said.get(flag.sequence_id)) for place, flag in first]
-    items = [
-        one
-        for one in items
-        if (source is None or one.source == source)
-        and (assignee is None or (one.assignee or NOBODY) == assignee)
-        and (principle is None or one.principle == principle)
-        and (since is None or one.when >= since)
-        and (until is None or one.when < until)
+    flags = [(place, flag, said.get(flag.sequence_id)) for place, flag in first]
+    flags = [
+        (place, flag, review)
+        for place, flag, review in flags
+        if (source is None or flag.source == source)
+        and (assignee is None or ((review and review.assignee) or NOBODY) == assignee)
+        and (principle is None or flag.principle == principle)
+        and (since is None or flag.when >= since)
+        and (until is None or flag.when < until)
     ]
     if words and words.strip():
-        having = _having(store, words, {one.sequence_id for one in items})
-        items = [one for one in items if one.sequence_id in having]
-    counted = Counter(one.status for one in items)
+        having = _having(store, words, {flag.sequence_id for _, flag, _ in flags})
+        flags = [one for one in flags if one[1].sequence_id in having]
+    counted = Counter(_status(review) for _, _, review in flags)
     if wanted is not None:
-        items = [one for one in items if one.status in wanted]
-    shown = items[offset : None if limit is None else offset + limit]
+        flags = [one for one in flags if _status(one[2]) in wanted]
+    shown = [
+        _item(found.detectors[place], flag, review)
+        for place, flag, review in flags[offset : None if limit is None else offset + limit]
+    ]
     counts = {one: counted[one] for one in Status}
-    return Inbox(tuple(shown), len(items), counts, name, found.detectors, found.pending)
+    return Inbox(tuple(shown), len(flags), counts, name, found.detectors, found.pending)
 
 
 def last_run(store: Store) -> str:
@@ -161,10 +164,14 @@ def _order(flag: Flag) -> tuple[float, float, int]:
     return -flag.peak, -flag.F, flag.number
 
 
+def _status(review: Review | None) -> Status:
+    return review.status if review else Status.NEW
+
+
 def _item(named: NamedDetector, flag: Flag, said: Review | None) -> InboxItem:
     same = ("sequence_id", "source", "label", "turns", "turn", "principle", "F", "I", "peak", "score", "reason")
     return InboxItem(
-        status=said.status if said else Status.NEW,
+        status=_status(said),
         assignee=said.assignee if said else None,
         note=said.note if said else "",
         detector=named.spec,

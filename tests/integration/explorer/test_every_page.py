@@ -1,6 +1,5 @@
 """What holds for every page, light and dark, phone and desk: it fits, all can use it, and texts stay texts."""
 
-from importlib import import_module
 from urllib.parse import urlencode
 
 import pytest
@@ -10,8 +9,7 @@ from work_store import HOSTILE
 
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.pages import views
-from turnwise.explorer.views import MODULES
+from turnwise.explorer.views import VIEWS
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 
@@ -20,10 +18,7 @@ pytestmark = pytest.mark.integration
 WIDTHS = (390, 768, 1280)
 LONG = "conversation-without-any-break-" + "0123456789abcdef" * 8
 
-for module in MODULES:
-    import_module(f"turnwise.explorer.views.{module}")
-
-PATHS = [view.path for view in views()]
+PATHS = [view.path for view in VIEWS]
 ASKED = {"/sequence": {"id": LONG, "simulation": "yes", "words": "hello"}, "/sequences": {"words": "hello"},
          "/label": {"id": LONG}, "/compare": {"a": LONG, "b": HOSTILE}, "/guard": {"id": LONG}}  # fmt: skip
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.studies import FinishedStudy, find_studies
-from turnwise.explorer.data.trial import Trials
-from turnwise.explorer.data.watch import Audit, AuditFile, AuditStore, ServiceWatch
 from turnwise.store import Store
+
+if TYPE_CHECKING:
+    from turnwise.explorer.data.trial import Trials
+    from turnwise.explorer.data.watch import Audit, ServiceWatch
 
 SERVICE_KEY: Final = "TURNWISE_SERVICE_KEY"
 """The environment variable that holds the API key of the service that is watched."""
@@ -38,11 +40,21 @@ class Named:
         self._folders = tuple(studies)
         find_studies(self._folders, store.location)
         self._audits = tuple(map(str, audits))
-        for path in self._audits:
-            AuditFile(path)
-        self.service = None if service is None else ServiceWatch(service, key)
-        self.trials = Trials()
+        self.service: ServiceWatch | None = None
+        if self._audits or service is not None:  # the guard is imported where it is asked for
+            from turnwise.explorer.data.watch import AuditFile, ServiceWatch
+
+            for path in self._audits:
+                AuditFile(path)
+            self.service = None if service is None else ServiceWatch(service, key)
         self._opened = lru_cache(_OPEN_STUDIES)(self._open)
+
+    @cached_property
+    def trials(self) -> Trials:
+        """Conversations under the guard's presets."""
+        from turnwise.explorer.data.trial import Trials
+
+        return Trials()
 
     def studies(self) -> tuple[str, ...]:
         """The names of the studies that can be shown."""
@@ -73,6 +85,8 @@ class Named:
 
     def audit(self, name: str) -> Audit:
         """An audit to watch, from its beginning on."""
+        from turnwise.explorer.data.watch import AuditFile, AuditStore
+
         places = self.audits()
         if name not in places:
             raise UnknownNameError("audit", name, places)
@@ -80,4 +94,5 @@ class Named:
 
     def close(self) -> None:
         """Let go of the pipelines. Closing twice is harmless."""
-        self.trials.close()
+        if "trials" in self.__dict__:
+            self.trials.close()

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from turnwise._support.bounded import read_json
 from turnwise._support.sql_text import file_name
@@ -93,7 +93,7 @@ class FinishedStudy:
 
     def tables(self) -> tuple[ShownTable, ...]:
         """The tables in the order of the report; one that can't be read is left out."""
-        order = {name: place for place, name in enumerate(name for _, _, some in _sections() for name in some)}
+        order = {name: place for place, name in enumerate(_in_order("tables"))}
         paths = sorted(
             (self.folder / "tables").glob("*.csv"), key=lambda path: (order.get(path.stem, 99), path.stem)
         )
@@ -115,17 +115,20 @@ class FinishedStudy:
 
     def figures(self) -> dict[str, bytes]:
         """The drawings as SVG, by name, in the order of the report."""
-        order = {name: place for place, name in enumerate(name for _, some, _ in _sections() for name in some)}
+        order = {name: place for place, name in enumerate(_in_order("figures"))}
         paths = sorted(
             (self.folder / "figures").glob("*.svg"), key=lambda path: (order.get(path.stem, 99), path.stem)
         )
         return {path.stem: self._read(f"figures/{path.name}") for path in paths}
 
 
-def _sections() -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
+def _in_order(kind: Literal["figures", "tables"]) -> list[str]:
+    """The names of a report's figures or tables in its order."""
     from turnwise.study.report.page import SECTIONS
 
-    return SECTIONS
+    if kind == "tables":
+        return [name for _, _, _, tables in SECTIONS for name in tables]
+    return ["answer", *(name for _, _, figures, _ in SECTIONS for name in figures)]
 
 
 def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:

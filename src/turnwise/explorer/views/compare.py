@@ -15,13 +15,12 @@ from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data.side_by_side import DIFFERS, Beside, Half, Row, lay_beside, partners
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined, text_lines
-from turnwise.explorer.pages import Page, Region, page
+from turnwise.explorer.pages import Page, Region
 from turnwise.scoring import Score, TurnScores
 
 _NONE = "(no scores)"
 
 
-@page("/compare", "Compare", order=50)
 async def build(page: Page) -> None:
     """Show two readings side by side."""
     await _CompareView(page).build()

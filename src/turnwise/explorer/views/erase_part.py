@@ -10,7 +10,6 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import heading, said, text
-from turnwise.guard.erasing import erase
 
 
 def erase_button(page: Page, sequence_id: str) -> None:
@@ -38,6 +37,8 @@ def _ask(page: Page, sequence_id: str) -> None:
         reason = ui.input("Why, for the receipt").props("outlined dense maxlength=200")
 
         async def go_on() -> None:
+            from turnwise.guard.erasing import erase
+
             if (typed.value or "").strip() != sequence_id:
                 ui.notify("That is another id; nothing was erased.", type="warning")
                 return

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from turnwise.explorer.controls import tabs
 from turnwise.explorer.markup import element
-from turnwise.explorer.pages import Page, Region, page
+from turnwise.explorer.pages import Page, Region
 from turnwise.explorer.views import guard_try, guard_watch
 
 TABS = {"try": "Try a conversation", "audit": "Watch an audit", "service": "Watch a service"}
 
 
-@page("/guard", "Guard", order=80)
 async def build(page: Page) -> None:
     """Show the guard at work."""
     from nicegui import ui

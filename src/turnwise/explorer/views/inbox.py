@@ -12,7 +12,7 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.saved_views import SavedViews
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import fact, failed, heading, said, text
 from turnwise.explorer.views.erase_part import erase_button
 from turnwise.explorer.views.why_part import why_button
@@ -48,15 +48,6 @@ _COLUMNS: Final = (
 )
 """What of an item a CSV file has."""
 
-_KEYS: Final = {
-    "j, k": "next, previous conversation",
-    "c, x, u, r": "confirm, dismiss, unsure, read; then the next",
-    "a, n": "assign it, write a note",
-    "z": "undo",
-    "s": "choose it for an action on several",
-    "Enter": "open the conversation",
-}
-
 _DONE: Final = {
     Status.CONFIRMED: ("Confirm", "c", "check"),
     Status.DISMISSED: ("Dismiss", "x", "close"),
@@ -65,7 +56,6 @@ _DONE: Final = {
 }
 
 
-@page("/", "Inbox", order=5, keys=_KEYS)
 async def build(page: Page) -> None:
     """Show the inbox."""
     await _InboxView(page).build()

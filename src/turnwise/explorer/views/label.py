@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from turnwise._support.visible import visible_lines
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import failed, heading, text
 from turnwise.explorer.views import label_agreement, label_corrections, label_queue, label_scores
 
@@ -17,12 +17,6 @@ TABS: Final = {
     "settle": "Settle",
     "agree": "Agreement and export",
     "correct": "Correct one",
-}
-
-_KEYS: Final = {
-    "1, 2, 3": "attack, benign, can't tell; then the next",
-    "t": "it turned at the chosen turn",
-    "s, z": "skip, take the last answer back",
 }
 
 
@@ -41,7 +35,6 @@ class Part(Protocol):
         """Its rows as a file: name, and rows with a head."""
 
 
-@page("/label", "Label", order=70, keys=_KEYS)
 async def build(page: Page) -> None:
     """Show what people say of conversations, and let them say more."""
     await _LabelView(page).build()

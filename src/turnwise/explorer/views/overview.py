@@ -11,7 +11,7 @@ from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.flags import rule_of
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
     choice,
@@ -34,7 +34,6 @@ _POLL_SECONDS = 2.0
 """How often it looks whether the record has grown."""
 
 
-@page("/overview", "Overview", order=10)
 async def build(page: Page) -> None:
     """Show the overview."""
     await _Overview(page).build()

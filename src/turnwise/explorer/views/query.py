@@ -14,7 +14,7 @@ from turnwise.explorer.data import question
 from turnwise.explorer.data.question import Counted
 from turnwise.explorer.data.sequence import Chat, read_chat
 from turnwise.explorer.data.sequences import Filter, Found
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
     choice,
@@ -45,7 +45,6 @@ _WORD = frozenset(string.ascii_letters + string.digits + '_."')
 """Characters of a word that is completed."""
 
 
-@page("/query", "Query", order=40, keys={"Tab": "take the completion that is offered"})
 async def build(page: Page) -> None:
     """Show the query."""
     await _Query(page).build()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, data_table, heading, refill, text, text_field
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
 from turnwise.study.facets import FacetRate, facet_rates
@@ -38,7 +38,6 @@ _COLOURS: Final = (
 _FLATTERS = "Intervals are exact, and take the threshold as given: one that was chosen by looking here flatters."
 
 
-@page("/runs", "Runs compared", order=25)
 async def build(page: Page) -> None:
     """Show two arms beside each other."""
     await _RunsCompared(page).build()

@@ -13,7 +13,7 @@ from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data.sequence import Chat, read_chat
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
     column,
@@ -48,7 +48,6 @@ _CELL = """<q-td :props="props"><button v-if="props.col.turn" type="button" :cla
 <template v-else>{{ props.value }}</template></q-td>"""
 
 
-@page("/sequence", "Sequence", order=30, listed=False, keys={"j, k": "next, previous turn"})
 async def build(page: Page) -> None:
     """Show the sequence that the address names."""
     from nicegui import ui

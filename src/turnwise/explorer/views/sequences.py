@@ -10,7 +10,7 @@ from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.record import FACTS, Record
 from turnwise.explorer.data.sequences import SIZES, Filter, Found
-from turnwise.explorer.pages import Page, page
+from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
     column,
@@ -45,7 +45,6 @@ _MORE = ("category", "tactic", "least_turns", "most_turns", "first_flag", "last_
 _NOTHING = {"before": "", "found": "", "after": ""}
 
 
-@page("/sequences", "Sequences", order=20)
 async def build(page: Page) -> None:
     """Show the table of sequences."""
     await _Sequences(page).build()

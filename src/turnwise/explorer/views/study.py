@@ -13,7 +13,7 @@ from turnwise.explorer.controls import button, choice, field, tag
 from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
 from turnwise.explorer.data.studies import FinishedStudy, ShownTable
 from turnwise.explorer.markup import element
-from turnwise.explorer.pages import Page, Region, page
+from turnwise.explorer.pages import Page, Region
 from turnwise.explorer.svg_charts import score_chart
 from turnwise.rates import Rate
 
@@ -21,7 +21,6 @@ _SHOWN: Final = 200
 """Conversations that change sides and are listed."""
 
 
-@page("/study", "Study", order=60)
 async def build(page: Page) -> None:
     """Show a study."""
     names = page.record.named.studies()
