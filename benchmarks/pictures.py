@@ -79,7 +79,6 @@ def pictures(store: Path) -> dict[str, Picture]:
         "compare": Picture(f"/compare?a={left}&b={right}&run_a={RUN}&run_b={RUN}"),
         "study": Picture("/study", _moved),
         "label": Picture("/label?author=cleo&order=all"),
-        "judge": Picture(f"/label?id={TWIN}&author=cleo&tab=score"),
         "guard": Picture("/guard?preset=customer_service", _tried),
     }
 

@@ -528,3 +528,30 @@ def test_two_runs_are_compared_as_in_a_file(url: str, tmp_path: Path) -> None:
                 ))  # fmt: skip
     assert told[:2] == told[2:]
     assert all(flips and weeks for flips, _, weeks in told)
+
+
+def test_what_was_erased_is_in_no_file_of_the_server() -> None:
+    with running(checksums=False) as server:
+        url = server.new_schema()
+        with Store(url, create=True) as store:
+            store.add_sequences(chat(f"chat-{number}", text=f"zebrafinch{number}") for number in range(6))
+            store.start_run(run_of())
+            store.append(scored(f"chat-{number}", turn) for number in range(6) for turn in (1, 2, 3))
+            store.people.review(["chat-2"], "confirmed", author="eve", note="zebrafinch2 noted")
+            receipt = store.erase(["chat-2", "chat-4"], author="eve", reason="asked for")
+            assert receipt.counts["sequences"] == 2
+            assert [head.sequence_id for head in store.heads()] == ["chat-0", "chat-1", "chat-3", "chat-5"]
+            assert [one.concerns("chat-2") for one in store.erasures()] == [True]
+            scored_ids = [head.sequence_id for head, _ in store.trajectories("first")]
+            assert scored_ids == ["chat-0", "chat-1", "chat-3", "chat-5"]
+        ask_directly(server.url(), "CHECKPOINT")
+        held = {
+            number: [
+                file.name
+                for file in (server.data / "base").rglob("*")
+                if file.is_file() and f"zebrafinch{number} ".encode() in file.read_bytes()
+            ]
+            for number in range(6)
+        }
+        assert not held[2] and not held[4], held
+        assert all(held[number] for number in (0, 1, 3, 5)), held
