@@ -23,6 +23,7 @@ from turnwise.cli.guard import check as guard_check
 from turnwise.cli.guard_audit import audit, verify
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
+from turnwise.cli.guard_report import report
 from turnwise.cli.guard_state import expire, forget, sessions
 from turnwise.cli.hook import hook
 from turnwise.cli.import_export import export, import_
@@ -172,6 +173,7 @@ _add_group(
         "replay": replay,
         "forensics": forensics,
         "audit": audit,
+        "report": report,
         "verify": verify,
         "sessions": sessions,
         "forget": forget,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -188,6 +191,14 @@ def replay(
     limit: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="The first so many conversations.")
     ] = None,
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            help="Block nothing (mode log), and write what would have been done to this audit, for guard report.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Processes that check.")] = 1,
     fail_on_findings: Findings = False,
     json: options.Json = False,
 ) -> None:
@@ -195,12 +206,12 @@ def replay(
 
     Calls of tools and what they gave back are checked as well.
 
-    Rate limits and audit are left out: they are about live conversations.
+    Rate limits are left out, and the audit of the configuration: they are about live conversations.
     """
     from turnwise.datasets import BadRecord, open_dataset
-    from turnwise.guard.forensics import recorded, replay_pipeline
+    from turnwise.guard.forensics import recorded
 
-    pipeline = replay_pipeline(read_config(preset, config))
+    read = read_config(preset, config)
     told = file_format != options.FileFormat()
     records = (None if told else recorded(file)) or open_dataset(file, **file_format.to_dict())
     bad: list[BadRecord] = []
@@ -213,14 +224,13 @@ def replay(
                 yield record
 
     rows: list[dict[str, Any]] = []
-    seconds = 0.0
-    for sequence in islice(good(), limit):
-        began = time.perf_counter()
-        rows.append(_row(pipeline, sequence))
-        seconds += time.perf_counter() - began
+    began = time.perf_counter()
+    for row in _rows(read, audit, jobs, islice(good(), limit)):
+        rows.append(row)
         if not json:
             # At once: a model reads every turn, so a file of conversations takes minutes.
-            say(*_lines(rows[-1]))
+            say(*_lines(row))
+    seconds = time.perf_counter() - began
     checks = sum(row["checks"] for row in rows)
     pace = (
         f"{checks} checks in {seconds:.2f} s: {checks / seconds:,.0f} a second" if checks else "nothing to check"
@@ -228,7 +238,7 @@ def replay(
     if json:
         print_json(
             {
-                "pipeline": pipeline.config.name,
+                "pipeline": read.name,
                 "conversations": rows,
                 "summary": {
                     group: {what: _rate_json(rate) for what, rate in rates.items()}
@@ -250,6 +260,34 @@ def replay(
         raise typer.Exit(1)
     if fail_on_findings and any(row["blocked_at"] or row["warned_at"] for row in rows):
         raise typer.Exit(3)
+
+
+def _rows(config: Config, audit: str | None, jobs: int, sequences: Iterable[Sequence]) -> Iterator[dict[str, Any]]:
+    """What a pipeline says of each conversation, in order; each of several processes has one of its own."""
+    if jobs == 1:
+        _open_replay(config, audit)
+        try:
+            yield from map(_replayed, sequences)
+        finally:
+            _REPLAYING.pop().close()
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _open_replay, (config, audit)) as pool:
+        yield from pool.map(_replayed, sequences, chunksize=4)
+
+
+_REPLAYING: list[GuardrailPipeline] = []
+"""The pipeline of this process, while it replays."""
+
+
+def _open_replay(config: Config, audit: str | None) -> None:
+    from turnwise.guard.forensics import replay_pipeline
+
+    _REPLAYING.append(replay_pipeline(config, audit))
+    atexit.register(_REPLAYING[-1].close)
+
+
+def _replayed(sequence: Sequence) -> dict[str, Any]:
+    return _row(_REPLAYING[-1], sequence)
 
 
 def _row(pipeline: GuardrailPipeline, sequence: Sequence) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def audit(
         person=person,
         guardrail=guardrail,
         blocked=True if blocked else None,
-        since=_time("--since", since),
-        until=_time("--until", until),
+        since=read_time("--since", since),
+        until=read_time("--until", until),
         limit=limit if limit is not None or json or csv is not None else SHOWN,
     )
     if evidence and csv is not None:
@@ -168,7 +168,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _time(option: str, text: str | None) -> datetime | None:
+def read_time(option: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:

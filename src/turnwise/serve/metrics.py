@@ -7,6 +7,7 @@ from typing import Any
 from turnwise.guard import Outcome, PipelineResult, Status
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SCORES = tuple(step / 20 for step in range(1, 21))
 
 
 class Metrics:
@@ -58,6 +59,13 @@ class Metrics:
             ["guardrail", "tenant"],
             registry=own,
         )
+        self.scores = Histogram(
+            "turnwise_scores",
+            "Scores of a guardrail that has a threshold for them, such as drift.",
+            ["guardrail", "tenant"],
+            registry=own,
+            buckets=_SCORES,
+        )
         self.conversations = Gauge(
             "turnwise_conversations", "Conversations held.", ["tenant"], registry=own, multiprocess_mode="livesum"
         )
@@ -79,6 +87,8 @@ class Metrics:
                     self.failures.labels(name, str(detail.path), tenant).inc()
                 if detail.status is Status.NOT_READ:
                     self.not_read.labels(name, tenant).inc()
+                if isinstance(score := (detail.data or {}).get("score"), float):
+                    self.scores.labels(name, tenant).observe(score)
 
     def text(self) -> bytes:
         """All counts of all workers, in Prometheus' text format."""

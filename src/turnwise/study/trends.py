@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
@@ -42,7 +42,7 @@ class TrendWeek:
         value: value of the facet; empty for all conversations.
         week: its Monday, in UTC.
         flagged: how many of its conversations the arm flags.
-        median: median of the conversations' highest F.
+        median: median of the conversations' highest F, or other scores; None where there are none.
         reference: whether it belongs to the reference period.
         p_share: p-value that the share flagged is that of the reference period (Fisher's exact test), by Holm's
             correction for all tests of the table; None where it is not tested.
@@ -52,7 +52,7 @@ class TrendWeek:
     value: str
     week: date
     flagged: Rate
-    median: float
+    median: float | None
     reference: bool
     p_share: float | None = None
     p_scores: float | None = None
@@ -78,7 +78,7 @@ class TrendWeek:
         share, scores = (untested if p is None else p_cell(p) for p in (self.p_share, self.p_scores))
         return {
             "value": self.value or "all", "week of": self.week.isoformat(), "flagged": str(self.flagged),
-            "median F": f"{self.median:.3f}", "p share": share, "p F": scores,
+            "median F": "–" if self.median is None else f"{self.median:.3f}", "p share": share, "p F": scores,
             "drift": f"▲ {self.drift}" if self.drift else "",
         }  # fmt: skip
 
@@ -159,48 +159,75 @@ def trends(
     some = arm.only(known)
     mondays, flagged, F = mondays[known], some.flagged(threshold), some.peaks.highest(some.sequences)
     values = (facts or facts_of(store, arm.sequences, corrected_by))[by][known]
-    weeks = np.unique(mondays)
-    first = weeks[: max(1, min(reference, len(weeks) // 2))]
     common = [value for value, _ in Counter(values.tolist()).most_common(MOST_VALUES)]
     chosen = [("", np.ones(len(mondays), bool)), *((value, values == value) for value in common)]
-    made = [week for value, mask in chosen for week in _weeks(value, mondays[mask], flagged[mask], F[mask], first)]
+    found = weekly([Series(value, mondays[mask], flagged[mask], F[mask]) for value, mask in chosen], reference)
+    inside = sum(int(mask.sum()) for _, mask in chosen[1:])
+    return replace(found, unknown=int((~known).sum()), left_out=len(mondays) - inside)
+
+
+class Series(NamedTuple):
+    """Conversations of one value: the Monday of each, whether it is flagged, and its score, if any."""
+
+    value: str
+    mondays: NDArray[np.datetime64]
+    flagged: NDArray[np.bool_]
+    scores: NDArray[np.float64] | None
+
+
+def weekly(series: Sequence[Series], reference: int = 4) -> Trends:
+    """Test the weeks of some series against the first weeks, by Holm's correction for all tests together.
+
+    Args:
+        series: each is tested against its own first weeks.
+        reference: how many weeks, the first of any series, are the reference period; at most half of all.
+    """
+    import numpy as np
+
+    weeks = np.unique(np.concatenate([one.mondays for one in series])) if series else np.array([], "datetime64[D]")
+    first = weeks[: max(1, min(reference, len(weeks) // 2))]
+    made = [week for one in series for week in _weeks(one, first)]
     given = [(place, name, p) for place, week in enumerate(made)
              for name in ("p_share", "p_scores") if (p := getattr(week, name)) is not None]  # fmt: skip
     for (place, name, _), p in zip(given, holm([p for *_, p in given]), strict=True):
         made[place] = replace(made[place], **{name: p})  # type: ignore[arg-type]
-    inside = sum(int(mask.sum()) for _, mask in chosen[1:])
-    return Trends(tuple(made), tuple(first.tolist()), int((~known).sum()), len(mondays) - inside, len(given))
+    return Trends(tuple(made), tuple(first.tolist()), 0, 0, len(given))
 
 
 def _mondays(store: Store, sequences: NDArray[np.int64], imported: bool) -> NDArray[np.datetime64]:
     """The Monday of the week of each sequence, in UTC; not a time where it is not known."""
+    times = store.source.begun(imported)
+    return mondays_of([when.date() if (when := times.get(number)) else None for number in sequences.tolist()])
+
+
+def mondays_of(dates: Sequence[date | None]) -> NDArray[np.datetime64]:
+    """The Monday of the week of each date; not a time where there is none.
+
+    >>> mondays_of([date(2026, 11, 28)]).tolist()
+    [datetime.date(2026, 11, 23)]
+    """
     import numpy as np
 
-    times = store.source.begun(imported)
-    told = [when.date() if (when := times.get(number)) else None for number in sequences.tolist()]
-    days = np.array(told, "datetime64[D]")
+    days = np.array(dates, "datetime64[D]")
     after = (days.astype(np.int64) + 3) % 7  # the first day of 1970 was a Thursday
     return np.where(np.isnat(days), days, days - after.astype("timedelta64[D]"))
 
 
-def _weeks(
-    value: str,
-    mondays: NDArray[np.datetime64],
-    flagged: NDArray[np.bool_],
-    F: NDArray[np.float64],
-    first: NDArray[np.datetime64],
-) -> list[TrendWeek]:
-    """The weeks of a value, with p-values that are not corrected yet."""
+def _weeks(series: Series, first: NDArray[np.datetime64]) -> list[TrendWeek]:
+    """The weeks of a series, with p-values that are not corrected yet."""
     import numpy as np
 
+    value, mondays, flagged, scores = series
     before = np.isin(mondays, first)
     base = Rate(int(flagged[before].sum()), int(before.sum()))
     found = []
     for monday in np.unique(mondays):
         mine = mondays == monday
         rate = Rate(int(flagged[mine].sum()), int(mine.sum()))
-        week = TrendWeek(value, monday.item(), rate, float(np.median(F[mine])), bool(monday in first))
+        median = None if scores is None else float(np.median(scores[mine]))
+        week = TrendWeek(value, monday.item(), rate, median, bool(monday in first))
         if not week.reference and min(rate.of, base.of) >= LEAST:
-            week = replace(week, p_share=fisher_exact(rate, base), p_scores=rank_sum(F[mine], F[before]))
+            ranks = None if scores is None else rank_sum(scores[mine], scores[before])
+            week = replace(week, p_share=fisher_exact(rate, base), p_scores=ranks)
         found.append(week)
     return found

@@ -169,6 +169,38 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
         raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
 
 
+def stream_audit(
+    location: str | Path, since: datetime | None = None, until: datetime | None = None
+) -> Iterator[dict[str, Any] | str]:
+    """Yield the events of an audit in the time asked for, one after the other, and what a line is that is none.
+
+    Those of a file come as they were written, those of a store the latest first. Arguments and errors as for
+    `read_audit`.
+    """
+    wanted = _Wanted(AuditQuestion(since=since, until=until))
+    place = audit_at(location)
+    if isinstance(place, str):
+        from turnwise.store import Store
+
+        with Store(place) as store:
+            yield from store.audit.events(since=since, until=until)
+        return
+    read = 0
+    try:
+        with place.open("rb") as file:
+            for number, event in events_in(file):
+                if isinstance(event, str):
+                    yield f"line {number} is {event}"
+                else:
+                    read += 1
+                    if wanted.in_time(event):
+                        yield event
+    except OSError as error:
+        raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
+    if not read and place.stat().st_size:
+        raise GuardError(f"{place} is not an audit: none of its lines is an event")
+
+
 def _of_lines(lines: Iterable[bytes], path: Path, wanted: _Wanted) -> AuditAnswer:
     unreadable: list[str] = []
     found: deque[dict[str, Any]] = deque(maxlen=wanted.question.limit)

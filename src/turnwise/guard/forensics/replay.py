@@ -17,6 +17,7 @@ from turnwise.errors import ConversationError
 from turnwise.guard.audit.chain import ERASURE, TORN
 from turnwise.guard.audit.reader import events_in, missing_in
 from turnwise.guard.audit.record import CHECK, CORRECTION, GAP
+from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.check_text import check_beside
 from turnwise.guard.config import Config
 from turnwise.guard.context import context_of, take_context
@@ -32,13 +33,19 @@ _MOST: Final = 64 * 1024**2
 """Bytes of a line, or of a conversation that is written over several lines."""
 
 
-def replay_pipeline(config: Config) -> GuardrailPipeline:
-    """Return a pipeline for texts of the past: without rate limits, audit and state, which are for live ones.
+def replay_pipeline(config: Config, audit: str | Path | None = None) -> GuardrailPipeline:
+    """Return a pipeline for texts of the past: without rate limits and state, which are for live ones.
+
+    With an audit it runs in mode ``log``, and tells there what it would have done.
 
     Raises:
-        GuardError: a guardrail can't be built.
+        GuardError: a guardrail can't be built, or the audit can't be written to.
     """
-    return GuardrailPipeline(dataclasses.replace(config, rate_limits=RateLimits(), audit=None, state=None))
+    settings = None if audit is None else AuditSettings(str(audit), when_full="block")
+    pipeline = GuardrailPipeline(dataclasses.replace(config, rate_limits=RateLimits(), audit=settings, state=None))
+    if audit is not None:
+        pipeline.set_mode("log")
+    return pipeline
 
 
 def checks_of(

@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Container, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers.local.normalise import normalise
@@ -205,6 +205,24 @@ def _in_script(letters: str) -> str:
     users = _SCRIPTS.get("Han" if script == "Cjk" else script, UNKNOWN).split()
     language, _ = _identify(letters)
     return language if script == "Latin" or language in users else users[0]
+
+
+def language_of(text: str) -> str:
+    """The likeliest language of a text, as in BCP 47; ``und`` where it says too little.
+
+    >>> language_of("What should people think about this?"), language_of("ok")
+    ('en', 'und')
+    """
+    if sum(map(str.isalpha, text)) < _TELLING:
+        return UNKNOWN
+    language, probability = _identify(text)
+    return language if probability >= _SURE else UNKNOWN
+
+
+_TELLING: Final = 12
+"""Letters from which a language is told."""
+
+_SURE: Final = 0.7
 
 
 def _identify(text: str) -> tuple[str, float]:
