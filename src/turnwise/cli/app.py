@@ -20,6 +20,7 @@ from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
 from turnwise.cli.guard import approve_tools, replay
 from turnwise.cli.guard import check as guard_check
+from turnwise.cli.guard_alert import alert
 from turnwise.cli.guard_audit import audit, verify
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_forensics import forensics
@@ -174,6 +175,7 @@ _add_group(
         "forensics": forensics,
         "audit": audit,
         "report": report,
+        "alert": alert,
         "verify": verify,
         "sessions": sessions,
         "forget": forget,

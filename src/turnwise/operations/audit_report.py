@@ -315,7 +315,7 @@ class _Counting:
         chat = self.chats.setdefault(key, _Chat(key[0], time))
         chat.begin = min(chat.begin, time)
         self._of_day[time[:10]].add(key)
-        blocks = list(_blocks(event))
+        blocks = list(blocks_of(event))
         self._score(event, chat)
         text = event.get("text")
         if isinstance(text, str) and sum(map(len, chat.letters)) < _LETTERS and event.get("side") == "input":
@@ -449,7 +449,7 @@ def _details(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
             yield str(name), detail
 
 
-def _blocks(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def blocks_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The guardrails that blocked a text, or would have, each with its reason."""
     for name, detail in _details(event):
         reason = str(detail.get("reason") or "")

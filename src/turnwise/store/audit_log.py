@@ -56,9 +56,8 @@ class AuditLog:
         count = self._db.write(partial(self._rewrite, change, seal)).result()
         return count, self._db.scrub(schema.audit_events) if count else ()
 
-    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield all records, oldest first, each with its row number."""
-        row = 0
+    def rows(self, row: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the records after a row, by default all, oldest first, each with its row number."""
         while page := self._db.read(_page_after(row)):
             yield from ((found["id"], found["record"]) for found in page)
             row = page[-1]["id"]

@@ -40,7 +40,7 @@ _OF_CHECKS: Final = (
     "rate_limited",
     "would_block",
 )
-_OF_OTHERS: Final = ("dropped", "policy", "unwritten", "error", "bytes", "events", "why")
+_OF_OTHERS: Final = ("dropped", "policy", "unwritten", "error", "bytes", "events", "why", "rule", "to", "status")
 KEPT: Final = frozenset(("v", "kind", "time", "n", *_OF_CHECKS, "seconds", "characters", *_OF_OTHERS))
 """Keys that are no personal data. What is under any other can be erased."""
 

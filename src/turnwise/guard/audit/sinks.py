@@ -285,6 +285,10 @@ class StoreSink:
             reader.record(f"row {row}", record)
         return reader.end(self._store.location)
 
+    def rows_after(self, row: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield row numbers and records behind a row, oldest first."""
+        return self._store.audit.rows(row)
+
     def close(self) -> None:
         """Close the store."""
         self._store.close()
