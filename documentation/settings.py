@@ -62,6 +62,7 @@ def settings_page() -> str:
     from turnwise.guard.state.settings import StateSettings
     from turnwise.observers import OBSERVERS, observer_settings
     from turnwise.observers.llm.settings import LlmSettings
+    from turnwise.operations import ReceiverSettings, Rule
 
     config = described(Config)
     lines = [
@@ -83,6 +84,9 @@ def settings_page() -> str:
         "",
         *settings_table(parameters_of(AuditSettings), described(AuditSettings)),
     ]
+    lines += ["## Alerts", ""]
+    for name, kind in (("Receivers", ReceiverSettings), ("Rules", Rule)):
+        lines += [f"### {name}", "", *settings_table(parameters_of(kind), described(kind))]
     for name in ("llm", "local", "second_look"):  # those that ship for use, with something to set
         told = described(LlmSettings if name == "llm" else OBSERVERS.get(name))
         known = {one.name: one.default for one in observer_settings(name).values()}

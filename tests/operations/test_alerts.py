@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -24,6 +26,7 @@ from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import read_audit, verify_audit
 from turnwise.guard.validation import NO_LINES
 from turnwise.operations import Alert, Alerts, AlertSettings, DeliveryError, ReceiverSettings
+from turnwise.serve.metrics import Metrics
 from turnwise.store import Store
 
 CONFIG = {"guardrails": [{"keywords": {"keywords": ["forbidden"], "action": "block"}}]}
@@ -367,3 +370,21 @@ def test_the_command_tells_and_tests(tmp_path):
         running.terminate()
         assert running.wait(20) == 0
     assert [one["rule"] for one in server.taken[:3]] == ["test", "blocks", "blocks"]
+
+
+MONITORING = Path(__file__).parents[2] / "examples" / "monitoring"
+
+
+def test_the_examples_are_about_what_there_is():
+    assert len(AlertSettings.read(MONITORING / "alerts.yaml").rules) == 5
+    metrics = Metrics()
+    pipeline = GuardrailPipeline(CONFIG)
+    metrics.tell(pipeline.check_input("forbidden"), "web")
+    known = set(re.findall(r"^# TYPE (\w+)", metrics.text().decode(), re.MULTILINE))
+    used = {
+        name
+        for file in ("prometheus-rules.yaml", "grafana-dashboard.json")
+        for name in re.findall(r"turnwise_\w+", (MONITORING / file).read_text(encoding="utf-8"))
+    }
+    assert {name.removesuffix("_bucket") for name in used} <= known
+    assert json.loads((MONITORING / "grafana-dashboard.json").read_text(encoding="utf-8"))["panels"]
