@@ -46,7 +46,7 @@ from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
-from turnwise.cli.runs import delete_run, list_runs, rename_run
+from turnwise.cli.runs import delete_run, list_runs, publish, rename_run
 from turnwise.cli.runs_compare import compare_runs, run_trends
 from turnwise.cli.scan import scan
 from turnwise.cli.serve import serve
@@ -109,6 +109,7 @@ _add_group(
     {
         "list": list_runs,
         "compare": compare_runs,
+        "publish": publish,
         "trends": run_trends,
         "delete": delete_run,
         "rename": rename_run,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -172,3 +173,43 @@ def notes(structured: Mapping[str, int], wanted: object, commonest: FailureReaso
     shown = without_secrets(commonest)
     if shown is not None:
         yield f"commonest failure: {shown.reason}, {shown.count} times, such as: {shown.example}"
+
+
+def publish(
+    run: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
+    to: Annotated[str, typer.Option(help="langfuse, langsmith, phoenix or otel.", show_default=False)],
+    url: Annotated[
+        str | None,
+        typer.Option(help="Its address, such as https://cloud.langfuse.com; keys come from the environment."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write them to this file in place of sending them.")] = None,
+    sent: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps what was sent, so that nothing is sent twice. [default: STORE-sent]"),
+    ] = None,
+    store: options.Store = options.DEFAULT_STORE,
+) -> None:
+    """Give scores and verdicts back to the traces that conversations were imported from.
+
+    F of each turn and principle goes to the turn's last span, as turnwise.PRINCIPLE; turnwise.flagged marks the
+    turn at which the run's detectors fired. Keys: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, LANGSMITH_API_KEY,
+    PHOENIX_API_KEY, or OTEL_EXPORTER_OTLP_HEADERS.
+    """
+    from turnwise.operations import send_scores, trace_scores, write_scores
+
+    if (url is None) == (out is None):
+        raise UsageError("give the address with --url, or a file with --out")
+    with opened_store(store) as opened:
+        scores = trace_scores(opened, opened.run(run).name)
+        if out is not None:
+            count, before = write_scores(scores, to, out), 0
+        else:
+            if sent is None and "://" in opened.location:
+                raise UsageError(
+                    f"name the file that keeps what was sent: --sent, since {opened.location} is no file"
+                )
+            done = send_scores(scores, to, url or "", sent or f"{opened.location}-sent")
+            count, before = done.sent, done.before
+    say(f"{count} scores {'written' if out else 'sent'}" + (f", {before} were sent before" if before else ""))
+    if not count + before:
+        note("no conversation of this run came from a trace: import traces first, with --format otel for one")

@@ -3,9 +3,19 @@
 from turnwise.operations.alert_rules import AlertSettings, Rule
 from turnwise.operations.alerts import Alerts
 from turnwise.operations.audit_report import AuditReport, Count, Flagged, WhatIf, report_audit
-from turnwise.operations.receivers import Alert, DeliveryError, ReceiverSettings
+from turnwise.operations.http_post import DeliveryError
+from turnwise.operations.receivers import Alert, ReceiverSettings
+from turnwise.operations.trace_scores import (
+    TARGETS,
+    Published,
+    TraceScore,
+    send_scores,
+    trace_scores,
+    write_scores,
+)
 
 __all__ = [
+    "TARGETS",
     "Alert",
     "AlertSettings",
     "Alerts",
@@ -13,8 +23,13 @@ __all__ = [
     "Count",
     "DeliveryError",
     "Flagged",
+    "Published",
     "ReceiverSettings",
     "Rule",
+    "TraceScore",
     "WhatIf",
     "report_audit",
+    "send_scores",
+    "trace_scores",
+    "write_scores",
 ]

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import base64
 import hmac
-import http.client
 import json
 import os
-import socket
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 
 from turnwise._version import __version__
-from turnwise.errors import GuardError, TurnwiseError
+from turnwise.errors import GuardError
+from turnwise.operations.http_post import DeliveryError, is_address, post
 
 NAMED: Final = 10
 """Findings that a message for people names."""
-
-_ANSWER: Final = 4_096
-"""Bytes of an answer that are read."""
-
-
-class DeliveryError(TurnwiseError):
-    """An alert did not arrive; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +98,7 @@ class ReceiverSettings:
     def address(self) -> str:
         """The URL; GuardError where there is none."""
         url = self.url if self.url is not None else os.environ.get(self.url_env or "", "")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        if not is_address(url):
             where = self.url_env or "url"
             raise GuardError(f"receiver {self.name}: {where} is no address like https://example.com/alerts")
         return url
@@ -156,33 +145,9 @@ class ReceiverSettings:
             raise DeliveryError(f"{self.path} can't be written: {error.strerror}") from error
 
     def _post(self, body: bytes, headers: dict[str, str]) -> None:
-        parts = urlsplit(self.address())
-        secure = parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=self.timeout)
-        # A receiver that sends a byte now and then never runs into the time-out of the socket.
-        end = threading.Timer(self.timeout, _cut, (connection,))
-        end.daemon = True
-        end.start()
-        try:
-            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            about = {"Content-Type": "application/json", "User-Agent": f"turnwise/{__version__}", **headers}
-            connection.request("POST", path, body, about)
-            answer = connection.getresponse()
-            answer.read(_ANSWER)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise DeliveryError(f"{self.name} does not answer: {type(error).__name__}") from error
-        finally:
-            end.cancel()
-            connection.close()
-        if not 200 <= answer.status < 300:
-            raise DeliveryError(f"{self.name} answers with status {answer.status}")
-
-
-def _cut(connection: http.client.HTTPConnection) -> None:
-    with suppress(OSError):
-        if connection.sock is not None:
-            connection.sock.shutdown(socket.SHUT_RDWR)
+        status, _ = post(self.name, self.address(), body, headers, self.timeout)
+        if not 200 <= status < 300:
+            raise DeliveryError(f"{self.name} answers with status {status}")
 
 
 def _for_people(alert: Alert) -> str:
