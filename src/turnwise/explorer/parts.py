@@ -12,6 +12,7 @@ from turnwise.rates import Rate
 
 if TYPE_CHECKING:
     from nicegui import ui
+    from nicegui.element import Element
     from nicegui.elements.mixins.text_element import TextElement
 
 Heard = Callable[[str], Any]
@@ -30,6 +31,15 @@ def said(words: str, tag: str = "span") -> TextElement:
     return text(tag, visible_lines(words))
 
 
+def section(label: str, *, live: bool = False) -> Element:
+    """A part of a page, called by its label; screen readers tell what changes in one that is `live`."""
+    from nicegui import ui
+
+    made = ui.element("section")
+    made.props["aria-label"] = label
+    return made.props("aria-live=polite") if live else made
+
+
 def heading(words: str, level: int) -> TextElement:
     """A heading, from 1 to 6."""
     return text(f"h{level}", visible(words)).classes("long-name")
@@ -46,7 +56,9 @@ def fact(name: str, value: object) -> None:
 
 def tag(word: str) -> TextElement:
     """A word, such as a label or a verdict, as a small mark; known words have a sign before them."""
-    return text("span", visible(word)).classes(f"tag {word}" if word.isalpha() and word.isascii() else "tag")
+    shown = text("span", visible(word)).classes("tag")
+    shown.props["data-word"] = word
+    return shown
 
 
 def term(word: str, words: str | None = None) -> TextElement:
@@ -199,7 +211,7 @@ _CELLS = {
 <span v-else>{{ props.value }}</span>""",
     "pick": """<button type="button" class="sort long-name" data-item="follow" :aria-pressed="props.row.picked"
 @click="() => $parent.$emit('pick', props.row._row)">{{ props.value }}</button>""",
-    "tag": """<span :class="['tag', props.value]">{{ props.value }}</span>""",
+    "tag": """<span :class="{tag: props.value !== '–'}" :data-word="props.value">{{ props.value }}</span>""",
     "excerpt": "{{ props.value.before }}<mark>{{ props.value.found }}</mark>{{ props.value.after }}",
     "graph": f"""<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img"
 :class="['graph', {{flagged: props.value.flag}}]" :aria-label="props.value.said">

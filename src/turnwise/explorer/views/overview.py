@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
@@ -20,15 +20,13 @@ from turnwise.explorer.parts import (
     failed,
     heading,
     rate_cells,
+    section,
     term,
     text,
     text_field,
 )
 from turnwise.rates import Rate
 from turnwise.store.source import Newest
-
-if TYPE_CHECKING:
-    from nicegui.element import Element
 
 _POLL_SECONDS = 2.0
 """How often it looks whether the record has grown."""
@@ -50,9 +48,9 @@ class _Overview:
         from nicegui import ui
 
         heading("Overview", 1)
-        self._top = _section("What the store holds")
-        self._form = _section("Run and rule")
-        self._flagged = _section("Flagged by source").props("aria-live=polite")
+        self._top = section("What the store holds")
+        self._form = section("Run and rule")
+        self._flagged = section("Flagged by source", live=True)
         self._chart = show_chart(self._options(), "Mean T, I and F over turns, by label")
         await self._show()
         self._page.csv = lambda: ("overview", _rows(self._means))
@@ -109,14 +107,6 @@ class _Overview:
         last = max((mean.turn for mean in self._means), default=2)
         columns = max(1, min(3, self._page.width // 350))
         return chart_options(panels, last=last, columns=columns, title="Mean T, I and F over turns, by label")
-
-
-def _section(label: str) -> Element:
-    from nicegui import ui
-
-    made = ui.element("section")
-    made.props["aria-label"] = label
-    return made
 
 
 def _counted(counts: overview.Counts, mark: Newest) -> None:
