@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,6 +122,61 @@ def text_field(
     else:
         made.on("change", lambda _: heard(made.value or ""))
     return made.classes("grow" if wide else "field-number" if kind == "number" else "")
+
+
+class NumberSlider:
+    """A number by slider, also with the keys Home and End, or typed; `heard` hears what it becomes.
+
+    More may go into its `row`, beside the field.
+    """
+
+    def __init__(self, label: str, heard: Callable[[float], Any]) -> None:
+        from nicegui import ui
+
+        self._tell, self._setting = heard, False
+        self._slider = ui.slider(min=0, max=1, step=0.001, on_change=lambda event: self._heard(event.value))
+        self._slider.props["aria-label"] = f"{label}, slider"
+        for key, end in (("home", "min"), ("end", "max")):
+            self._slider.on(f"keydown.{key}.prevent", lambda end=end: self._heard(self._slider.props[end]))
+        with ui.row().classes("form") as self.row:
+            self._field = text_field(label, "", self._heard, kind="number", live=True)
+
+    def show(self, value: float, ends: tuple[float, float] | None = None) -> None:
+        """Show a number, and what the slider ends at."""
+        if ends is not None:
+            low, high = ends
+            self._slider.props.update({"min": low, "max": high, "step": max((high - low) / 1000, 1e-9)})
+        self._setting = True
+        self._slider.set_value(value)
+        if finite(self._field.value) != value:  # what is being typed stays as it is
+            self._field.set_value(f"{value:.6g}")
+        self._setting = False
+
+    def _heard(self, given: object) -> Any:
+        value = finite(given)
+        if value is None or self._setting:
+            return None
+        self.show(value)
+        return self._tell(value)
+
+
+def finite(given: object) -> float | None:
+    """A number that somebody gave; None where it is none, or not finite."""
+    try:
+        value = float(str(given))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def card(figure: str, *captions: str) -> None:
+    """A figure with what it counts below it."""
+    from nicegui import ui
+
+    with ui.element("div").classes("card"):
+        text("div", figure).classes("figure")
+        for words in captions:
+            text("div", words).classes("caption")
 
 
 def data_table(

@@ -14,6 +14,7 @@ from turnwise.explorer.data.flags import rule_of
 from turnwise.explorer.pages import Page, page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
+    card,
     choice,
     column,
     data_table,
@@ -123,9 +124,7 @@ def _counted(counts: overview.Counts, mark: Newest) -> None:
     with ui.element("div").classes("cards"):
         for name, value in figures.items():
             if value or name != "not read":
-                with ui.element("div").classes("card"):
-                    text("div", f"{value:,}").classes("figure")
-                    text("div", name).classes("caption")
+                card(f"{value:,}", name)
     with ui.element("div").classes("columns"):
         with ui.element("section"):
             _sources(counts.sources)
