@@ -100,7 +100,7 @@ def choice(
 
 
 def text_field(
-    label: str, value: str, heard: Heard, *, kind: Literal["text", "number", "search"] = "text",
+    label: str, value: str, heard: Heard, *, kind: Literal["text", "number", "search", "password"] = "text",
     placeholder: str = "", live: bool = False, search: bool = False, wide: bool = False,
 ) -> ui.input:  # fmt: skip
     """A field to type into, heard when it is left or Enter is pressed; `live` reports what is typed as it comes.
@@ -122,6 +122,20 @@ def text_field(
     else:
         made.on("change", lambda _: heard(made.value or ""))
     return made.classes("grow" if wide else "field-number" if kind == "number" else "")
+
+
+def tabs(names: Mapping[str, str], chosen: str, heard: Heard) -> None:
+    """Tabs from values to what each is called; heard when another is chosen."""
+    from nicegui import ui
+
+    def turned(event: Any) -> Any:
+        return heard(event.value) if event.value != chosen else None
+
+    made = ui.tabs(on_change=turned).props("dense no-caps inline-label align=left outside-arrows")
+    with made:
+        for name, words in names.items():
+            ui.tab(name, words)
+    made.set_value(chosen)
 
 
 class NumberSlider:
@@ -186,8 +200,9 @@ def data_table(
     """Show a table whose cells are text, wrapped where long; it scrolls within itself where it is too wide.
 
     A column has a `name`, a `label`, ``align="right"`` for numbers, and maybe a `kind`: keys j and k go over cells
-    of the kind ``link``, which lead to the row's ``href``, and ``pick``, heard as "pick" with the text;
-    ``graph`` is a `drawing`, ``excerpt`` an `excerpt`, ``tag`` a small mark. Columns that ``sorts`` have buttons,
+    of the kind ``link``, which lead to the row's ``href``, ``item``, and ``pick``, heard as "pick" with the text,
+    below which the row's ``under`` stands; ``graph`` is a `drawing`, ``excerpt`` an `excerpt`, ``tag`` a small
+    mark, ``lines`` a list of lines. Columns that ``sorts`` have buttons,
     heard as "sort" with the column; `sort` is by which the rows are sorted, and whether downward. A heading that
     ends with a word of the glossary says what that means.
     """
@@ -207,7 +222,7 @@ def data_table(
 
 
 def refill(table: ui.table, rows: Sequence[Mapping[str, Any]], sort: tuple[str, bool] | None = None) -> None:
-    """Show other rows in a `data_table` where nothing is picked, much faster than another table."""
+    """Show other rows in a `data_table`, much faster than another table; where one is picked, in the same list."""
     table.columns = _heads(table.columns, sort)
     table.rows = _cells(rows)
 
@@ -266,7 +281,10 @@ _CELLS = {
     "link": """<a v-if="props.row.href" :href="props.row.href" class="long-name" data-item>{{ props.value }}</a>
 <span v-else>{{ props.value }}</span>""",
     "pick": """<button type="button" class="sort long-name" data-item="follow" :aria-pressed="props.row.picked"
-@click="() => $parent.$emit('pick', props.row._row)">{{ props.value }}</button>""",
+@click="() => $parent.$emit('pick', props.row._row)">{{ props.value }}</button>
+<div v-if="props.row.under" class="quiet small">{{ props.row.under }}</div>""",
+    "item": """<span data-item="row" tabindex="-1">{{ props.value }}</span>""",
+    "lines": """<div v-for="line in props.value" class="line">{{ line }}</div>""",
     "tag": """<span :class="{tag: props.value !== '–'}" :data-word="props.value">{{ props.value }}</span>""",
     "excerpt": "{{ props.value.before }}<mark>{{ props.value.found }}</mark>{{ props.value.after }}",
     "graph": f"""<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img"
