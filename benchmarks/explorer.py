@@ -390,9 +390,10 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
 def try_guard(page: Any, url: str) -> None:
     """Have a conversation checked, so that the embedded observer is there: it stays, and is no growth."""
     page.goto(f"{url}/guard?preset=customer_service")
-    page.locator("textarea[name=text]").fill("user: hello there\nassistant: hello")
+    page.get_by_label("A conversation").fill("user: hello there\nassistant: hello")
     page.get_by_role("button", name="Check turn by turn").click()
-    page.get_by_role("region", name="What the guard says").get_by_role("listitem").nth(1).wait_for(timeout=120_000)
+    said = page.get_by_role("region", name="What the guard says")
+    said.locator("tbody tr[data-item]").nth(1).wait_for(timeout=120_000)
 
 
 def begin(page: Any, url: str) -> None:
@@ -419,7 +420,7 @@ def step(page: Any, generator: random.Random) -> None:
     kind = generator.random()
     try:
         if kind < 0.6:
-            found = page.locator("#content a:visible, #content button:visible:enabled, [data-do]:visible, nav a")
+            found = page.locator("#content a:visible, #content button:visible:enabled, nav a")
             if count := found.count():
                 found.nth(generator.randrange(min(count, 60))).click(timeout=2_000, no_wait_after=True)
         elif kind < 0.75:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import secrets
 import time
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnwise.errors import UsageError
-from turnwise.explorer.markup import document, element
 
 SHORTEST_PASSWORD: Final = 12
 """Characters of a password at least."""
@@ -149,7 +149,7 @@ class Gate:
         if self._access.knows(request.headers):
             return RedirectResponse(_target(request), 303)
         said = "Open the address that turnwise explore printed: its token lets this browser in."
-        return HTMLResponse(document("Not let in", element("main", element("p", said))), 401)
+        return _page("Not let in", f"<p>{said}</p>", 401)
 
     async def _login(self, request: Request) -> Response:
         body = b""
@@ -189,13 +189,25 @@ def _target(request: Request) -> str:
 
 
 def _form(said: str, status: int = 200) -> Response:
-    form = element(
-        "form",
-        element("label", "Password of this explorer", for_="password"),
-        element("input", id="password", name="password", type="password", autocomplete="current-password",
-                autofocus=True, required=True),
-        element("button", "Look", type="submit"),
-        element("p", said, role="alert"),
-        method="post",
-    )  # fmt: skip
-    return HTMLResponse(document("Password", element("main", form)), status)
+    return _page(
+        "Password",
+        '<form method="post"><label for="password">Password of this explorer</label>'
+        '<input id="password" name="password" type="password" autocomplete="current-password" autofocus required>'
+        f'<button type="submit">Look</button><p role="alert">{html.escape(said)}</p></form>',
+        status,
+    )
+
+
+def _page(title: str, body: str, status: int) -> Response:
+    """A small page that stands alone and loads nothing."""
+    return HTMLResponse(
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title} – turnwise</title>'
+        f"<style>{_STYLE}</style></head><body><main>{body}</main></body></html>",
+        status,
+    )
+
+
+_STYLE: Final = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:20vh auto;max-width:26rem;"
+    "padding:0 1rem}input,button{font:inherit;padding:.4rem .6rem;margin:.4rem .4rem .4rem 0}label{display:block}"
+)

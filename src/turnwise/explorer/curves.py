@@ -107,6 +107,41 @@ def chart_options(
     return options
 
 
+def score_bars(
+    attacks: Sequence[int], benign: Sequence[int], low: float, high: float, threshold: float
+) -> dict[str, Any]:
+    """The options of a chart: how scores of attacks (upward) and benign ones (downward) lie at a threshold.
+
+    `attacks` and `benign` are how many fall into each of equal parts of `low` to `high`.
+    """
+    high = high if high > low else low + 1.0
+    at, each = min(max(threshold, low), high), (high - low) / len(attacks)
+    quiet, accent = {"color": _QUIET}, {"color": _ACCENT}
+    kinds = {"attacks, upward": (attacks, _COLOURS["F"]), "benign, downward": (benign, _QUIET)}
+    series: list[dict[str, Any]] = [
+        {"name": f"{sum(counts):,} {name}", "type": "bar", "yAxisIndex": side, "barGap": "-100%",
+         "barMinHeight": 2, "barCategoryGap": "10%", "itemStyle": {"color": colour},
+         "data": [[round(low + (place + 0.5) * each, 6), count or None] for place, count in enumerate(counts)]}
+        for side, (name, (counts, colour)) in enumerate(kinds.items())
+    ]  # fmt: skip
+    label = {"formatter": f"flagged from {threshold:.4g} →", "align": "right" if at > (low + high) / 2 else "left"}
+    series[0]["markLine"] = {"silent": True, "symbol": "none", "data": [
+        {"xAxis": at, "lineStyle": {**accent, "width": 2, "type": "solid"}, "label": {**accent, **label}}
+    ]}  # fmt: skip
+    return {
+        "animation": False, "backgroundColor": "transparent", "height": 230, "series": series,
+        "legend": {"top": 0, "left": 0, "textStyle": quiet},
+        "tooltip": {"trigger": "axis", "renderMode": "richText", "confine": True},
+        "grid": {"left": 16, "right": 16, "top": 52, "bottom": 44},
+        "xAxis": {"type": "value", "min": low, "max": high, "name": "highest score of a conversation",
+                  "nameLocation": "middle", "nameGap": 26, "nameTextStyle": quiet,
+                  "axisLabel": {**quiet, "showMinLabel": False, "showMaxLabel": False},
+                  "splitLine": {"show": False}, "axisLine": {"lineStyle": quiet}},
+        "yAxis": [{"type": "value", "show": False, "inverse": side, "min": -most, "max": most}
+                  for side, most in ((False, max(*attacks, 1)), (True, max(*benign, 1)))],
+    }  # fmt: skip
+
+
 def show_chart(options: dict[str, Any], label: str, on_turn: Callable[[int], Any] | None = None) -> EChart:
     """Show a chart in the page, whose `options` lose their height; `on_turn` hears the turn of a clicked point."""
     from nicegui import ui

@@ -7,12 +7,9 @@ import io
 from functools import partial
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from turnwise._support.table_files import cell
 from turnwise._support.visible import visible
 from turnwise.explorer.glossary import TERMS
-from turnwise.explorer.markup import element
 from turnwise.explorer.pages import KEPT, Page, address
 from turnwise.explorer.parts import heading, text
 from turnwise.explorer.views import VIEWS
@@ -74,15 +71,6 @@ def offer_exports(page: Page) -> None:
     from nicegui import ui
 
     ui.run_javascript(f"turnwise.offer({'true' if page.csv is not None else 'false'})")
-
-
-def failure(said: str) -> Markup:
-    """What a page shows where something went wrong."""
-    lines = said.split("\n")
-    return element(
-        "div", element("p", lines[0]), element("pre", "\n".join(lines[1:])) if lines[1:] else None,
-        class_="failure", role="alert",
-    )  # fmt: skip
 
 
 def csv_text(rows: list[list[Any]]) -> str:

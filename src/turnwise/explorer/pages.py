@@ -1,4 +1,4 @@
-"""A view, the page that it is given (record, state in the address), and its regions."""
+"""A view, and the page that it is given (record, state in the address)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
-from markupsafe import Markup
-
-from turnwise._support.visible import visible_lines
-from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.answers import Answers
 
 if TYPE_CHECKING:
     from nicegui import Client
-    from nicegui.elements.html import Html
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
@@ -105,52 +100,3 @@ class Page:
         if self._client.is_deleted:
             raise asyncio.CancelledError(f"{self.view.title} was left")
         return given
-
-
-class Region:
-    """A part of a page that shows markup, and hears what is done in it.
-
-    A click on what has ``data-do`` calls ``on(do, value)`` with that and its ``data-value``; a change of a field
-    calls ``on(name, value)`` with its name, and so does typing into one that has ``data-live``. `on` may be async.
-    A screen reader calls it by its `label`, and where it is `live` tells what changes in it.
-    """
-
-    def __init__(
-        self,
-        content: Markup | None = None,
-        on: Callable[[str, str], Any] | None = None,
-        *,
-        label: str | None = None,
-        classes: str = "",
-        live: bool = False,
-    ) -> None:
-        from nicegui import ui
-
-        self.html: Html = ui.html(content or Markup(), sanitize=False).classes(f"region {classes}")
-        if label is not None:
-            self.html.props["role"] = "region"
-            self.html.props["aria-label"] = label
-        if live:
-            self.html.props["aria-live"] = "polite"
-        if on is not None:
-            self._listen(on)
-
-    def _listen(self, on: Callable[[str, str], Any]) -> None:
-        from nicegui import ui
-
-        async def told(event: Any) -> None:
-            name, value = (str(one) for one in event.args)
-            try:
-                done = on(name, value)
-                if isinstance(done, Awaitable):
-                    await done
-            except TurnwiseError as error:
-                ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
-
-        self.html.on("click", told, js_handler="(e) => turnwise.clicked(e, emit)")
-        self.html.on("change", told, js_handler="(e) => turnwise.changed(e, emit)")
-        self.html.on("input", told, js_handler="(e) => turnwise.typed(e, emit)")
-
-    def show(self, content: Markup) -> None:
-        """Show something else."""
-        self.html.set_content(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ from turnwise.rates import Rate
 
 if TYPE_CHECKING:
     from nicegui import ui
+    from nicegui.element import Element
     from nicegui.elements.mixins.text_element import TextElement
 
 Heard = Callable[[str], Any]
@@ -30,6 +32,15 @@ def said(words: str, tag: str = "span") -> TextElement:
     return text(tag, visible_lines(words))
 
 
+def section(label: str, *, live: bool = False) -> Element:
+    """A part of a page, called by its label; screen readers tell what changes in one that is `live`."""
+    from nicegui import ui
+
+    made = ui.element("section")
+    made.props["aria-label"] = label
+    return made.props("aria-live=polite") if live else made
+
+
 def heading(words: str, level: int) -> TextElement:
     """A heading, from 1 to 6."""
     return text(f"h{level}", visible(words)).classes("long-name")
@@ -46,7 +57,9 @@ def fact(name: str, value: object) -> None:
 
 def tag(word: str) -> TextElement:
     """A word, such as a label or a verdict, as a small mark; known words have a sign before them."""
-    return text("span", visible(word)).classes(f"tag {word}" if word.isalpha() and word.isascii() else "tag")
+    shown = text("span", visible(word)).classes("tag")
+    shown.props["data-word"] = word
+    return shown
 
 
 def term(word: str, words: str | None = None) -> TextElement:
@@ -87,7 +100,7 @@ def choice(
 
 
 def text_field(
-    label: str, value: str, heard: Heard, *, kind: Literal["text", "number", "search"] = "text",
+    label: str, value: str, heard: Heard, *, kind: Literal["text", "number", "search", "password"] = "text",
     placeholder: str = "", live: bool = False, search: bool = False, wide: bool = False,
 ) -> ui.input:  # fmt: skip
     """A field to type into, heard when it is left or Enter is pressed; `live` reports what is typed as it comes.
@@ -111,6 +124,75 @@ def text_field(
     return made.classes("grow" if wide else "field-number" if kind == "number" else "")
 
 
+def tabs(names: Mapping[str, str], chosen: str, heard: Heard) -> None:
+    """Tabs from values to what each is called; heard when another is chosen."""
+    from nicegui import ui
+
+    def turned(event: Any) -> Any:
+        return heard(event.value) if event.value != chosen else None
+
+    made = ui.tabs(on_change=turned).props("dense no-caps inline-label align=left outside-arrows")
+    with made:
+        for name, words in names.items():
+            ui.tab(name, words)
+    made.set_value(chosen)
+
+
+class NumberSlider:
+    """A number by slider, also with the keys Home and End, or typed; `heard` hears what it becomes.
+
+    More may go into its `row`, beside the field.
+    """
+
+    def __init__(self, label: str, heard: Callable[[float], Any]) -> None:
+        from nicegui import ui
+
+        self._tell, self._setting = heard, False
+        self._slider = ui.slider(min=0, max=1, step=0.001, on_change=lambda event: self._heard(event.value))
+        self._slider.props["aria-label"] = f"{label}, slider"
+        for key, end in (("home", "min"), ("end", "max")):
+            self._slider.on(f"keydown.{key}.prevent", lambda end=end: self._heard(self._slider.props[end]))
+        with ui.row().classes("form") as self.row:
+            self._field = text_field(label, "", self._heard, kind="number", live=True)
+
+    def show(self, value: float, ends: tuple[float, float] | None = None) -> None:
+        """Show a number, and what the slider ends at."""
+        if ends is not None:
+            low, high = ends
+            self._slider.props.update({"min": low, "max": high, "step": max((high - low) / 1000, 1e-9)})
+        self._setting = True
+        self._slider.set_value(value)
+        if finite(self._field.value) != value:  # what is being typed stays as it is
+            self._field.set_value(f"{value:.6g}")
+        self._setting = False
+
+    def _heard(self, given: object) -> Any:
+        value = finite(given)
+        if value is None or self._setting:
+            return None
+        self.show(value)
+        return self._tell(value)
+
+
+def finite(given: object) -> float | None:
+    """A number that somebody gave; None where it is none, or not finite."""
+    try:
+        value = float(str(given))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def card(figure: str, *captions: str) -> None:
+    """A figure with what it counts below it."""
+    from nicegui import ui
+
+    with ui.element("div").classes("card"):
+        text("div", figure).classes("figure")
+        for words in captions:
+            text("div", words).classes("caption")
+
+
 def data_table(
     columns: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], label: str, *,
     sort: tuple[str, bool] | None = None, heard: Callable[[str, str], Any] | None = None,
@@ -118,8 +200,9 @@ def data_table(
     """Show a table whose cells are text, wrapped where long; it scrolls within itself where it is too wide.
 
     A column has a `name`, a `label`, ``align="right"`` for numbers, and maybe a `kind`: keys j and k go over cells
-    of the kind ``link``, which lead to the row's ``href``, and ``pick``, heard as "pick" with the text;
-    ``graph`` is a `drawing`, ``excerpt`` an `excerpt`, ``tag`` a small mark. Columns that ``sorts`` have buttons,
+    of the kind ``link``, which lead to the row's ``href``, ``item``, and ``pick``, heard as "pick" with the text,
+    below which the row's ``under`` stands; ``graph`` is a `drawing`, ``excerpt`` an `excerpt`, ``tag`` a small
+    mark, ``lines`` a list of lines. Columns that ``sorts`` have buttons,
     heard as "sort" with the column; `sort` is by which the rows are sorted, and whether downward. A heading that
     ends with a word of the glossary says what that means.
     """
@@ -139,7 +222,7 @@ def data_table(
 
 
 def refill(table: ui.table, rows: Sequence[Mapping[str, Any]], sort: tuple[str, bool] | None = None) -> None:
-    """Show other rows in a `data_table` where nothing is picked, much faster than another table."""
+    """Show other rows in a `data_table`, much faster than another table; where one is picked, in the same list."""
     table.columns = _heads(table.columns, sort)
     table.rows = _cells(rows)
 
@@ -198,8 +281,11 @@ _CELLS = {
     "link": """<a v-if="props.row.href" :href="props.row.href" class="long-name" data-item>{{ props.value }}</a>
 <span v-else>{{ props.value }}</span>""",
     "pick": """<button type="button" class="sort long-name" data-item="follow" :aria-pressed="props.row.picked"
-@click="() => $parent.$emit('pick', props.row._row)">{{ props.value }}</button>""",
-    "tag": """<span :class="['tag', props.value]">{{ props.value }}</span>""",
+@click="() => $parent.$emit('pick', props.row._row)">{{ props.value }}</button>
+<div v-if="props.row.under" class="quiet small">{{ props.row.under }}</div>""",
+    "item": """<span data-item="row" tabindex="-1">{{ props.value }}</span>""",
+    "lines": """<div v-for="line in props.value" class="line">{{ line }}</div>""",
+    "tag": """<span :class="{tag: props.value !== '–'}" :data-word="props.value">{{ props.value }}</span>""",
     "excerpt": "{{ props.value.before }}<mark>{{ props.value.found }}</mark>{{ props.value.after }}",
     "graph": f"""<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img"
 :class="['graph', {{flagged: props.value.flag}}]" :aria-label="props.value.said">

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from explored import explored
-from work_store import HOSTILE
+from work_store import HOSTILE, talk, write_study
 
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Label, Sequence
@@ -18,14 +18,15 @@ pytestmark = pytest.mark.integration
 WIDTHS = (390, 768, 1280)
 LONG = "conversation-without-any-break-" + "0123456789abcdef" * 8
 
-PATHS = [view.path for view in VIEWS]
 ASKED = {"/sequence": {"id": LONG, "simulation": "yes", "words": "hello"}, "/sequences": {"words": "hello"},
          "/label": {"id": LONG}, "/compare": {"a": LONG, "b": HOSTILE}, "/guard": {"id": LONG}}  # fmt: skip
+CASES = [(path, ASKED.get(path, {})) for path in (*(view.path for view in VIEWS), "/nowhere")]
+CASES += [("/guard", {"tab": "audit"}), ("/guard", {"tab": "service"})]
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """A store in which every text is hostile, and one name is longer than any screen is wide."""
+    """A store, an audit and a study in which every text is hostile, one name wider than any screen."""
     file = tmp_path_factory.mktemp("hostile") / "hostile.db"
     run = Run(HOSTILE, HOSTILE, "1", "history", {"note": HOSTILE}, {}, "test", utc_now())
     provenance = Provenance(HOSTILE, "1", "1", "history", {"note": HOSTILE}, "test")
@@ -41,16 +42,18 @@ def hostile(tmp_path_factory):
                        utc_now(), reasoning=HOSTILE, raw_reply=LONG)
             for name in (LONG, HOSTILE) for turn in (1, 2)
         )  # fmt: skip
+    write_study(file.parent / "study", arm=HOSTILE, source=HOSTILE, warning=f"{HOSTILE} {LONG}")
+    talk(file, LONG, f"Tell me of acme {HOSTILE}")
     with explored("--store", str(file)) as running:
         yield running
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", [*PATHS, "/nowhere"])
-def test_a_page_is_accessible_fits_the_screen_and_keeps_texts_inert(let_in, hostile, path, scheme):
+@pytest.mark.parametrize(("path", "asked"), CASES)
+def test_a_page_is_accessible_fits_the_screen_and_keeps_texts_inert(let_in, hostile, path, asked, scheme):
     page = let_in(hostile)
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    page.goto(f"{hostile.url}{path}?{urlencode(ASKED.get(path, {}))}")
+    page.goto(f"{hostile.url}{path}?{urlencode(asked)}")
     page.locator("main .waiting").wait_for(state="detached")
     page.wait_for_timeout(1_000)  # charts and tables come a moment later
     assert page.locator("body.body--dark").count() == (scheme == "dark")

@@ -20,7 +20,7 @@ def test_a_pasted_conversation_is_checked_turn_by_turn(let_in, working):
     page.get_by_label("A conversation").fill(CHAT)
     page.get_by_role("button", name="Check turn by turn").click()
     expect(page.get_by_text("4 texts checked")).to_be_visible(timeout=60_000)
-    checks = page.get_by_role("region", name="What the guard says").get_by_role("listitem")
+    checks = page.get_by_role("region", name="What the guard says").locator("tbody tr[data-item]")
     expect(checks).to_have_count(4)
     assert "prompt_injection" in checks.nth(2).inner_text() and "blocked" in checks.nth(2).inner_text()
     assert "stance" in checks.nth(0).inner_text() and "trust" in checks.nth(0).inner_text()
@@ -40,8 +40,18 @@ def test_what_is_no_conversation_is_told(let_in, working):
 
 
 def test_a_conversation_of_the_store_can_be_tried(let_in, working):
-    page = let_in(working, "/guard?id=stays")
-    assert "I lost my key" in page.get_by_label("A conversation").input_value()
+    page = let_in(working, "/guard?id=turns&preset=basic")
+    field = page.get_by_label("A conversation")
+    assert "How do people hide keys" in field.input_value()
+    assert not any(character in field.input_value() for character in "\x1b\u202e")
+    field.press("End")
+    field.press(" ")  # what is typed is read by the server
+    page.get_by_role("button", name="Check turn by turn").click()
+    expect(page.get_by_text("8 texts checked")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("region", name="What the guard says")).to_contain_text(SHOWN)
+    page.get_by_role("button", name="Clear").click()
+    expect(field).to_have_value("")
+    expect(page.get_by_role("region", name="What the guard says")).not_to_contain_text(SHOWN)
 
 
 def test_the_audit_of_the_store_appears_as_it_is_written(let_in, working, work_store):
@@ -52,6 +62,10 @@ def test_the_audit_of_the_store_appears_as_it_is_written(let_in, working, work_s
     page.get_by_role("button", name="chat-2").click()
     expect(checks).to_contain_text(SHOWN)
     assert page.evaluate("window.pwned ?? null") is None
+    for key, name in (("j", "chat-1"), ("k", "chat-2"), ("j", "chat-1")):  # keys go on from what is chosen
+        page.keyboard.press(key)
+        expect(checks.get_by_role("heading")).to_have_text(name)
+        expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_running_service_is_watched_with_its_key(let_in, work_store, tmp_path):

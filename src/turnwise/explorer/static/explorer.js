@@ -1,37 +1,15 @@
-// What pages of the explorer do in the browser: keys, exports, and what regions hear.
+// What pages of the explorer do in the browser: keys, exports and copies.
 "use strict";
 
 const turnwise = {
-  waiting: new Map(),
-
-  // What is done in a region ------------------------------------------------------------------------------
-
-  clicked(event, emit) {
-    const done = event.target.closest("[data-do]");
-    if (!done || event.ctrlKey || event.metaKey || event.shiftKey || done.matches("input, select, textarea")) return;
-    event.preventDefault();
-    emit(done.dataset.do, done.dataset.value ?? "");
-  },
-
-  changed(event, emit) {
-    const field = event.target;
-    if (!field.name || field.dataset.live !== undefined) return;
-    emit(field.name, field.type === "checkbox" ? (field.checked ? "yes" : "") : field.value);
-  },
-
-  typed(event, emit) {
-    const field = event.target;
-    if (!field.name || field.dataset.live === undefined) return;
-    clearTimeout(turnwise.waiting.get(field.name));
-    turnwise.waiting.set(field.name, setTimeout(() => emit(field.name, field.value), 150));
-  },
-
   // Keys --------------------------------------------------------------------------------------------------
 
   move(step) {
     const items = [...document.querySelectorAll("[data-item]")].filter((item) => item.offsetParent !== null);
     if (!items.length) return;
-    const at = items.findIndex((item) => item.classList.contains("is-current"));
+    const place = (wanted) => items.findIndex((item) => item.matches(wanted));
+    const current = place(".is-current");
+    const at = current < 0 ? place("[aria-pressed=true]") : current; // a table drawn anew has no current item
     const next = items[at < 0 ? (step > 0 ? 0 : items.length - 1) : Math.min(Math.max(at + step, 0), items.length - 1)];
     for (const item of items) item.classList.toggle("is-current", item === next);
     next.focus({ preventScroll: true });

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from functools import partial
 from typing import Any
 
-from markupsafe import Markup
-
-from turnwise.conversation import Turn
+from turnwise._support.visible import visible, visible_lines
+from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.controls import button, choice, field, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.side_by_side import DIFFERS, Beside, Half, Row, lay_beside, partners
-from turnwise.explorer.frame import failure
-from turnwise.explorer.markup import element, joined, text_lines
-from turnwise.explorer.pages import Page, Region
-from turnwise.scoring import Score, TurnScores
+from turnwise.explorer.data.side_by_side import DIFFERS, Beside, Row, lay_beside, partners
+from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import choice, column, data_table, failed, heading, section, text, text_field
+from turnwise.scoring import TurnScores
 
 _NONE = "(no scores)"
+
+_HEAD = """<q-th :props="props"><a :href="props.col.href">{{ props.col.label }}</a>
+<span class="tag" :data-word="props.col.word">{{ props.col.word }}</span>
+<div v-for="one in props.col.more" class="small">{{ one }}</div></q-th>"""
+
+_ROW = """<q-tr :props="props" :class="props.row.look" data-item="row" tabindex="-1">
+<th scope="row" class="text-right">{{ props.row.turn }}</th>
+<td v-for="cell in props.row.cells" :colspan="3 - props.row.cells.length">
+<p v-if="!cell.texts.length" class="quiet">– at its end –</p>
+<template v-for="[who, words] in cell.texts"><div class="who">{{ who }}</div>
+<div :class="['said', who]" dir="auto">{{ words }}</div></template>
+<div class="halves"><div v-for="scores in cell.scores" class="triples"><template v-if="scores">
+<span v-if="!scores.length" class="quiet">not scored</span>
+<span v-for="one in scores" :class="['triple', {high: one.high}]" :title="one.title"><b>F {{ one.F }}</b>&ensp;
+T {{ one.T }}&ensp; I {{ one.I }} <span class="quiet">{{ one.name }}</span></span></template></div></div></td>
+</q-tr>"""
 
 
 async def build(page: Page) -> None:
@@ -32,20 +45,22 @@ class _CompareView:
         self._found: Beside | None = None
 
     async def build(self) -> None:
+        from nicegui import ui
+
         page = self._page
-        Region(element("h1", "Compare"))
+        heading("Compare", 1)
         self._runs = [run.name for run in await page.ask(page.record.runs)]
         if not page.get("a"):
             first = await page.ask(lambda: next(iter(page.record.store.heads()), None))
             if first is None:
-                Region(element("p", "The store has no conversation yet.", class_="empty"))
+                text("p", "The store has no conversation yet.").classes("empty")
                 return
             page.state["a"] = first.sequence_id
         await self._fill()
-        self._form = Region(on=self._chosen, label="What is compared")
-        self._head = Region(label="Where they part", live=True)
+        self._fields()
+        self._told = section("Where they part", live=True)
         self._chart = show_chart(self._options(), "Scores of both over turns")
-        self._rows = Region(on=self._chosen, label="Turn by turn")
+        self._rows = ui.element("div")
         page.csv = self._csv
         await self._show()
 
@@ -62,59 +77,70 @@ class _CompareView:
             same = page.get("a") == page.get("b")
             page.state["run_b"] = others[0] if same and others else page.get("run_a")
 
+    def _fields(self) -> None:
+        from nicegui import ui
+
+        page, runs = self._page, [*self._runs, _NONE]
+        with section("What is compared"):
+            with ui.row().classes("form"):
+                for side, words in (("a", "Left"), ("b", "Right")):
+                    with ui.element("fieldset"):
+                        text("legend", words)
+                        self._right = text_field("Conversation", page.get(side), partial(self._chosen, side))
+                        run = f"run_{side}"
+                        choice("Scores of run", runs, page.get(run), partial(self._chosen, run))
+                choice("Curve of", "FTI", page.get("component", "F"), partial(self._chosen, "component"))
+                ui.button("exchange", icon="swap_horiz", on_click=self._exchange).props("no-caps outline")
+            self._near = ui.row().classes("chips")
+
     async def _show(self) -> None:
         page = self._page
+        self._found, near, wrong = None, [], ""
         first, second = ((page.get(side), _run(page.get(f"run_{side}"))) for side in "ab")
         try:
-            self._found = await page.ask(lay_beside, page.record.store, first, second)
+            found = await page.ask(lay_beside, page.record.store, first, second)
             near = await page.ask(partners, page.record.store, first[0])
+            self._found = found
         except TurnwiseError as error:
-            self._found = None
-            self._form.show(self._choices([]))
-            self._head.show(failure(str(error)))
-            self._rows.show(Markup())
-            self._chart.set_visibility(False)
+            wrong = str(error)
+        for one in (self._near, self._told, self._rows):
+            one.clear()
+        self._offer(near)
+        self._chart.set_visibility(self._found is not None and bool(self._found.principles))
+        if self._found is None:
+            with self._told:
+                failed(wrong)
             return
-        self._form.show(self._choices(near))
-        self._head.show(_said(self._found))
-        self._chart.set_visibility(bool(self._found.principles))
-        if self._found.principles:
-            redraw(self._chart, self._options())
-        self._rows.show(self._table(self._found))
+        with self._told, text("p", "").classes("lead"):
+            for tag, words in zip(("strong", "span"), _told(self._found), strict=True):
+                text(tag, f"{words} ")
+        redraw(self._chart, self._options())
+        with self._rows:
+            self._table(self._found)
 
-    def _choices(self, near: Sequence[tuple[str, str]]) -> Markup:
-        page, runs = self._page, [*self._runs, _NONE]
-        sides = [
-            element(
-                "fieldset",
-                element("legend", said),
-                field("Conversation", side, page.get(side), size=30),
-                choice("Scores of run", f"run_{side}", runs, page.get(f"run_{side}")),
-            )
-            for side, said in (("a", "Left"), ("b", "Right"))
-        ]
-        wanted = page.get("component", "F")
-        tools = element(
-            "div",
-            choice("Curve of", "component", ("F", "T", "I"), wanted),
-            button("⇄ exchange", "swap", title="Exchange left and right"),
-            class_="form",
-        )
-        links = [
-            element("button", name, type="button", data_do="b", data_value=name, title=f"has the same {key}")
-            for name, key in near[:8]
-        ]
-        beside = element("p", "Belongs with the left one: ", links, class_="chips") if links else None
-        return joined(element("div", sides, tools, class_="form sides"), beside)
+    def _offer(self, near: Sequence[tuple[str, str]]) -> None:
+        """Buttons for the conversations that belong with the left one."""
+        from nicegui import ui
+
+        with self._near:
+            if near:
+                text("span", "Belongs with the left one:")
+            for name, key in near[:8]:
+                offer = ui.button(visible(name), on_click=partial(self._take, name)).props("no-caps dense outline")
+                offer.props["title"] = f"has the same {key}"
+
+    async def _take(self, name: str) -> None:
+        self._right.set_value(name)
+        await self._chosen("b", name)
+
+    def _exchange(self) -> None:
+        from nicegui import ui
+
+        get = self._page.get
+        ui.navigate.to(self._page.link(a=get("b"), b=get("a"), run_a=get("run_b"), run_b=get("run_a")))
 
     async def _chosen(self, name: str, value: str) -> None:
-        page = self._page
-        if name == "swap":
-            page.remember(a=page.get("b"), b=page.get("a"), run_a=page.get("run_b"), run_b=page.get("run_a"))
-        elif name in ("a", "b", "run_a", "run_b", "component"):
-            page.remember(**{name: value.strip()})
-        else:
-            return
+        self._page.remember(**{name: value.strip()})
         await self._show()
 
     def _options(self) -> dict[str, Any]:
@@ -135,34 +161,22 @@ class _CompareView:
             for principle in found.principles
         ]
         marks = {} if found.parts_at is None else {found.parts_at: "texts part"}
-        return chart_options(panels, last=len(found.rows), marks=marks, title=f"{component} of both, turn by turn")
+        columns = max(1, min(3, self._page.width // 350))
+        title = f"{component} of both, turn by turn"
+        return chart_options(panels, last=len(found.rows), marks=marks, columns=columns, title=title)
 
-    def _table(self, found: Beside) -> Markup:
+    def _table(self, found: Beside) -> None:
         heads = [
-            element(
-                "th",
-                self._name(half),
-                " ",
-                tag(str(half.label)),
-                element("div", f"{half.source}; {half.run or 'no run'}", class_="small"),
-                element("div", half.observer, class_="small") if half.observer else None,
-                scope="col",
-            )
-            for half in found.halves
+            {**column(side, visible(half.sequence_id)), "word": str(half.label),
+             "href": self._page.link("/sequence", id=half.sequence_id, run=half.run),
+             "more": [visible(one) for one in (f"{half.source}; {half.run or 'no run'}", half.observer) if one]}
+            for side, half in zip("ab", found.halves, strict=True)
         ]  # fmt: skip
-        body = []
-        for same, some in groupby(found.rows, key=lambda row: row.same):
-            body += [_row(row, same, found) for row in some]
-        return element(
-            "table",
-            element("thead", element("tr", element("th", "turn", scope="col"), heads)),
-            element("tbody", body),
-            class_="wide pair",
-        )
-
-    def _name(self, half: Half) -> Markup:
-        link = self._page.link("/sequence", id=half.sequence_id, run=half.run)
-        return element("a", half.sequence_id, href=link)
+        rows = [_row(row, found) for row in found.rows]
+        table = data_table([column("turn", right=True), *heads], rows, "Turn by turn").classes("pair")
+        table.add_slot("body", _ROW)
+        for head in heads:
+            table.add_slot(f"header-cell-{head['name']}", _HEAD)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         found = self._found
@@ -185,7 +199,8 @@ def _run(name: str) -> str | None:
     return None if name in ("", _NONE) else name
 
 
-def _said(found: Beside) -> Markup:
+def _told(found: Beside) -> tuple[str, str]:
+    """Where the texts part, and where the scores do."""
     one, other = found.halves
     if one.sequence_id == other.sequence_id:
         texts = "The same conversation."
@@ -197,66 +212,37 @@ def _said(found: Beside) -> Markup:
         texts = f"The texts are the same up to turn {found.parts_at - 1} and part at turn {found.parts_at}."
     known = [row for row in found.rows if row.apart is not None]
     if not known:
-        scores = "No turn was scored on both sides."
-    elif found.differs_at is None:
-        scores = f"F never differs by {DIFFERS:g} or more, over {len(known)} turns."
-    else:
-        most = max(known, key=lambda row: row.apart or 0.0)
-        scores = (
-            f"F differs by {DIFFERS:g} or more from turn {found.differs_at} on, most at turn {most.turn} "
-            f"(by {most.apart:.2f})."
-        )
-    return element("p", element("strong", texts), " ", scores, class_="lead")
-
-
-def _row(row: Row, same: bool, found: Beside) -> Markup:
-    number = element("th", row.turn, scope="row", class_="number")
-    mark = " parts" if row.turn == found.parts_at else ""
-    if same and row.texts[0] is not None:
-        both = element(
-            "td", _text(row.texts[0]), element("div", _scores(row.scores, found), class_="halves"), colspan=2
-        )
-        return element("tr", number, both, class_="same", data_item="row", tabindex=-1)
-    cells = [
-        element("td", _text(turn), _score(scores, found))
-        for turn, scores in zip(row.texts, row.scores, strict=True)
-    ]
-    return element("tr", number, cells, class_=f"differs{mark}", data_item="row", tabindex=-1)
-
-
-def _scores(scores: tuple[TurnScores | None, TurnScores | None], found: Beside) -> list[Markup]:
-    return [element("div", _score(one, found)) for one in scores]
-
-
-def _text(turn: Turn | None) -> Markup:
-    if turn is None:
-        return element("p", "– at its end –", class_="quiet")
-    prompt = element("div", element("span", "prompt", class_="whose"), text_lines(turn.prompt), class_="said")
-    if turn.response is None:
-        return prompt
-    return joined(
-        prompt,
-        element(
-            "div", element("span", "response", class_="whose"), text_lines(turn.response), class_="said answer"
-        ),
+        return texts, "No turn was scored on both sides."
+    if found.differs_at is None:
+        return texts, f"F never differs by {DIFFERS:g} or more, over {len(known)} turns."
+    most = max(known, key=lambda row: row.apart or 0.0)
+    return texts, (
+        f"F differs by {DIFFERS:g} or more from turn {found.differs_at} on, most at turn {most.turn} "
+        f"(by {most.apart:.2f})."
     )
 
 
-def _score(scores: TurnScores | None, found: Beside) -> Markup:
+def _row(row: Row, found: Beside) -> dict[str, Any]:
+    """A row of the table: a cell for each half, or one for both where they say the same."""
+    texts, scores = [_texts(turn) for turn in row.texts], [_scores(one, found) for one in row.scores]
+    if row.same:
+        return {"turn": row.turn, "look": "same", "cells": [{"texts": texts[0], "scores": scores}]}
+    cells = [{"texts": one, "scores": [given]} for one, given in zip(texts, scores, strict=True)]
+    return {"turn": row.turn, "look": "parts" if row.turn == found.parts_at else "", "cells": cells}
+
+
+def _texts(turn: Turn | None) -> list[tuple[str, str]]:
+    given = ((side, None if turn is None else turn.text(side)) for side in Side)
+    return [(str(side), visible_lines(words)) for side, words in given if words is not None]
+
+
+def _scores(scores: TurnScores | None, found: Beside) -> list[dict[str, Any]] | None:
     if scores is None:
-        return Markup()
-    given = [_one(name, scores.scores[name]) for name in found.principles if name in scores.scores]
-    return element("div", given or element("span", "not scored", class_="quiet small"), class_="triples")
-
-
-def _one(name: str, score: Score) -> Markup:
-    said = f"F {score.F:.2f}"
-    strong = score.F >= 0.5
-    return element(
-        "span",
-        element("b", said) if strong else said,
-        f"  T {score.T:.2f}  I {score.I:.2f} ",
-        element("span", name, class_="quiet"),
-        class_="triple high" if strong else "triple",
-        title=f"{name}: T {score.T:.3f}, I {score.I:.3f}, F {score.F:.3f}",
-    )
+        return None
+    given = [(name, scores.scores[name]) for name in found.principles if name in scores.scores]
+    return [
+        {"name": visible(name), "high": score.F >= 0.5,
+         "title": f"T {score.T:.3f}, I {score.I:.3f}, F {score.F:.3f}"}
+        | {one: f"{getattr(score, one):.2f}" for one in "TIF"}
+        for name, score in given
+    ]  # fmt: skip

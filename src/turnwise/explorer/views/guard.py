@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from turnwise.explorer.controls import tabs
-from turnwise.explorer.markup import element
-from turnwise.explorer.pages import Page, Region
+from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import heading, tabs
 from turnwise.explorer.views import guard_try, guard_watch
 
 TABS = {"try": "Try a conversation", "audit": "Watch an audit", "service": "Watch a service"}
@@ -14,14 +13,13 @@ async def build(page: Page) -> None:
     """Show the guard at work."""
     from nicegui import ui
 
+    def turned(name: str) -> None:
+        kept = {key: None for key in page.state if key not in ("run", "preset")}
+        ui.navigate.to(page.link(**{**kept, "tab": name}))
+
     tab = page.get("tab", "try")
-
-    def chosen(name: str, value: str) -> None:
-        if name == "tab":
-            kept = {key: None for key in page.state if key not in ("run", "preset")}
-            ui.navigate.to(page.link(**{**kept, "tab": value}))
-
-    Region(element("div", element("h1", "Guard"), tabs(TABS, tab)), chosen)
+    heading("Guard", 1)
+    tabs(TABS, tab, turned)
     if tab == "audit":
         await guard_watch.AuditView(page).build()
     elif tab == "service":

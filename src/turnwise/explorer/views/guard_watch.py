@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from markupsafe import Markup
-
+from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.controls import choice, field, tag
 from turnwise.explorer.data.named_sources import SERVICE_KEY
-from turnwise.explorer.data.watch import AuditWatch, ServiceWatch, Watched
-from turnwise.explorer.frame import failure, offer_exports
-from turnwise.explorer.markup import element, text_lines
-from turnwise.explorer.pages import Page, Region
-from turnwise.explorer.views.guard_parts import gauge, timeline
+from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
+from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import (
+    choice,
+    column,
+    data_table,
+    failed,
+    heading,
+    refill,
+    said,
+    section,
+    text,
+    text_field,
+)
+from turnwise.explorer.views.guard_parts import check_row, checks_table, timeline
 from turnwise.guard.forensics import in_words
 
 _LOOK_SECONDS = 1.0
@@ -28,11 +36,49 @@ _HOW = """audit: {sink: store, path: work.db}      # in the guard's YAML file
 turnwise explore --audit audit.jsonl     # a file, named at the start"""
 
 
-class AuditView:
-    """An audit that is watched."""
+class _Watching:
+    """What both ways to watch share: conversations to pick from, and a line that says how it goes."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
+        self._last, self._wrong = "", False
+        self._rows: list[dict[str, Any]] = []
+
+    def _build(self, columns: Iterable[dict[str, Any]], label: str) -> None:
+        """Show the line and the conversations; what is known of one goes into `self._one`."""
+        from nicegui import ui
+
+        self._told = section("How it goes", live=True)
+        with ui.element("div").classes("two") as self._both:
+            with section("Conversations"):
+                shown = [column("pick", "conversation", "pick"), *columns]
+                self._list = data_table(shown, self._rows, "Conversations, the latest first", heard=self._picked)
+            self._one = section(label)
+        self._both.set_visibility(False)
+
+    def _tell(self, words: str, *, wrong: bool = False) -> None:
+        if words == self._last:
+            return
+        self._last, self._wrong = words, wrong
+        self._told.clear()
+        with self._told:
+            failed(words) if wrong else text("p", words).classes("quiet")
+
+    def _list_rows(self, rows: list[dict[str, Any]], chosen: str) -> None:
+        self._rows[:] = [{**row, "picked": row["pick"] == chosen} for row in rows]
+        refill(self._list, self._rows)
+        self._both.set_visibility(bool(rows))
+
+    async def _picked(self, _: str, name: str) -> None:
+        self._page.remember(conversation=name)
+        await self._look(anew=True)
+
+    async def _look(self, *, anew: bool = False) -> None:
+        raise NotImplementedError
+
+
+class AuditView(_Watching):
+    """An audit that is watched."""
 
     async def build(self) -> None:
         """Show the conversations of an audit, and the checks of one, as they come."""
@@ -41,59 +87,57 @@ class AuditView:
         page = self._page
         places = page.record.named.audits()
         if not places:
-            ui.label(
+            words = (
                 "Findings of a scan have no audit. Name the audit file of a guard with --audit to watch it here."
             )
+            text("p", words)
             return
         name = page.get("audit") if page.get("audit") in places else next(iter(places))
         audit = await page.ask(page.record.named.audit, name)
         self._watch = AuditWatch(audit)
-        Region(
-            element("div", choice("Audit", "audit", places, name), class_="form"),
-            self._heard,
-            label="Audit",
-        )
-        self._told = Region(label="How it goes", live=True)
-        with ui.element("div").classes("two"):
-            self._list = Region(on=self._heard, label="Conversations")
-            self._one = Region(label="Checks of the conversation")
+        choice("Audit", places, name, self._choose).classes("grow")
+        numbers = column("turns", right=True), column("blocked", right=True), column("stance", kind="tag")
+        self._build(numbers, "Checks of the conversation")
+        with self._one:
+            self._name = heading("", 2)
+            self._checks = checks_table("Checks")
+        with ui.element("div").classes("empty") as self._empty:
+            text("p", "No check yet. A guard writes its audit into this store, or into a file, like so:")
+            text("pre", _HOW)
         page.csv = self._csv
-        await self._look(first=True)
+        await self._look(anew=True)
         ui.timer(_LOOK_SECONDS, self._look)
 
-    async def _heard(self, name: str, value: str) -> None:
+    def _choose(self, audit: str) -> None:
         from nicegui import ui
 
-        page = self._page
-        if name == "audit":
-            ui.navigate.to(page.link(audit=value, conversation=None))
-        elif name == "conversation":
-            page.remember(conversation=value)
-            self._show()
+        ui.navigate.to(self._page.link(audit=audit, conversation=None))
 
-    async def _look(self, *, first: bool = False) -> None:
+    async def _look(self, *, anew: bool = False) -> None:
         try:
             came = await self._page.ask(self._watch.look)
         except TurnwiseError as error:
-            self._told.show(failure(str(error)))
+            self._tell(str(error), wrong=True)
             return
-        if came or first:
+        if came or anew or self._wrong:
             self._show()
 
     def _show(self) -> None:
-        watch, page = self._watch, self._page
+        watch = self._watch
         found = watch.conversations()
         missing = f" {watch.missing} events are missing, the audit says." if watch.missing else ""
         count = f"{len(watch.events)} checks of {len(found)} conversations"
-        self._told.show(element("p", count, "; new ones appear by themselves.", missing, class_="quiet"))
-        if not found:
-            self._list.show(_empty())
-            self._one.show(Markup())
-            return
-        chosen = page.get("conversation") or found[0].conversation_id
-        self._list.show(_conversations(found[:_SHOWN], chosen))
-        self._one.show(_checks(chosen, watch.checks(chosen)[-_SHOWN:]))
-        offer_exports(page)
+        self._tell(f"{count}; new ones appear by themselves.{missing}")
+        self._empty.set_visibility(not found)
+        chosen = self._page.get("conversation") or (found[0].conversation_id if found else "")
+        rows = [
+            {"pick": one.conversation_id, "under": one.who, "turns": one.turns, "stance": one.stance or "–",
+             "blocked": f"■ {one.blocked}" if one.blocked else "–"}
+            for one in found[:_SHOWN]
+        ]  # fmt: skip
+        self._list_rows(rows, chosen)
+        self._name.set_text(visible(chosen))
+        refill(self._checks, [_checked(event) for event in watch.checks(chosen)[-_SHOWN:]])
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         heads: list[list[Any]] = [
@@ -108,145 +152,82 @@ class AuditView:
         return "audit", heads + rows
 
 
-def _empty() -> Markup:
-    return element(
-        "div",
-        element("p", "No check yet. A guard writes its audit into this store, or into a file, like so:"),
-        element("pre", text_lines(_HOW)),
-        class_="empty",
-    )  # fmt: skip
-
-
-def _conversations(found: list[Watched], chosen: str) -> Markup:
-    rows = [
-        element(
-            "tr",
-            element("td", element("button", one.conversation_id, type="button", data_do="conversation",
-                                  data_value=one.conversation_id, data_item="follow",
-                                  aria_pressed="true" if one.conversation_id == chosen else "false"),
-                    element("div", one.who, class_="quiet small"), class_="name"),
-            element("td", one.turns, class_="number"),
-            element("td", f"■ {one.blocked}" if one.blocked else "–", class_="number"),
-            element("td", tag(one.stance) if one.stance else "–"),
-        )
-        for one in found
-    ]  # fmt: skip
-    heads = {"conversation": None, "turns": "number", "blocked": "number", "stance": None}
-    return element(
-        "table",
-        element(
-            "thead", element("tr", [element("th", head, scope="col", class_=kind) for head, kind in heads.items()])
-        ),
-        element("tbody", rows),
-        class_="wide",
-    )
-
-
-def _checks(name: str, events: list[dict[str, Any]]) -> Markup:
-    return element(
-        "section", element("h2", name), element("ol", [_check(event) for event in events], class_="turns")
-    )
-
-
-def _check(event: Mapping[str, Any]) -> Markup:
-    verdict = "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
+def _checked(event: Mapping[str, Any]) -> dict[str, Any]:
     stance = event.get("stance") or {}
-    mode, trust, text = stance.get("mode"), stance.get("trust"), event.get("text")
-    said = [*(event.get("reasons") or ()), *(event.get("warnings") or ())]
-    return element(
-        "li",
-        element(
-            "div",
-            element("strong", f"Turn {event.get('turn') or '–'}"),
-            element("span", str(event.get("side", "")).replace("_", " "), class_="quiet"),
-            tag(verdict),
-            element("span", "stance ", tag(str(mode)), " trust ", gauge(trust, "trust"), f" {trust:.2f}")
-            if mode and isinstance(trust, float)
-            else None,
-            element("span", str(event.get("time", ""))[:19].replace("T", " "), class_="quiet small"),
-            class_="meta",
-        ),
-        element("div", text_lines(text), class_="said")
-        if isinstance(text, str)
-        else element("p", "The audit keeps no text.", class_="quiet small"),
-        [element("div", str(one), class_="why") for one in said],
-        element("p", str(stance.get("rationale")), class_="quiet small") if stance.get("rationale") else None,
-        class_=verdict,
-        data_item="row",
-        tabindex=-1,
+    trust, words = stance.get("trust"), event.get("text")
+    return check_row(
+        event.get("turn") or "–",
+        event.get("side", ""),
+        "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed",
+        words if isinstance(words, str) else None,
+        [*(event.get("reasons") or ()), *(event.get("warnings") or ())],
+        str(event.get("time", ""))[:19].replace("T", " "),
+        stance=str(stance.get("mode") or "") if isinstance(trust, float) else "",
+        trust=trust if isinstance(trust, float) else None,
+        rationale=str(stance.get("rationale") or ""),
     )
 
 
-class ServiceView:
+class ServiceView(_Watching):
     """A service that is watched."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._watch: ServiceWatch | None = None
-        self._analysis: dict[str, Any] = {}
 
     async def build(self) -> None:
         """Show the conversations of a service, and the analysis of one, brought up to date every two seconds."""
         from nicegui import ui
 
         named = self._page.record.named.service
+        self._seen: Any = None
+        self._analysis: dict[str, Any] = {}
         if named is None:
-            Region(
-                element(
-                    "div",
-                    element(
-                        "p", "No service is watched. Name one at the start, with its API key in the environment:"
-                    ),
-                    element("pre", f"{SERVICE_KEY}=... turnwise explore --service http://127.0.0.1:8080"),
-                    class_="empty",
-                )
-            )
+            with ui.element("div").classes("empty"):
+                text("p", "No service is watched. Name one at the start, with its API key in the environment:")
+                text("pre", f"{SERVICE_KEY}=... turnwise explore --service http://127.0.0.1:8080")
             return
         self._watch = ServiceWatch(named.url, named.key)  # a key that is typed stays with this page
-        self._key = Region(on=self._heard, label="Service")
-        self._ask_key(named.key == "")
-        self._told = Region(label="How it goes", live=True)
-        with ui.element("div").classes("two"):
-            self._list = Region(on=self._heard, label="Conversations")
-            self._one = Region(label="Analysis of the conversation")
+        with ui.row().classes("form"):
+            with text("p", "Service "):
+                said(named.url, "code")
+            if named.key == "":
+                self._key = text_field(
+                    "API key of the service, where it asks for one", "", self._open, kind="password", wide=True
+                )
+        self._build(
+            (column("turns", right=True), column("last", "last turn", "tag")), "Analysis of the conversation"
+        )
         self._page.csv = self._csv
         await self._look()
         ui.timer(_ASK_SECONDS, self._look)
 
-    def _ask_key(self, wanted: bool) -> None:
-        assert self._watch is not None
-        typed = field("API key of the service, where it asks for one", "key", "", kind="password", size=30)
-        self._key.show(
-            element(
-                "div",
-                element("p", "Service ", element("code", self._watch.url)),
-                typed if wanted else None,
-                class_="form",
-            )
-        )
+    async def _open(self, key: str) -> None:
+        if key.strip():
+            self._watch.key = key.strip()
+            self._key.set_value("")  # the page need not hold it any longer
+            await self._look()
 
-    async def _heard(self, name: str, value: str) -> None:
-        assert self._watch is not None
-        if name == "key":
-            self._watch.key = value.strip()
-        elif name == "conversation":
-            self._page.remember(conversation=value)
-        await self._look()
-
-    async def _look(self) -> None:
+    async def _look(self, *, anew: bool = False) -> None:
         page, watch = self._page, self._watch
-        assert watch is not None
         try:
             found = await page.ask(watch.conversations)
             names = [str(one.get("conversation_id")) for one in found]
             chosen = page.get("conversation") or (names[0] if names else "")
             self._analysis = await page.ask(watch.forensics, chosen) if chosen else {}
         except TurnwiseError as error:
-            self._told.show(failure(str(error)))
+            self._tell(str(error), wrong=True)
             return
-        self._told.show(element("p", f"{len(found)} conversations, the one used last first.", class_="quiet"))
-        self._list.show(_served(found[:_SHOWN], chosen))
-        self._one.show(_analysed(chosen, self._analysis) if chosen else Markup())
+        self._tell(f"{len(found)} conversations, the one used last first.")
+        seen = (chosen, found, self._analysis)
+        if seen == self._seen and not anew:
+            return
+        self._seen = seen
+        rows = [
+            {"pick": name, "under": str(one.get("initiator", "")), "turns": str(one.get("turns", "–")),
+             "last": "blocked" if one.get("last_turn_blocked") else "–"}
+            for name, one in zip(names[:_SHOWN], found, strict=False)
+        ]  # fmt: skip
+        self._list_rows(rows, chosen)
+        self._one.clear()
+        with self._one:
+            _analysed(chosen, self._analysis)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         entries = [one for one in self._analysis.get("timeline", ()) if isinstance(one, Mapping)]
@@ -254,42 +235,15 @@ class ServiceView:
         return "service", [list(names), *([entry.get(name) for name in names] for entry in entries)]
 
 
-def _served(found: list[dict[str, Any]], chosen: str) -> Markup:
-    rows = []
-    for one in found:
-        name = str(one.get("conversation_id"))
-        pressed = "true" if name == chosen else "false"
-        pick = element("button", name, type="button", data_do="conversation", data_value=name, data_item="follow",
-                       aria_pressed=pressed)  # fmt: skip
-        rows.append(
-            element(
-                "tr",
-                element(
-                    "td", pick, element("div", str(one.get("initiator", "")), class_="quiet small"), class_="name"
-                ),
-                element("td", str(one.get("turns", "–")), class_="number"),
-                element("td", tag("blocked") if one.get("last_turn_blocked") else "–"),
-            )
-        )
-    heads = {"conversation": None, "turns": "number", "last turn": None}
-    return element(
-        "table",
-        element(
-            "thead", element("tr", [element("th", head, scope="col", class_=kind) for head, kind in heads.items()])
-        ),
-        element("tbody", rows),
-        class_="wide",
-    )
+def _analysed(name: str, analysis: Mapping[str, Any]) -> None:
+    from nicegui import ui
 
-
-def _analysed(name: str, analysis: Mapping[str, Any]) -> Markup:
     try:
         told = in_words(analysis)
     except (KeyError, TypeError, ValueError, AttributeError):  # what another program answers may be anything
         told = ["The service's analysis can't be read: is it a turnwise service of this version?"]
-    return element(
-        "section",
-        element("h2", name),
-        element("ul", [element("li", line) for line in told]),
-        timeline(analysis, texts=True),
-    )
+    heading(name, 2)
+    with ui.element("ul"):
+        for line in told:
+            said(line, "li")
+    timeline(analysis, texts=True)

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from turnwise._support.visible import visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import failed, heading, text
+from turnwise.explorer.parts import failed, heading, tabs, text
 from turnwise.explorer.views import label_agreement, label_corrections, label_queue, label_scores
 
 TABS: Final = {
@@ -54,7 +54,7 @@ class _LabelView:
         if not page.record.newest_sequence():
             text("p", "The store has no conversation yet.").classes("empty")
             return
-        tab = self._tab = page.get("tab") or ("correct" if page.get("id") else "queue")
+        tab = page.get("tab") or ("correct" if page.get("id") else "queue")
         kinds: dict[str, type[Any]] = {
             "queue": label_queue.Queue,
             "score": label_scores.Scores,
@@ -62,11 +62,7 @@ class _LabelView:
             "agree": label_agreement.Agreements,
             "correct": label_corrections.Corrections,
         }
-        tabs = ui.tabs(on_change=self._turned).props("dense no-caps inline-label align=left outside-arrows")
-        with tabs:
-            for name, words in TABS.items():
-                ui.tab(name, words)
-        tabs.set_value(tab)
+        tabs(TABS, tab, self._turned)
         who = ui.input("Your name, kept with what you say", value=self._name)
         who.props("dense outlined maxlength=100").classes("choice")
         who.on("change", lambda _: self._named(who.value or ""))
@@ -100,12 +96,10 @@ class _LabelView:
         ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(self._name)})")
         await self.shown()
 
-    def _turned(self, event: Any) -> None:
+    def _turned(self, tab: str) -> None:
         from nicegui import ui
 
-        if event.value == self._tab:
-            return
-        ui.navigate.to(self._page.link("/label", tab=event.value, id=self._page.get("id") or None))
+        ui.navigate.to(self._page.link("/label", tab=tab, id=self._page.get("id") or None))
 
     async def _pressed(self, event: Any) -> None:
         from nicegui import ui

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
@@ -14,21 +14,20 @@ from turnwise.explorer.data.flags import rule_of
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
+    card,
     choice,
     column,
     data_table,
     failed,
     heading,
     rate_cells,
+    section,
     term,
     text,
     text_field,
 )
 from turnwise.rates import Rate
 from turnwise.store.source import Newest
-
-if TYPE_CHECKING:
-    from nicegui.element import Element
 
 _POLL_SECONDS = 2.0
 """How often it looks whether the record has grown."""
@@ -49,9 +48,9 @@ class _Overview:
         from nicegui import ui
 
         heading("Overview", 1)
-        self._top = _section("What the store holds")
-        self._form = _section("Run and rule")
-        self._flagged = _section("Flagged by source").props("aria-live=polite")
+        self._top = section("What the store holds")
+        self._form = section("Run and rule")
+        self._flagged = section("Flagged by source", live=True)
         self._chart = show_chart(self._options(), "Mean T, I and F over turns, by label")
         await self._show()
         self._page.csv = lambda: ("overview", _rows(self._means))
@@ -110,14 +109,6 @@ class _Overview:
         return chart_options(panels, last=last, columns=columns, title="Mean T, I and F over turns, by label")
 
 
-def _section(label: str) -> Element:
-    from nicegui import ui
-
-    made = ui.element("section")
-    made.props["aria-label"] = label
-    return made
-
-
 def _counted(counts: overview.Counts, mark: Newest) -> None:
     from nicegui import ui
 
@@ -132,9 +123,7 @@ def _counted(counts: overview.Counts, mark: Newest) -> None:
     with ui.element("div").classes("cards"):
         for name, value in figures.items():
             if value or name != "not read":
-                with ui.element("div").classes("card"):
-                    text("div", f"{value:,}").classes("figure")
-                    text("div", name).classes("caption")
+                card(f"{value:,}", name)
     with ui.element("div").classes("columns"):
         with ui.element("section"):
             _sources(counts.sources)

@@ -166,7 +166,7 @@ class _Query:
 
         get = self._page.get
         self._field = text_field("Pattern", self._pattern, self._typed, live=True, search=True, wide=True)
-        self._field.props('maxlength=10000 aria-controls=completions input-class="code"').classes("pattern")
+        self._field.props('maxlength=10000 aria-controls=completions input-class="code"').classes("whole")
         self._offers = ui.row().props('id=completions role=group aria-label="Completions" aria-live=polite')
         self._offers.classes("chips")
         with ui.row().classes("form"):

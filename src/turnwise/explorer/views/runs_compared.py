@@ -10,7 +10,7 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import choice, data_table, heading, refill, text, text_field
+from turnwise.explorer.parts import NumberSlider, choice, data_table, finite, heading, refill, text, text_field
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
 from turnwise.study.facets import FacetRate, facet_rates
 from turnwise.study.trends import TIMES, Trends, TrendWeek, trends
@@ -47,7 +47,7 @@ class _RunsCompared:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._pair: Compared | None = None
-        self._wanted = [_number(page.get("at_a")), _number(page.get("at_b"))]
+        self._wanted = [finite(page.get("at_a")), finite(page.get("at_b"))]
         self._shown: list[float | None] = []
         self._busy = False
         self._trends: Trends | None = None
@@ -203,7 +203,7 @@ class _RunsCompared:
         compared, thresholds, record = self._pair, self._thresholds, self._page.record
         places = compared.flipped(thresholds, self._where())
         last = max(-(-len(places) // _PAGE), 1)
-        number = self._number = min(max(int(_number(self._page.get("page")) or 1), 1), last)
+        number = self._number = min(max(int(finite(self._page.get("page")) or 1), 1), last)
         some = places[(number - 1) * _PAGE : number * _PAGE]
         found = await self._page.ask(compared.flips, record.store, some, thresholds)
         refill(self._flips, _rows(found, [*map(self._flip_link, found)]))
@@ -248,7 +248,7 @@ class _RunsCompared:
         arm = (self._pair.a, self._pair.b)[place]
         found = self._trends = await page.ask(
             trends, page.record.store, arm, page.get("by", "source"), time=page.get("time", "said"),
-            reference=int(_number(page.get("reference")) or 4), threshold=self._wanted[place],
+            reference=int(finite(page.get("reference")) or 4), threshold=self._wanted[place],
             facts=self._pair.facts,
         )  # fmt: skip
         self._told.set_text(f"{visible(arm.name)}. {visible(str(found))}")
@@ -284,15 +284,12 @@ class _Threshold:
 
         self._place, self._tell = place, moved
         self._own = 0.0
-        self._setting = False
         arm = "AB"[place]
         with ui.element("section").classes("card"):
             self._name = text("h2", "").classes("long-name")
-            self._slider = ui.slider(min=0, max=1, step=0.001, on_change=lambda event: self._heard(event.value))
-            self._slider.props["aria-label"] = f"Threshold of {arm}, slider"
-            with ui.row().classes("form"):
-                self._field = text_field(f"Threshold of {arm}", "", self._heard, kind="number", live=True)
-                ui.button("reset", on_click=lambda: self._heard(self._own), color=None).props("outline no-caps")
+            self._number = NumberSlider(f"Threshold of {arm}", self._heard)
+            with self._number.row:
+                ui.button("reset", on_click=self._reset, color=None).props("outline no-caps")
             self._recall, self._alarms = text("p", ""), text("p", "")
 
     def show_arm(self, arm: ArmVerdicts, wanted: float | None) -> None:
@@ -304,26 +301,19 @@ class _Threshold:
         self._own = arm.detector.threshold if math.isfinite(arm.detector.threshold) else high + 1e-3
         self._name.set_text(f"{'AB'[self._place]}: {visible(arm.name)}")
         low, high = min(float(finite.min(initial=0.0)), self._own), max(high, self._own)
-        self._slider.props.update({"min": low, "max": high, "step": max((high - low) / 1000, 1e-9)})
-        self._set(self._own if wanted is None else wanted)
+        self._number.show(self._own if wanted is None else wanted, (low, high))
 
     def show_rates(self, recall: Rate, alarms: Rate) -> None:
         """Show what the threshold comes to."""
         self._recall.set_text(f"recall {recall}")
         self._alarms.set_text(f"false alarms {alarms}")
 
-    def _set(self, value: float) -> None:
-        self._setting = True
-        self._slider.set_value(value)
-        self._field.set_value(f"{value:.6g}")
-        self._setting = False
-
-    def _heard(self, said: str | float | None) -> Any:
-        value = None if said is None else _number(str(said))
-        if value is None or self._setting:
-            return None
-        self._set(value)
+    def _heard(self, value: float) -> Any:
         return self._tell(self._place, None if f"{value:.6g}" == f"{self._own:.6g}" else value)
+
+    def _reset(self) -> Any:
+        self._number.show(self._own)
+        return self._heard(self._own)
 
 
 def _table(columns: Sequence[str], label: str, link: str = "") -> Table:
@@ -349,7 +339,7 @@ def _week_chart(weeks: Sequence[TrendWeek]) -> dict[str, Any]:
     for place, value in enumerate(dict.fromkeys(week.value for week in weeks)):
         mine = [week for week in weeks if week.value == value]
         shares = [week.flagged.count / week.flagged.of for week in mine]
-        for at, values in enumerate((shares, [week.median for week in mine])):
+        for at, values in enumerate((shares, [week.median or 0.0 for week in mine])):
             points = [
                 {"value": [week.week.isoformat(), round(one, 4)], "symbol": "triangle" if week.drift else "circle",
                  "symbolSize": 14 if week.drift else 4}
@@ -377,11 +367,3 @@ def _notify(error: TurnwiseError) -> None:
     from nicegui import ui
 
     ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
-
-
-def _number(said: str) -> float | None:
-    try:
-        value = float(said)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

@@ -3,314 +3,262 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
-from markupsafe import Markup
-
-from turnwise.explorer.controls import button, choice, field, tag
+from turnwise._support.visible import visible
+from turnwise.explorer.curves import redraw, score_bars, show_chart
 from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
 from turnwise.explorer.data.studies import FinishedStudy, ShownTable
-from turnwise.explorer.markup import element
-from turnwise.explorer.pages import Page, Region
-from turnwise.explorer.svg_charts import score_chart
+from turnwise.explorer.pages import Page
+from turnwise.explorer.parts import (
+    NumberSlider,
+    card,
+    choice,
+    column,
+    data_table,
+    finite,
+    heading,
+    refill,
+    said,
+    section,
+    text,
+)
 from turnwise.rates import Rate
 
 _SHOWN: Final = 200
 """Conversations that change sides and are listed."""
+
+_CHANGES: Final = (
+    column("id", "conversation", "link"), column("label", kind="tag"), column("source", "data set"),
+    column("score", right=True), column("now"), column("right", "which is"),
+    column("turn", "flagged at turn before"),
+)  # fmt: skip
 
 
 async def build(page: Page) -> None:
     """Show a study."""
     names = page.record.named.studies()
     if not names:
-        Region(_nothing(page))
+        _nothing(page)
         return
     name = page.get("study") or names[0]
     study = await page.ask(page.record.named.study, name)
-    view = _StudyView(page, study, name)
-    Region(view.head(names), view.chose, label="Which study, arm and conversations")
-    view.threshold_region = Region(view.controls(), view.moved, label="Threshold")
-    view.result = Region(view.outcome(), label="At this threshold", live=True)
-    page.csv = view.rows
-    tables = await page.ask(study.tables)
-    figures = await page.ask(study.figures)
-    parts = _Parts(page, tables, figures)
-    parts.region = Region(parts.content(), parts.chose, label="Tables and figures of the study")
+    _StudyView(page, study, name).build(names)
+    _Parts(page, await page.ask(study.tables), await page.ask(study.figures)).build()
 
 
-def _nothing(page: Page) -> Markup:
-    return element(
-        "div",
-        element("h1", "Study"),
-        element("p", "No study lies beside this store. Make one, and look again:"),
-        element("pre", f"turnwise study compare --store {page.record.where} --report study"),
-        element("p", "A study that lies elsewhere is named at the start: turnwise explore --study FOLDER"),
-        class_="empty",
-    )
+def _nothing(page: Page) -> None:
+    from nicegui import ui
+
+    heading("Study", 1)
+    with ui.element("div").classes("empty"):
+        text("p", "No study lies beside this store. Make one, and look again:")
+        said(f"turnwise study compare --store {page.record.where} --report study", "pre")
+        text("p", "A study that lies elsewhere is named at the start: turnwise explore --study FOLDER")
 
 
 class _StudyView:
     """The threshold of an arm, and what moves with it."""
 
     def __init__(self, page: Page, study: FinishedStudy, name: str) -> None:
-        self.page = page
-        self.study = study
-        self.name = name
-        self.part = page.get("part") or study.parts[0]
-        self.source = page.get("source")
-        self.arm: ArmScores = study.arm(page.get("arm") or study.chosen, self.part)
-        self.threshold = _number(page.get("threshold"), self.arm.start)
-        self.found: AtThreshold = self._at()
-        self.threshold_region: Region | None = None
-        self.result: Region | None = None
+        self._page = page
+        self._study = study
+        self._name = name
+        self._part = page.get("part") or study.parts[0]
+        self._source = page.get("source")
+        self._arm: ArmScores = study.arm(page.get("arm") or study.chosen, self._part)
+        wanted = finite(page.get("threshold"))
+        self._threshold = self._arm.start if wanted is None else wanted
+        self._found: AtThreshold = self._at()
 
     def _at(self) -> AtThreshold:
-        return self.arm.at(self.threshold, [self.source] if self.source else [])
+        return self._arm.at(self._threshold, [self._source] if self._source else [])
 
-    def head(self, names: Sequence[str]) -> Markup:
-        warnings = [element("li", warning) for warning in self.study.warnings]
-        return element(
-            "div",
-            element("h1", "Study ", self.name),
-            element(
-                "div",
-                choice("Study", "study", names, self.name) if len(names) > 1 else None,
-                choice("Arm", "arm", self.study.arms, self.arm.name),
-                choice("Conversations", "part", self.study.parts, self.part),
-                choice("Data set", "source", self.study.sources, self.source, every="all"),
-                class_="form",
-            ),
-            element(
-                "details",
-                element("summary", f"{len(warnings)} warnings of the study: read them before any number"),
-                element("ul", warnings),
-                class_="note",
-            )
-            if warnings
-            else None,
-            None if self.part == "test" else _note("These conversations fitted the arm or set its threshold."),
-            None if not self.arm.odd else _note(
-                f"{self.arm.odd} recorded verdicts do not follow from score and threshold: the study was changed."
-            ),
-        )  # fmt: skip
+    def build(self, names: Sequence[str]) -> None:
+        """Show what can be chosen, the threshold, and what comes of it."""
+        from nicegui import ui
 
-    def chose(self, name: str, value: str) -> None:
+        arm = self._arm
+        self._head(names)
+        with section("Which threshold"):
+            moved = "Threshold moved by" if arm.several else "Threshold"
+            self._number = NumberSlider(moved, self._moved)
+            ends = float(arm.steps[0]), float(arm.steps[-1])
+            self._number.show(self._threshold, (min(*ends, 0.0), max(*ends, 0.0)) if arm.several else ends)
+            with self._number.row:
+                for words, next_one in (
+                    ("◀ next change", lambda: arm.next_step(self._threshold, False)),
+                    ("next change ▶", lambda: arm.next_step(self._threshold, True)),
+                    ("as in the study", lambda: arm.start),
+                ):
+                    ui.button(words, on_click=partial(self._jump, next_one)).props("no-caps outline")
+        with section("At this threshold"):
+            self._cards = ui.element("div").classes("cards").props("aria-live=polite")
+            self._bins = arm.bins(sources=[self._source] if self._source else [])
+            self._chart = show_chart(score_bars(*self._bins, self._threshold), "")
+            self._same = text("p", "As in the study: nobody changes sides. Move the threshold.").classes("quiet")
+            with ui.element("div") as self._sides:
+                text(
+                    "p", "Intervals are exact, and take the threshold as given: one that was chosen here flatters."
+                )
+                heading("Conversations that change sides", 2)
+                self._more = text("p", "").classes("quiet small")
+                self._table = data_table(_CHANGES, [], "Conversations that change sides")
+        self._show()
+        self._page.csv = self._rows
+
+    def _head(self, names: Sequence[str]) -> None:
+        from nicegui import ui
+
+        study, warnings = self._study, self._study.warnings
+        heading(f"Study {self._name}", 1)
+        with ui.row().classes("form").props('role=group aria-label="Which study, arm and conversations"'):
+            if len(names) > 1:
+                choice("Study", names, self._name, partial(self._choose, "study"))
+            choice("Arm", study.arms, self._arm.name, partial(self._choose, "arm"))
+            choice("Conversations", study.parts, self._part, partial(self._choose, "part"))
+            choice("Data set", study.sources, self._source, partial(self._choose, "source"), every="all")
+        if warnings:
+            told = f"{len(warnings)} warnings of the study: read them before any number"
+            with ui.expansion(told).classes("more").props("dense"), ui.element("ul"):
+                for warning in warnings:
+                    said(warning, "li")
+        if self._part != "test":
+            text("p", "These conversations fitted the arm or set its threshold.").classes("quiet small")
+        if odd := self._arm.odd:
+            words = f"{odd} recorded verdicts do not follow from score and threshold: the study was changed."
+            text("p", words).classes("quiet small")
+
+    def _choose(self, name: str, value: str) -> None:
         """Open the view anew for another study, arm, part or data set."""
         from nicegui import ui
 
-        gone: tuple[str, ...] = ("arm", "part", "source", "threshold") if name == "study" else ("threshold",)
-        if name == "source":  # the same arm at the same threshold
-            gone = ()
-        if name in ("study", "arm", "part", "source"):
-            ui.navigate.to(self.page.link(None, **{**dict.fromkeys(gone), name: value}))
+        gone = {"study": ("arm", "part", "source", "threshold"), "source": ()}.get(name, ("threshold",))
+        ui.navigate.to(self._page.link(None, **{**dict.fromkeys(gone), name: value}))
 
-    def controls(self) -> Markup:
-        steps = self.arm.steps
-        low, high = float(steps[0]), float(steps[-1])
-        if self.arm.several:
-            low, high = min(low, 0.0), max(high, 0.0)
-        said = "Threshold moved by" if self.arm.several else "Threshold"
-        value = f"{self.threshold:.6g}"
-        return element(
-            "div",
-            element(
-                "label",
-                said,
-                element("input", type="range", name="slider", data_live=True, min=low, max=high,
-                        step=max((high - low) / 1000, 1e-9), value=value, aria_label=f"{said}, slider"),
-                class_="slider",
-            ),
-            field("exactly", "threshold", value, size=12),
-            button("◀ next change", "down"),
-            button("next change ▶", "up"),
-            button("as in the study", "reset"),
-            class_="form threshold",
-        )  # fmt: skip
+    def _jump(self, next_one: Any) -> None:
+        value = next_one()
+        self._number.show(value)
+        self._moved(value)
 
-    def moved(self, name: str, value: str) -> None:
-        """Take another threshold, from the slider, the field or a button."""
-        if name in ("up", "down"):
-            self.threshold = self.arm.next_step(self.threshold, name == "up")
-        elif name == "reset":
-            self.threshold = self.arm.start
-        else:
-            self.threshold = _number(value, self.threshold)
-        self.found = self._at()
-        assert self.result is not None
-        assert self.threshold_region is not None
-        self.result.show(self.outcome())
-        if name != "slider":  # a slider that is replaced while it is dragged would let go
-            self.threshold_region.show(self.controls())
-        start = self.threshold == self.arm.start
-        self.page.remember(threshold=None if start else f"{self.threshold:.8g}", arm=self.arm.name)
+    def _moved(self, value: float) -> None:
+        self._threshold = value
+        self._found = self._at()
+        self._show()
+        start = value == self._arm.start
+        self._page.remember(threshold=None if start else f"{value:.8g}", arm=self._arm.name)
 
-    def outcome(self) -> Markup:
+    def _show(self) -> None:
         """The rates, where the scores lie, and who changes sides."""
-        found = self.found
-        better = sum(one.better for one in found.changed)
-        worse = len(found.changed) - better
-        sides = [
-            _card("recall", found.recall, found.before[0], "attacks flagged"),
-            _card("false positives", found.false_positives, found.before[1], "benign flagged"),
-            element(
-                "div",
-                element("div", len(found.changed), class_="figure"),
-                element("div", f"change sides: {better} for the better, {worse} for the worse", class_="caption"),
-                class_="card",
-            ),
-        ]  # fmt: skip
-        if found.missing:
-            sides.append(
-                element("div", element("div", found.missing, class_="figure"),
-                        element("div", "without a score: in neither rate", class_="caption"), class_="card")
-            )  # fmt: skip
-        bins = self.arm.bins(sources=[self.source] if self.source else [])
-        return element(
-            "div",
-            element("div", sides, class_="cards"),
-            score_chart(*bins, self.threshold),
-            _note("Intervals are exact, and take the threshold as given: one that was chosen here flatters.")
-            if found.changed
-            else None,
-            self._changed(),
+        found, changed = self._found, self._found.changed
+        better = sum(one.better for one in changed)
+        self._cards.clear()
+        with self._cards:
+            _rate_card("recall", found.recall, found.before[0], "attacks flagged")
+            _rate_card("false positives", found.false_positives, found.before[1], "benign flagged")
+            worse = len(changed) - better
+            card(str(len(changed)), f"change sides: {better} for the better, {worse} for the worse")
+            if found.missing:
+                card(str(found.missing), "without a score: in neither rate")
+        attacks, benign, low, high = self._bins
+        self._chart.props["aria-label"] = (
+            f"Scores from {low:.3g} to {high:.3g} of {sum(attacks)} attacks and {sum(benign)} benign "
+            f"conversations, threshold {self._threshold:.4g}"
         )
+        redraw(self._chart, score_bars(*self._bins, self._threshold))
+        self._same.set_visibility(not changed)
+        self._sides.set_visibility(bool(changed))
+        more = f" The nearest {_SHOWN} of {len(changed)}." if len(changed) > _SHOWN else ""
+        self._more.set_text(f"Nearest to the threshold of the study first.{more}")
+        refill(self._table, [self._row(one) for one in changed[:_SHOWN]])
 
-    def _changed(self) -> Markup:
-        found = self.found.changed
-        if not found:
-            return element("p", "As in the study: nobody changes sides. Move the threshold.", class_="quiet")
-        more = f" The nearest {_SHOWN} of {len(found)}." if len(found) > _SHOWN else ""
-        heads = ("conversation", "label", "data set", "score", "now", "which is", "flagged at turn before")
-        body = [self._row(one) for one in found[:_SHOWN]]
-        return element(
-            "div",
-            element("h2", "Conversations that change sides"),
-            element("p", "Nearest to the threshold of the study first.", more, class_="quiet small"),
-            element(
-                "div",
-                element(
-                    "table",
-                    element("thead", element("tr", [
-                        element("th", head, scope="col", class_="number" if head == "score" else None)
-                        for head in heads
-                    ])),
-                    element("tbody", body),
-                    class_="wide",
-                ),
-                class_="scroll",
-            ),
-        )  # fmt: skip
+    def _row(self, one: Changed) -> dict[str, Any]:
+        return {
+            "id": one.sequence_id, "href": self._page.link("/sequence", id=one.sequence_id),
+            "label": "attack" if one.attack else "benign", "source": one.source, "score": f"{one.score:.4f}",
+            "now": "▲ flagged" if one.flagged else "▽ let go", "right": "✓ right" if one.better else "✗ wrong",
+            "turn": "–" if one.turn is None else one.turn,
+        }  # fmt: skip
 
-    def _row(self, one: Changed) -> Markup:
-        link = self.page.link("/sequence", id=one.sequence_id)
-        name = element("a", one.sequence_id, href=link, data_item="row")
-        return element(
-            "tr",
-            element("td", name, class_="name"),
-            element("td", tag("attack" if one.attack else "benign")),
-            element("td", one.source),
-            element("td", f"{one.score:.4f}", class_="number"),
-            element("td", "▲ flagged" if one.flagged else "▽ let go"),
-            element("td", "✓ right" if one.better else "✗ wrong"),
-            element("td", "–" if one.turn is None else one.turn),
-        )
-
-    def rows(self) -> tuple[str, list[list[Any]]]:
+    def _rows(self) -> tuple[str, list[list[Any]]]:
         """What changes sides as rows of a file."""
         heads: list[list[Any]] = [["sequence", "label", "source", "score", "flagged", "right"]]
         made = [
             [one.sequence_id, "attack" if one.attack else "benign", one.source, one.score, one.flagged, one.better]
-            for one in self.found.changed
+            for one in self._found.changed
         ]
-        return f"changes at {self.threshold:.4g}", heads + made
+        return f"changes at {self._threshold:.4g}", heads + made
 
 
 class _Parts:
     """Tables and figures of a study, one shown at a time."""
 
     def __init__(self, page: Page, tables: Sequence[ShownTable], figures: dict[str, bytes]) -> None:
-        self.page = page
-        self.tables = {table.name: table for table in tables}
-        self.figures = figures
-        self.region: Region | None = None
+        self._page = page
+        self._tables = {table.name: table for table in tables}
+        self._figures = figures
 
-    def chose(self, name: str, value: str) -> None:
-        if name == "shown" and self.region is not None:
-            self.page.remember(shown=value)
-            self.region.show(self.content())
+    def build(self) -> None:
+        """Show a field to choose one, and the one of the address."""
+        from nicegui import ui
 
-    def content(self) -> Markup:
-        first = next((name for name in ("detectors", *self.tables) if name in self.tables), "")
-        shown = self.page.get("shown") or f"table {first}"
-        kind, _, name = shown.partition(" ")
-        words = {f"table {one.name}": f"table: {one.title}" for one in self.tables.values()}
-        words |= {f"figure {one}": f"figure: {one.replace('_', ' ')}" for one in self.figures}
-        if kind == "figure" and name in self.figures:
-            chosen = _figure(name, self.figures[name])
-        elif name in self.tables:
-            chosen = _table(self.tables[name])
-        else:
-            chosen = element("p", "The study has no such table.", class_="empty")
-        return element(
-            "div",
-            element("h2", "The study's tables and figures"),
-            element("div", choice("Table or figure", "shown", words, shown), class_="form"),
-            chosen,
-        )
+        first = next((name for name in ("detectors", *self._tables) if name in self._tables), "")
+        chosen = self._page.get("shown", f"table {first}")
+        words = {f"table {one.name}": f"table: {one.title}" for one in self._tables.values()}
+        words |= {f"figure {one}": f"figure: {one.replace('_', ' ')}" for one in self._figures}
+        with section("Tables and figures of the study"):
+            heading("The study's tables and figures", 2)
+            choice("Table or figure", words, chosen, self._choose).classes("grow")
+            self._place = ui.element("div")
+        self._show(chosen)
 
+    def _choose(self, value: str) -> None:
+        self._page.remember(shown=value)
+        self._show(value)
 
-def _figure(name: str, drawing: bytes) -> Markup:
-    source = f"data:image/svg+xml;base64,{base64.b64encode(drawing).decode()}"  # as an image nothing in it can run
-    return element("figure", element("img", src=source, alt=f"Figure {name} of the study"), class_="paper")
-
-
-def _table(table: ShownTable) -> Markup:
-    def row(cells: Sequence[str], kind: str) -> Markup:
-        return element("tr", [
-            element(kind, cell, class_="number" if numeric else None, scope="col" if kind == "th" else None)
-            for cell, numeric in zip(cells, table.numeric, strict=True)
-        ])  # fmt: skip
-
-    return element(
-        "div",
-        element("h3", table.title),
-        element("table", element("thead", row(table.columns, "th")), element("tbody", [
-            row(cells, "td") for cells in table.rows
-        ])),
-        element("p", table.note, class_="quiet small narrow") if table.note else None,
-        class_="scroll",
-    )  # fmt: skip
+    def _show(self, chosen: str) -> None:
+        kind, _, name = chosen.partition(" ")
+        self._place.clear()
+        with self._place:
+            if kind == "figure" and name in self._figures:
+                _figure(name, self._figures[name])
+            elif name in self._tables:
+                _table(self._tables[name])
+            else:
+                text("p", "The study has no such table.").classes("empty")
 
 
-def _card(name: str, now: Rate, before: Rate, of: str) -> Markup:
-    was = "" if now == before else f"; in the study {_percent(before)}"
-    return element(
-        "div",
-        element("div", _percent(now), class_="figure"),
-        element("div", f"{name} {_interval(now)}", class_="caption"),
-        element("div", f"{now.count} of {now.of} {of}{was}", class_="caption"),
-        class_="card",
+def _figure(name: str, drawing: bytes) -> None:
+    from nicegui import ui
+
+    with ui.element("figure").classes("paper"):
+        image = ui.element("img")
+        image.props["alt"] = visible(f"Figure {name} of the study")
+        encoded = base64.b64encode(drawing).decode()
+        image.props["src"] = f"data:image/svg+xml;base64,{encoded}"  # as an image nothing in it can run
+
+
+def _table(table: ShownTable) -> None:
+    heading(table.title, 3)
+    columns = [
+        column(str(at), visible(name), right=numeric)
+        for at, (name, numeric) in enumerate(zip(table.columns, table.numeric, strict=True))
+    ]
+    data_table(
+        columns, [dict(zip(map(str, range(len(row))), row, strict=True)) for row in table.rows], table.title
     )
+    if table.note:
+        said(table.note, "p").classes("quiet small narrow")
+
+
+def _rate_card(name: str, now: Rate, before: Rate, of: str) -> None:
+    low, high = now.interval
+    interval = f"[{100 * low:.1f}, {100 * high:.1f}]" if now.of else "of none"
+    was = "" if now == before else f"; in the study {_percent(before)}"
+    card(_percent(now), f"{name} {interval}", f"{now.count} of {now.of} {of}{was}")
 
 
 def _percent(rate: Rate) -> str:
     return f"{100 * rate.count / rate.of:.1f} %" if rate.of else "–"
-
-
-def _interval(rate: Rate) -> str:
-    low, high = rate.interval
-    return f"[{100 * low:.1f}, {100 * high:.1f}]" if rate.of else "of none"
-
-
-def _note(said: str) -> Markup:
-    return element("p", said, class_="quiet small")
-
-
-def _number(text: str, default: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return default
-    return value if math.isfinite(value) else default
