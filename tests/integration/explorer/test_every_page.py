@@ -21,7 +21,11 @@ LONG = "conversation-without-any-break-" + "0123456789abcdef" * 8
 ASKED = {"/sequence": {"id": LONG, "simulation": "yes", "words": "hello"}, "/sequences": {"words": "hello"},
          "/label": {"id": LONG}, "/compare": {"a": LONG, "b": HOSTILE}, "/guard": {"id": LONG}}  # fmt: skip
 CASES = [(path, ASKED.get(path, {})) for path in (*(view.path for view in VIEWS), "/nowhere")]
-CASES += [("/guard", {"tab": "audit"}), ("/guard", {"tab": "service"})]
+CASES += [
+    ("/guard", {"tab": "audit"}),
+    ("/guard", {"tab": "report", "threshold": "0.4"}),
+    ("/guard", {"tab": "service"}),
+]
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,15 @@ def test_the_audit_of_the_store_appears_as_it_is_written(let_in, working, work_s
         expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
 
 
+def test_the_report_counts_what_was_blocked_and_leads_there(let_in, working):
+    page = let_in(working, "/guard?tab=report&threshold=0.5")
+    reasons = page.get_by_role("region", name="Blocked, or would have been, by reason")
+    expect(reasons).to_contain_text("keywords: 'acme'")
+    expect(page.get_by_text("drift at 0.500, as asked")).to_be_visible()
+    page.get_by_role("region", name="Conversations to read first").get_by_role("link").first.click()
+    expect(page.get_by_role("region", name="Checks of the conversation")).to_contain_text("keywords: 'acme'")
+
+
 def test_a_running_service_is_watched_with_its_key(let_in, work_store, tmp_path):
     config = tmp_path / "desk.yaml"
     config.write_text("name: desk\nguardrails:\n  - keywords: {keywords: [acme], action: block}\n")

@@ -1,12 +1,12 @@
-"""The guard at work: a conversation tried turn by turn, an audit as it grows, a running service."""
+"""The guard at work: a conversation tried, an audit as it grows and what it comes to, a running service."""
 
 from __future__ import annotations
 
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import heading, tabs
-from turnwise.explorer.views import guard_try, guard_watch
+from turnwise.explorer.views import guard_report, guard_try, guard_watch
 
-TABS = {"try": "Try a conversation", "audit": "Watch an audit", "service": "Watch a service"}
+TABS = {"try": "Try", "audit": "Audit", "report": "Report", "service": "Service"}
 
 
 async def build(page: Page) -> None:
@@ -22,6 +22,8 @@ async def build(page: Page) -> None:
     tabs(TABS, tab, turned)
     if tab == "audit":
         await guard_watch.AuditView(page).build()
+    elif tab == "report":
+        await guard_report.ReportView(page).build()
     elif tab == "service":
         await guard_watch.ServiceView(page).build()
     else:
