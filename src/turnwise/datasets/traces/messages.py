@@ -262,6 +262,7 @@ def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The calls that stand beside an assistant's content."""
     beside = raw.get("additional_kwargs")
     listed = raw.get("tool_calls") or (beside.get("tool_calls") if isinstance(beside, Mapping) else None)
+    listed = parsed_text(listed) if isinstance(listed, str) else listed
     made = [_call(_plain(one, "tool_call.")) for one in _objects(listed)]
     alone = raw.get("function_call")
     if isinstance(alone, Mapping):

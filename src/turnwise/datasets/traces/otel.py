@@ -40,7 +40,7 @@ class OTel(TraceLoader):
     def sniff(self, head: Head) -> bool:
         """Return whether records are requests of OTLP, or the file is one in protobuf."""
         if head.layout is Layout.PROTOBUF:
-            return True
+            return not head.records
         return whole_objects(head) and any(isinstance(head.records[0].get(one), list) for one in _RESOURCES)
 
     def records(self, path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
@@ -72,7 +72,7 @@ def _spans(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecor
         return
     there = [key for key in _RESOURCES if isinstance(value, Mapping) and isinstance(value.get(key), list)]
     if not there:
-        yield BadRecord(record.number, "no request of OTLP: it has neither resourceSpans nor resourceLogs")
+        yield BadRecord(record.number, "no request of OTLP: resourceSpans and resourceLogs are missing")
         return
     for key in there:
         scope, part = _PARTS[key]

@@ -176,7 +176,7 @@ class LangSmith(_Service):
         given, said = _parsed(run.get("inputs")), _parsed(run.get("outputs"))
         name = name_of(run, "name")
         if kind == "tool":
-            known["identity"] = name_of(_object(given), "tool_call_id", "id") or _call_id(said)
+            known["identity"] = name_of(extra, "tool_call_id") or _call_id(said)
             asked = _object(given).get("input", given)
             return tool_step(name or "unknown", asked, _result(said), **known)
         if kind not in ("llm", "chain", "chat_model", "prompt", "parser", "retriever", "embedding"):
@@ -267,7 +267,7 @@ class OpenAIAgents(_Service):
             yield Step(kind=LINK, trace=trace, span=trace, conversation=group)
             return
         if item.get("object") != "trace.span":
-            raise RecordError("neither a trace nor a span of the Agents SDK: object says which")
+            raise RecordError("neither a trace nor a span of the Agents SDK: object, which says so, is missing or another")
         data = _object(item.get("span_data"))
         trace = name_of(item, "trace_id", needed=True)
         known: dict[str, Any] = {

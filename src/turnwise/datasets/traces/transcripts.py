@@ -139,11 +139,10 @@ class Codex(TraceLoader):
     pattern = "rollout-*.jsonl*"
 
     def sniff(self, head: Head) -> bool:
-        """Return whether the first line describes a session."""
-        if not whole_objects(head):
-            return False
-        first = head.records[0]
-        return first.get("type") == "session_meta" and isinstance(first.get("payload"), dict)
+        """Return whether the first line is the description or an item of a session."""
+        first = head.records[0] if whole_objects(head) else {}
+        kinds = ("session_meta", "response_item", "turn_context", "event_msg")
+        return first.get("type") in kinds and "timestamp" in first and isinstance(first.get("payload"), dict)
 
     def steps(
         self, records: Iterable[ParsedRecord | BadRecord], path: str
