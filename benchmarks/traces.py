@@ -17,7 +17,7 @@ from typing import Any
 
 Message = dict[str, Any]
 TURNS = 4
-WORDS = "tide moon harbour lamp rope ferry gull storm chart anchor crew deck".split()
+WORDS = ("tide", "moon", "harbour", "lamp", "rope", "ferry", "gull", "storm", "chart", "anchor", "crew", "deck")
 
 READ = """
 import resource, sys, time

@@ -181,7 +181,7 @@ class _Steps:
         self._base.executescript(_TABLES)
         self._base.execute("BEGIN")
         self._place = 0
-        self._agents = False
+        self._agents = self._frames = False
 
     def close(self) -> None:
         """Remove all."""
@@ -194,6 +194,7 @@ class _Steps:
         kind = LINK if hollow else step.kind
         agent = step.kind == FRAME and bool(step.agent)
         self._agents |= agent
+        self._frames |= kind == FRAME
         names = [
             name.encode("utf-8", "replace").decode()
             for name in (step.trace, step.span, step.parent, step.conversation)
@@ -227,8 +228,11 @@ class _Steps:
 
     def _steps(self, name: str) -> Iterator[Step]:
         """The steps of a conversation in order of time; agents and chains only where no call was kept."""
-        calls = f"SELECT DISTINCT trace FROM steps WHERE conversation = ? AND kind IN ('{CALL}', '{EVENT}')"
-        told = {trace for (trace,) in self._base.execute(calls, (name,))}
+        calls = (
+            f"SELECT DISTINCT trace FROM steps WHERE conversation = ? AND kind != '{LINK}' "
+            f"AND kind IN ('{CALL}', '{EVENT}')"
+        )
+        told = {trace for (trace,) in self._base.execute(calls, (name,))} if self._frames else set()
         ordered = (
             f"SELECT body FROM steps JOIN bodies USING (place) WHERE conversation = ? AND kind != '{LINK}' "
             "ORDER BY time, size, steps.place"

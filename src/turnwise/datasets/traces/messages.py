@@ -63,7 +63,7 @@ def messages_of(value: Any, role: str = "user", depth: int = 0) -> list[Message]
         if value and all(_is_part(item) for item in value):
             return _message({"content": value}, role)
         return [message for item in value for message in messages_of(item, role, depth + 1)]
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return _of_object(value, role, depth + 1)
     return [{"role": role, "content": text_of(value)}]
 
@@ -84,7 +84,7 @@ def text_of(value: Any) -> str:
         return value
     if isinstance(value, list) and value and all(_is_part(part) for part in value):
         return "\n".join(text for text in map(_part_text, value) if text is not None)
-    if isinstance(value, Mapping) and value.get("type") in _TEXTS and isinstance(value.get("text"), str):
+    if isinstance(value, dict) and value.get("type") in _TEXTS and isinstance(value.get("text"), str):
         return str(value["text"])
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
@@ -93,7 +93,7 @@ def call_of(name: object, arguments: Any, identity: object = None) -> dict[str, 
     """A call of a tool as it stands in an assistant's message; arguments are text, an object or nothing."""
     if not isinstance(name, str) or not name:
         raise RecordError("a call of a tool has no name")
-    if isinstance(arguments, Mapping):
+    if isinstance(arguments, dict):
         arguments = arguments_text(arguments)
     told = {"type": "function", "function": {"name": name, "arguments": text_of(arguments) or "{}"}}
     return {"id": identity, **told} if isinstance(identity, str) and identity else told
@@ -110,7 +110,7 @@ def result_of(content: Any, identity: object = None, name: object = None) -> Mes
 
 
 def _has_objects(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(item, Mapping) or _has_objects(item) for item in value[:3])
+    return isinstance(value, list) and any(isinstance(item, dict) or _has_objects(item) for item in value[:3])
 
 
 def _is_known(value: Mapping[str, Any], role: str) -> bool:
@@ -123,18 +123,18 @@ def _of_object(value: Mapping[str, Any], role: str, depth: int) -> list[Message]
     kind = value.get("type")
     if "role" in value or "message.role" in value:
         return _message(value, role)
-    if isinstance(value.get("kwargs"), Mapping):  # LangChain's serialised constructor
+    if isinstance(value.get("kwargs"), dict):  # LangChain's serialised constructor
         names = value.get("id")
         said = {**value["kwargs"], "type": names[-1] if isinstance(names, list) and names else None}
         return _message(said, role)
     if isinstance(kind, str) and kind.lower() in _BY_TYPE and ("content" in value or "data" in value):
-        return _message({**value["data"], "type": kind} if isinstance(value.get("data"), Mapping) else value, role)
+        return _message({**value["data"], "type": kind} if isinstance(value.get("data"), dict) else value, role)
     if isinstance(kind, str) and (item := _item(kind, value)) is not None:
         return item
     for many in ("choices", "generations"):  # the first candidate is what was said
         if isinstance(value.get(many), list):
             return messages_of(value[many][:1], "assistant", depth)
-    if isinstance(value.get("message"), Mapping):
+    if isinstance(value.get("message"), dict):
         return messages_of(value["message"], role, depth)
     lead = messages_of(next((value[key] for key in ("system", "instructions") if value.get(key)), None), "system")
     if isinstance(value.get("messages"), list):
@@ -161,7 +161,7 @@ def _item(kind: str, value: Mapping[str, Any]) -> list[Message] | None:
         return [made] if given is None else [made, result_of(given, value.get("call_id"))]
     if kind in _ITEM_RESULTS:
         given = value.get("output")
-        if isinstance(given, Mapping) and "content" in given:
+        if isinstance(given, dict) and "content" in given:
             given = given["content"]
         return [result_of(given, value.get("call_id"))]
     return None
@@ -197,7 +197,7 @@ def _message(raw: Mapping[str, Any], default: str) -> list[Message]:
 def _plain(raw: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
     """An object whose keys repeat what it is, as OpenInference has them, without that."""
     inner = raw.get(prefix.rstrip("."))
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         return inner
     if not any(isinstance(key, str) and key.startswith(prefix) for key in raw):
         return raw
@@ -211,7 +211,7 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
     calls: list[dict[str, Any]] = []
     results: list[Message] = []
     for one in content if isinstance(content, list) else [] if content is None else [content]:
-        if not isinstance(one, Mapping):
+        if not isinstance(one, dict):
             texts.append(text_of(one))
             continue
         part = _plain(one, "message_content.")
@@ -242,7 +242,7 @@ def _first(value: Mapping[str, Any], *keys: str) -> Any:
 
 
 def _either(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any] | None:
-    return next((value[key] for key in keys if isinstance(value.get(key), Mapping)), None)
+    return next((value[key] for key in keys if isinstance(value.get(key), dict)), None)
 
 
 def _part_text(part: Mapping[str, Any]) -> str | None:
@@ -252,7 +252,7 @@ def _part_text(part: Mapping[str, Any]) -> str | None:
 
 
 def _is_part(value: Any) -> bool:
-    if not isinstance(value, Mapping) or "role" in value:
+    if not isinstance(value, dict) or "role" in value:
         return False
     kinds = _TEXTS | _CALLS | _RESULTS | _THOUGHTS | {"image", "image_url", "input_image", "audio", "file", "blob"}
     return value.get("type") in kinds and not ({"summary", "encrypted_content"} & value.keys())
@@ -261,11 +261,11 @@ def _is_part(value: Any) -> bool:
 def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The calls that stand beside an assistant's content."""
     beside = raw.get("additional_kwargs")
-    listed = raw.get("tool_calls") or (beside.get("tool_calls") if isinstance(beside, Mapping) else None)
+    listed = raw.get("tool_calls") or (beside.get("tool_calls") if isinstance(beside, dict) else None)
     listed = parsed_text(listed) if isinstance(listed, str) else listed
     made = [_call(_plain(one, "tool_call.")) for one in _objects(listed)]
     alone = raw.get("function_call")
-    if isinstance(alone, Mapping):
+    if isinstance(alone, dict):
         made.append(call_of(alone.get("name"), alone.get("arguments")))
     if raw.get("function_call_name"):
         made.append(call_of(raw["function_call_name"], raw.get("function_call_arguments_json")))
@@ -273,10 +273,10 @@ def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _objects(values: Any) -> Iterable[Mapping[str, Any]]:
-    return (value for value in values if isinstance(value, Mapping)) if isinstance(values, list) else ()
+    return (value for value in values if isinstance(value, dict)) if isinstance(values, list) else ()
 
 
 def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
     told = raw.get("function")
-    told = told if isinstance(told, Mapping) else _plain(raw, "function.")
+    told = told if isinstance(told, dict) else _plain(raw, "function.")
     return call_of(told.get("name"), _first(told, "arguments", "args", "input"), raw.get("id"))

@@ -67,10 +67,10 @@ def _spans(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecor
         yield record
         return
     value = record.value
-    if isinstance(value, Mapping) and isinstance(value.get("data"), list):  # a page of Phoenix's REST interface
+    if isinstance(value, dict) and isinstance(value.get("data"), list):  # a page of Phoenix's REST interface
         yield from (ParsedRecord(record.number, ("spans", span)) for span in value["data"])
         return
-    there = [key for key in _RESOURCES if isinstance(value, Mapping) and isinstance(value.get(key), list)]
+    there = [key for key in _RESOURCES if isinstance(value, dict) and isinstance(value.get(key), list)]
     if not there:
         yield BadRecord(record.number, "no request of OTLP: resourceSpans and resourceLogs are missing")
         return
@@ -83,13 +83,13 @@ def _spans(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecor
 
 
 def _list(value: Any, key: str) -> list[Any]:
-    found = value.get(key) if isinstance(value, Mapping) else None
+    found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, list) else []
 
 
 def _steps(told: tuple[str, Any]) -> Iterator[Step]:
     part, value = told
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise RecordError(f"an item of {part} is no object")
     attributes = attributes_of(value.get("attributes"))
     known: dict[str, Any] = {
@@ -102,7 +102,7 @@ def _steps(told: tuple[str, Any]) -> Iterator[Step]:
         events = [
             (name_of(event, "name"), attributes_of(event.get("attributes")))
             for event in _list(value, "events")
-            if isinstance(event, Mapping)
+            if isinstance(event, dict)
         ]
         yield span_step(
             attributes,
@@ -130,18 +130,18 @@ def _first(value: Mapping[str, Any], *keys: str) -> Any:
 
 def attributes_of(pairs: Any) -> dict[str, Any]:
     """Attributes as an object; OTLP has a list of keys and values."""
-    if isinstance(pairs, Mapping):
+    if isinstance(pairs, dict):
         return {str(key): value for key, value in pairs.items()}
     found = {}
     for pair in pairs if isinstance(pairs, list) else ():
-        if isinstance(pair, Mapping) and isinstance(pair.get("key"), str):
+        if isinstance(pair, dict) and isinstance(pair.get("key"), str):
             found[pair["key"]] = any_value(pair.get("value"))
     return found
 
 
 def any_value(value: Any) -> Any:
     """The value that OTLP wraps in an object which names its type."""
-    if not isinstance(value, Mapping) or len(value) != 1:
+    if not isinstance(value, dict) or len(value) != 1:
         return value
     ((key, inner),) = value.items()
     kind = str(key).replace("_", "").lower()

@@ -42,7 +42,7 @@ class _Service(TraceLoader):
 
 def _paged(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:
     value = None if isinstance(record, BadRecord) else record.value
-    if isinstance(value, Mapping) and isinstance(value.get("data"), list) and not isinstance(record, BadRecord):
+    if isinstance(value, dict) and isinstance(value.get("data"), list) and not isinstance(record, BadRecord):
         yield from (ParsedRecord(record.number, item) for item in value["data"])
     else:
         yield record
@@ -84,7 +84,7 @@ class Langfuse(_Service):
     def _read(self, record: Mapping[str, Any], session: str, depth: int) -> Iterator[Step]:
         inner = [one for key in ("traces", "observations") for one in _objects(record.get(key))]
         whole = record.get("trace")
-        if isinstance(whole, Mapping):
+        if isinstance(whole, dict):
             session = name_of(whole, "sessionId", "session_id") or session
             inner.insert(0, whole)
         elif "traces" not in record:
@@ -267,7 +267,7 @@ class OpenAIAgents(_Service):
             yield Step(kind=LINK, trace=trace, span=trace, conversation=group)
             return
         if item.get("object") != "trace.span":
-            raise RecordError("neither a trace nor a span of the Agents SDK: object, which says so, is missing or another")
+            raise RecordError("no trace or span of the Agents SDK: object is missing, or another")
         data = _object(item.get("span_data"))
         trace = name_of(item, "trace_id", needed=True)
         known: dict[str, Any] = {
@@ -296,12 +296,12 @@ def _first(record: Mapping[str, Any], *keys: str) -> Any:
 
 
 def _objects(values: Any) -> list[Mapping[str, Any]]:
-    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     value = _parsed(value)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _parsed(value: Any) -> Any:
@@ -321,7 +321,7 @@ def _flatten(value: Any, prefix: str, found: dict[str, Any], depth: int) -> None
     """Attributes in each other as one level with dots; lists stay."""
     for key, inner in value.items():
         name = f"{prefix}{key}"
-        if isinstance(inner, Mapping) and depth < _DEEPEST:
+        if isinstance(inner, dict) and depth < _DEEPEST:
             _flatten(inner, f"{name}.", found, depth + 1)
         else:
             found[name] = inner

@@ -87,7 +87,7 @@ def span_step(
 
 def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: Any) -> Step | None:
     """The step of an event that stands by itself, as a log record; None for one that is no message."""
-    beside = {**attributes, **body} if isinstance(body, Mapping) else {**attributes, "content": body}
+    beside = {**attributes, **body} if isinstance(body, dict) else {**attributes, "content": body}
     if event in EVENTS:
         messages = event_messages(event, beside)
         parts = ([], messages) if event == "gen_ai.choice" else (messages, [])
@@ -105,7 +105,7 @@ def event_messages(event: str, attributes: Mapping[str, Any]) -> list[Message]:
     message = attributes.get("message", attributes)
     if isinstance(message, str):
         return messages_of(message, role)
-    content = message.get("content") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str) and content.lstrip()[:1] == "[":
         content = messages_of(content, role)
         if len(content) == 1:

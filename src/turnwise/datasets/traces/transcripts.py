@@ -88,7 +88,7 @@ class _Session:
         line = as_object(record)
         kind = name_of(line, "type", needed=True)
         message = line.get("message")
-        if kind not in ("user", "assistant") or not isinstance(message, Mapping):
+        if kind not in ("user", "assistant") or not isinstance(message, dict):
             return
         if line.get("isApiErrorMessage"):
             return
@@ -166,7 +166,7 @@ class _Rollout:
         line = as_object(record)
         kind, payload = line.get("type"), line.get("payload")
         self._time = time_of(line.get("timestamp")) or self._time
-        if not isinstance(payload, Mapping):  # the first rollouts had items without an envelope
+        if not isinstance(payload, dict):  # the first rollouts had items without an envelope
             item = line if kind in _ITEMS else None
             if kind is None and "id" in line and "timestamp" in line:
                 self._name(line)
