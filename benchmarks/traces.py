@@ -22,7 +22,7 @@ WORDS = ("tide", "moon", "harbour", "lamp", "rope", "ferry", "gull", "storm", "c
 READ = """
 import resource, sys, time
 from turnwise.datasets import BadRecord, open_dataset
-begin = time.perf_counter()
+begin, used = time.perf_counter(), time.process_time()
 items = turns = bad = 0
 for item in open_dataset(sys.argv[2], format=sys.argv[1]):
     if isinstance(item, BadRecord):
@@ -30,8 +30,9 @@ for item in open_dataset(sys.argv[2], format=sys.argv[1]):
     else:
         items += 1
         turns += item.conversation.get_turn_count()
-seconds = time.perf_counter() - begin
-print(items, turns, bad, f"{seconds:.1f}", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+seconds, cpu = time.perf_counter() - begin, time.process_time() - used
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(items, turns, bad, f"{seconds:.1f}", f"{cpu:.1f}", peak)
 """
 
 
@@ -230,7 +231,11 @@ def write(name: str, folder: Path, conversations: int) -> Path:
 def main() -> None:
     """Measure every format."""
     conversations = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    print(f"{'format':<16}{'MB':>6}{'conversations':>15}{'turns':>8}{'bad':>5}{'seconds':>9}{'peak MB':>9}")
+    heads = ("seconds", "CPU", "peak MB")
+    print(
+        f"{'format':<16}{'MB':>6}{'conversations':>15}{'turns':>8}{'bad':>5}"
+        + "".join(f"{one:>9}" for one in heads)
+    )
     with TemporaryDirectory() as base:
         for name in (*FORMATS, "otel, protobuf"):
             folder = Path(base, name)

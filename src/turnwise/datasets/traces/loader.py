@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _TABLES: Final = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;
 CREATE TABLE steps (place INTEGER PRIMARY KEY, number INTEGER, trace TEXT, span TEXT, parent TEXT,
     conversation TEXT, kind TEXT, agent INTEGER, time INTEGER, size INTEGER);
-CREATE TABLE bodies (place INTEGER PRIMARY KEY, body TEXT);
+CREATE TABLE bodies (place INTEGER PRIMARY KEY, body BLOB);
 CREATE TABLE traces (trace TEXT PRIMARY KEY, conversation TEXT) WITHOUT ROWID;
 """
 
@@ -195,17 +195,18 @@ class _Steps:
         agent = step.kind == FRAME and bool(step.agent)
         self._agents |= agent
         self._frames |= kind == FRAME
-        names = [
-            name.encode("utf-8", "replace").decode()
-            for name in (step.trace, step.span, step.parent, step.conversation)
-        ]
+        for name in ("trace", "span", "parent", "conversation"):
+            value = getattr(step, name)
+            if not value.isascii():  # halves of surrogate pairs are no UTF-8
+                setattr(step, name, value.encode("utf-8", "replace").decode())
+        names = step.trace, step.span, step.parent, step.conversation
         time = _LATEST if step.time is None else step.time
         row = (self._place, number, *names, kind, agent, time, len(step.input))
         self._base.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         if kind != LINK:
-            self._base.execute("INSERT INTO bodies VALUES (?, ?)", (self._place, json.dumps(_values(step))))
+            self._base.execute("INSERT INTO bodies VALUES (?, ?)", (self._place, marshal.dumps(_values(step))))
         if step.conversation:
-            self._base.execute("INSERT OR IGNORE INTO traces VALUES (?, ?)", (names[0], names[3]))
+            self._base.execute("INSERT OR IGNORE INTO traces VALUES (?, ?)", (step.trace, step.conversation))
 
     def conversations(self) -> Iterator[tuple[int, str, list[Thread] | str]]:
         """Yield first record, name and threads of each conversation, or why there is none."""
@@ -239,7 +240,7 @@ class _Steps:
         )
         done: set[tuple[str, str]] = set()
         for (body,) in self._base.execute(ordered, (name,)):
-            step = Step(*json.loads(body))
+            step = Step(*marshal.loads(body))
             if step.kind == EVENT:
                 if (step.trace, step.span) in done:
                     continue
@@ -258,7 +259,7 @@ class _Steps:
         given: list[Message] = []
         said: list[Message] = []
         for (body,) in self._base.execute(events, (first.trace, first.span, EVENT)).fetchall():
-            event = Step(*json.loads(body))
+            event = Step(*marshal.loads(body))
             given += event.input
             said += event.output
         return replace(first, kind=CALL, input=given, output=said)

@@ -30,6 +30,9 @@ _TEXTS: Final = frozenset(("text", "input_text", "output_text", "refusal", "summ
 _CALLS: Final = frozenset(("tool_use", "tool_call", "server_tool_use", "server_tool_call"))
 _RESULTS: Final = frozenset(("tool_result", "tool_call_response", "server_tool_call_response"))
 _THOUGHTS: Final = frozenset(("thinking", "redacted_thinking", "reasoning", "reasoning_text", "compaction"))
+_PARTS: Final = (
+    _TEXTS | _CALLS | _RESULTS | _THOUGHTS | {"image", "image_url", "input_image", "audio", "file", "blob"}
+)
 _ITEM_CALLS: Final = frozenset(("function_call", "custom_tool_call", "local_shell_call", "mcp_call"))
 _ITEM_RESULTS: Final = frozenset(
     ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "computer_call_output")
@@ -84,7 +87,7 @@ def text_of(value: Any) -> str:
         return value
     if isinstance(value, list) and value and all(_is_part(part) for part in value):
         return "\n".join(text for text in map(_part_text, value) if text is not None)
-    if isinstance(value, dict) and value.get("type") in _TEXTS and isinstance(value.get("text"), str):
+    if isinstance(value, dict) and _kind(value) in _TEXTS and isinstance(value.get("text"), str):
         return str(value["text"])
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
@@ -116,20 +119,20 @@ def _has_objects(value: Any) -> bool:
 def _is_known(value: Mapping[str, Any], role: str) -> bool:
     known = ("role", "message", "messages", "choices", "generations", "kwargs", "message.role", "contents")
     fields = _ASKED if role == "user" else _ANSWERED
-    return any(key in value for key in (*known, *fields)) or value.get("type") in _ITEM_CALLS | _ITEM_RESULTS
+    return any(key in value for key in (*known, *fields)) or _kind(value) in _ITEM_CALLS | _ITEM_RESULTS
 
 
 def _of_object(value: Mapping[str, Any], role: str, depth: int) -> list[Message]:  # noqa: PLR0911 - one a shape
-    kind = value.get("type")
+    kind = _kind(value) or ""
     if "role" in value or "message.role" in value:
         return _message(value, role)
     if isinstance(value.get("kwargs"), dict):  # LangChain's serialised constructor
         names = value.get("id")
         said = {**value["kwargs"], "type": names[-1] if isinstance(names, list) and names else None}
         return _message(said, role)
-    if isinstance(kind, str) and kind.lower() in _BY_TYPE and ("content" in value or "data" in value):
+    if kind.lower() in _BY_TYPE and ("content" in value or "data" in value):
         return _message({**value["data"], "type": kind} if isinstance(value.get("data"), dict) else value, role)
-    if isinstance(kind, str) and (item := _item(kind, value)) is not None:
+    if (item := _item(kind, value)) is not None:
         return item
     for many in ("choices", "generations"):  # the first candidate is what was said
         if isinstance(value.get(many), list):
@@ -167,14 +170,27 @@ def _item(kind: str, value: Mapping[str, Any]) -> list[Message] | None:
     return None
 
 
+def _mere_text(raw: Mapping[str, Any]) -> str | None:
+    """The text of a message that has but that, as most have: they are read faster than others."""
+    content = raw.get("content")
+    if content is None and isinstance(parts := raw.get("parts"), list) and len(parts) == 1:
+        part = parts[0]
+        content = part.get("content") if isinstance(part, dict) and part.get("type") == "text" else None
+    return content if isinstance(content, str) else None
+
+
 def _message(raw: Mapping[str, Any], default: str) -> list[Message]:
+    if len(raw) == 2 and raw.get("role") in ("user", "assistant", "system"):
+        text = _mere_text(raw)
+        if text is not None:
+            return [{"role": raw["role"], "content": text}]
     raw = _plain(raw, "message.")
     who = raw.get("role") or raw.get("type") or default
     role = _ROLES.get(who.lower()) if isinstance(who, str) else None
     if role is None:
         raise RecordError(f"unknown role {shown(who)}; known: {', '.join(sorted({*_ROLES.values()}))}")
     content = next((raw[key] for key in ("parts", "contents", "content") if raw.get(key) is not None), None)
-    texts, others, calls, results = _parts(content)
+    texts, others, calls, results = ([content], [], [], []) if isinstance(content, str) else _parts(content)
     if role == "tool" and not results:
         identity = raw.get("tool_call_id") or raw.get("call_id") or raw.get("id")
         return [result_of(content, identity, raw.get("name"))]
@@ -196,6 +212,8 @@ def _message(raw: Mapping[str, Any], default: str) -> list[Message]:
 
 def _plain(raw: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
     """An object whose keys repeat what it is, as OpenInference has them, without that."""
+    if "role" in raw or "type" in raw or "function" in raw:
+        return raw
     inner = raw.get(prefix.rstrip("."))
     if isinstance(inner, dict):
         return inner
@@ -215,7 +233,7 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
             texts.append(text_of(one))
             continue
         part = _plain(one, "message_content.")
-        kind, text = part.get("type"), _part_text(part)
+        kind, text = _kind(part), _part_text(part)
         run, given = (
             _either(part, "function_call", "functionCall"),
             _either(part, "function_response", "functionResponse"),
@@ -233,7 +251,7 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
         elif given is not None:
             results.append(result_of(given.get("response"), given.get("id"), given.get("name")))
         elif kind not in _THOUGHTS:
-            others.append({"type": kind if isinstance(kind, str) and kind else "unknown"})
+            others.append({"type": kind or "unknown"})
     return texts, others, calls, results
 
 
@@ -245,8 +263,15 @@ def _either(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any] | None:
     return next((value[key] for key in keys if isinstance(value.get(key), dict)), None)
 
 
+def _kind(value: Mapping[str, Any]) -> str | None:
+    """The type that an object names; None where it names none, empty where it is no text."""
+    kind = value.get("type")
+    return kind if kind is None or isinstance(kind, str) else ""
+
+
 def _part_text(part: Mapping[str, Any]) -> str | None:
-    if "type" in part and part["type"] not in _TEXTS:
+    kind = _kind(part)
+    if kind is not None and kind not in _TEXTS:
         return None
     return next((part[key] for key in ("text", "content", "refusal") if isinstance(part.get(key), str)), None)
 
@@ -254,8 +279,7 @@ def _part_text(part: Mapping[str, Any]) -> str | None:
 def _is_part(value: Any) -> bool:
     if not isinstance(value, dict) or "role" in value:
         return False
-    kinds = _TEXTS | _CALLS | _RESULTS | _THOUGHTS | {"image", "image_url", "input_image", "audio", "file", "blob"}
-    return value.get("type") in kinds and not ({"summary", "encrypted_content"} & value.keys())
+    return _kind(value) in _PARTS and not ({"summary", "encrypted_content"} & value.keys())
 
 
 def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:

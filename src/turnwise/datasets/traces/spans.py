@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from turnwise.datasets.traces.messages import Message, messages_of
+from turnwise.datasets.traces.messages import Message, messages_of, parsed_text
 from turnwise.datasets.traces.step import CALL, EVENT, FRAME, LINK, Step, name_of, tool_step
 
 _CONVERSATION: Final = (
@@ -103,15 +103,13 @@ def event_messages(event: str, attributes: Mapping[str, Any]) -> list[Message]:
     """The messages of an event that is one."""
     role = EVENTS[event]
     message = attributes.get("message", attributes)
-    if isinstance(message, str):
+    if not isinstance(message, dict):
         return messages_of(message, role)
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, str) and content.lstrip()[:1] == "[":
-        content = messages_of(content, role)
-        if len(content) == 1:
-            return content
     keep = ("content", "tool_calls", "id", "tool_call_id", "name", "role")
     said = {key: message[key] for key in keep if message.get(key) is not None}
+    content = said.get("content")
+    if isinstance(content, str) and content.lstrip()[:1] == "[":  # attributes of events are texts
+        said["content"] = parsed_text(content) or content
     return messages_of({"role": role, **said}, role)
 
 

@@ -22,6 +22,9 @@ from turnwise.datasets.traces.step import SAID, TOOL, Step
 _LATEST_THREADS: Final = 32
 """Threads that a call may continue: those that were added to last."""
 
+_HELD: Final = 1 << 24
+"""Characters of texts that are remembered, so that each need not be digested again."""
+
 _LEAD: Final = frozenset(("system", "developer"))
 
 
@@ -68,6 +71,8 @@ class Threads:
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
+        self._plain: dict[tuple[str, str], int] = {}
+        self._held = 0
         self._latest: deque[Thread] = deque(maxlen=_LATEST_THREADS)
         self._labelled: dict[str, Thread] = {}
         self._spans: set[str] = set()
@@ -174,7 +179,20 @@ class Threads:
         return None, 0, ""
 
     def _keys(self, messages: list[Message]) -> list[int]:
-        return [self._numbers.setdefault(_digest(one), len(self._numbers)) for one in messages]
+        return [self._key(one) for one in messages]
+
+    def _key(self, message: Message) -> int:
+        content = message.get("content")
+        plain = (message["role"], content) if isinstance(content, str) and "tool_calls" not in message else None
+        key = None if plain is None else self._plain.get(plain)
+        if key is None:
+            key = self._numbers.setdefault(_digest(message), len(self._numbers))
+            if plain is not None:
+                self._held = (self._held + len(plain[1])) % _HELD
+                if self._held < len(plain[1]):
+                    self._plain.clear()
+                self._plain[plain] = key
+        return key
 
 
 def _common(first: list[int], second: list[int]) -> int:
