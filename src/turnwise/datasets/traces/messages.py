@@ -201,7 +201,7 @@ def _message(raw: Mapping[str, Any], default: str) -> list[Message]:
         texts.append(raw["refusal"])
     if not (texts or others or calls) and (results or role == "tool"):
         return results
-    spoken: Any = "\n".join(texts) if texts else None if calls else ""
+    spoken: Any = "\n".join(texts) or (None if calls else "")
     if others:
         spoken = [*({"type": "text", "text": text} for text in texts), *others]
     made: Message = {"role": role, "content": spoken}
