@@ -26,7 +26,7 @@ def test_every_format_says_what_a_person_should_know():
     names = [info.name for info in infos]
     assert names[:-1] == sorted(names[:-1])
     assert names[-1] == "hf:org/name"
-    assert len(set(names)) == len(names) == 22
+    assert len(set(names)) == len(names) == 29
     for info in infos:
         for text in (info.title, info.source, info.licence, info.label_meaning, info.shape):
             assert text.strip() == text != ""

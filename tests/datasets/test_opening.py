@@ -10,18 +10,34 @@ from turnwise.errors import DatasetError, UnknownNameError
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 SPOKEN = [{"from": "human", "value": "Hi"}]
 HUMAN = "\n\nHuman: Hi\n\nAssistant: Hello"
+GENERATION = {"type": "generation", "input": CHAT[:1], "output": CHAT[1:]}
+SPAN = {
+    "traceId": "t",
+    "attributes": [{"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps(CHAT)}}],
+}
 
 SHAPES = {
     "attack600": {"id": 1, "plain_query": "g", "multi_turn_queries": ["a"]},
+    "claude_code": {"type": "user", "uuid": "a", "parentUuid": None, "isSidechain": False, "message": CHAT[0]},
+    "codex": {
+        "timestamp": "2026-01-01T00:00:00Z",
+        "type": "response_item",
+        "payload": {"type": "message", **CHAT[0]},
+    },
     "cosafe": CHAT,
     "everyday": {"messages": CHAT, "topic": "t", "full_topic": "t/u"},
     "hhrlhf": {"chosen": HUMAN, "rejected": HUMAN},
+    "langfuse": {"id": "o", "traceId": "t", "parentObservationId": None, "type": "GENERATION", "input": CHAT},
+    "langsmith": {"id": "r", "run_type": "llm", "inputs": {"messages": [CHAT]}},
     "lmsys": {"conversation_id": "c", "model": "m", "conversation": CHAT, "openai_moderation": []},
     "messages": {"messages": CHAT},
     "mtbench": {"question_id": 1, "category": "c", "turns": ["a", "b"]},
     "mtbench101": {"task": "GR", "id": 1, "history": [{"user": "a", "bot": "b"}]},
     "mutual": {"answers": "A", "options": [], "article": "m : hi f : hi", "id": "d"},
+    "openai_agents": {"object": "trace.span", "id": "s", "trace_id": "t", "span_data": GENERATION},
     "openassistant": {"message_id": "m", "parent_id": None, "role": "prompter", "text": "Hi"},
+    "otel": {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]},
+    "phoenix": {"context": {"trace_id": "t", "span_id": "s"}, "attributes": {"llm.input_messages": CHAT}},
     "promptresponse": {"prompt": "a", "response": "b"},
     "prompts": {"id": "p", "text": "a", "label": "benign", "metadata": {}},
     "safemt1k": {"id": 1, "plain_query": "g", "conversations": SPOKEN},
@@ -64,7 +80,7 @@ def test_an_unknown_shape_names_its_fields_and_the_choice(jsonl):
     assert "can't be told from its fields: field0, field1," in message
     assert "field12" not in message
     assert "--format" in message
-    assert "attack600, cosafe" in message
+    assert "attack600, claude_code" in message
 
 
 def test_text_that_is_no_json_is_said_to_be_none(jsonl):

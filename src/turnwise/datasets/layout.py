@@ -51,6 +51,9 @@ _ENDINGS = frozenset({*_TABLES, ".json", ".jsonl", ".ndjson", ".parquet", ".txt"
 _ARCHIVES = (".eval",)
 """Endings of formats that are zip archives."""
 
+_LOOKED_AT = 4096
+"""Bytes of a file in which protobuf has some that no text has."""
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -67,6 +70,8 @@ class Layout(StrEnum):
     """CSV or TSV with a line of names."""
     PARQUET = "parquet"
     FOLDER = "folder"
+    PROTOBUF = "protobuf"
+    """Requests of OTLP in protobuf."""
     ARCHIVE = "archive"
     """A zip file; what is in it, the loader of its format knows."""
 
@@ -117,6 +122,8 @@ def read_head(path: str, encoding: str | None = None) -> Head:
         data = _start(stream)
     if data.startswith(PARQUET_MAGIC):
         return Head(path, name, Layout.PARQUET, tuple(map(parse_json, parquet_lines(path, (0, RECORDS)))))
+    if _is_protobuf(data):
+        return Head(path, name, Layout.PROTOBUF, ())
     return replace(_head(path, name, data), encoding=encoding)
 
 
@@ -139,6 +146,19 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
         return Head(path, name, Layout.TABLE, first_rows(data, delimiter, RECORDS), delimiter, stream)
     layout = _layout(data)
     return Head(path, name, layout, _records(data, layout), stream=stream)
+
+
+def _is_protobuf(data: bytes) -> bool:
+    """Whether a file holds requests of OTLP: each with its length before it, or field 1 of one at the start."""
+    if len(data) > 5 and data[0] * 2**24 <= MAX_LINE and data[0] < ord("\t"):
+        size = int.from_bytes(data[:4], "big")
+        return 0 < size <= MAX_LINE and data[4:5] in (b"\n", b"{", b"\x28")
+    behind = next((at for at in range(1, 6) if data[at : at + 1] < b"\x80"), 5) + 1
+    return (
+        data[:1] == b"\n"
+        and data[behind : behind + 1] in (b"\n", b"\x12")
+        and bool({*data[:_LOOKED_AT]} & {0x08, 0x10, 0x12})
+    )
 
 
 def _start(stream: BufferedReader) -> bytes:
@@ -237,10 +257,13 @@ def _items(data: bytes, prefix: str) -> Iterator[Any]:
 
 
 def _folder(path: str, name: str, encoding: str | None) -> Head:
-    files = sorted(file for file in Path(path).iterdir() if file.is_file() and not file.name.startswith("."))
-    if not files:
+    def files(names: Iterable[Path]) -> list[Path]:
+        return sorted(file for file in names if file.is_file() and not file.name.startswith("."))
+
+    there = files(Path(path).iterdir()) or files(Path(path).rglob("*.jsonl"))
+    if not there:
         raise DatasetError(f"{path} is a folder without files")
-    return Head(path, name, Layout.FOLDER, read_head(str(files[0]), encoding).records, encoding=encoding)
+    return Head(path, name, Layout.FOLDER, read_head(str(there[0]), encoding).records, encoding=encoding)
 
 
 def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
@@ -249,6 +272,8 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
         raise DatasetError(f"{head.path} is a zip archive, which only the format that it is of can read")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder: name a file in it")
+    if head.layout is Layout.PROTOBUF:
+        raise DatasetError(f"{head.path} is protobuf, which only the format otel can read")
     if head.layout is Layout.PARQUET:
         number = 0
         try:

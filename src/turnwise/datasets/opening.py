@@ -45,9 +45,16 @@ DATASETS: Registry[LoaderFactory] = Registry(
 for _row in (*PUBLISHED, *GENERIC):
     DATASETS.add(_row.info.name, partial(FormatLoader, _row))
 for _name, _loader in {
+    "claude_code": "traces.transcripts:ClaudeCode",
+    "codex": "traces.transcripts:Codex",
     "inspect": "inspect_logs:InspectLogs",
+    "langfuse": "traces.services:Langfuse",
+    "langsmith": "traces.services:LangSmith",
     "mutual": "dialogues:MuTual",
+    "openai_agents": "traces.services:OpenAIAgents",
     "openassistant": "trees:OpenAssistant",
+    "otel": "traces.otel:OTel",
+    "phoenix": "traces.services:Phoenix",
     "turns": "tables:Turns",
 }.items():
     DATASETS.add_lazy(_name, f"turnwise.datasets.{_loader}")

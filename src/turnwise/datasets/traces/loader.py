@@ -1,0 +1,286 @@
+"""A loader of traces: records become steps, steps are grouped on disk, and each conversation is put together."""
+
+from __future__ import annotations
+
+import marshal
+import sqlite3
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from turnwise.conversation import Label, Sequence
+from turnwise.datasets.files import MAX_LINE, is_stream
+from turnwise.datasets.layout import Head, Layout, read_head, read_records
+from turnwise.datasets.protocol import BadRecord, LoadOptions, RecordError
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.traces.messages import Message
+from turnwise.datasets.traces.step import CALL, EVENT, FRAME, LINK, Step, stamp_of
+from turnwise.datasets.traces.threads import Source, Thread, Threads, turns_of
+from turnwise.errors import DatasetError
+
+PROVENANCE: Final = "provenance"
+"""Key of a turn's metadata with the traces, spans and models that it comes from."""
+
+_DEEPEST: Final = 64
+"""Spans above a span that are looked at."""
+
+_LATEST: Final = (1 << 63) - 1
+"""Stands for a time that is not known: such steps come last."""
+
+_SPANS: Final = 100
+"""Spans that the provenance of a turn names."""
+
+_TABLES: Final = """
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;
+CREATE TABLE steps (place INTEGER PRIMARY KEY, number INTEGER, trace TEXT, span TEXT, parent TEXT,
+    conversation TEXT, kind TEXT, agent INTEGER, time INTEGER, size INTEGER);
+CREATE TABLE bodies (place INTEGER PRIMARY KEY, body BLOB);
+CREATE TABLE traces (trace TEXT PRIMARY KEY, conversation TEXT) WITHOUT ROWID;
+"""
+
+_GROUPED: Final = f"""
+UPDATE steps SET conversation = coalesce((SELECT conversation FROM traces WHERE traces.trace = steps.trace), trace)
+    WHERE conversation = '';
+CREATE INDEX by_group ON steps (conversation, time, size, place) WHERE kind != '{LINK}';
+CREATE INDEX by_span ON steps (trace, span);
+"""
+
+
+class TraceLoader(RecordLoader):
+    """Reads a file of spans or of a transcript, or a folder of them; a conversation may stand anywhere in them."""
+
+    pattern = "*"
+    """What files in a folder are named like."""
+
+    @abstractmethod
+    def steps(
+        self, records: Iterable[ParsedRecord | BadRecord], path: str
+    ) -> Iterator[tuple[int, Step | BadRecord]]:
+        """Yield number and step for what the records of one file hold."""
+
+    def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
+        """Yield every conversation of a file, or of all files of a folder; see `Loader.load`."""
+        if not Path(path).is_dir():
+            yield from self._grouped(self.steps(self.records(path, options), path), path, options)
+            return
+        files = sorted(file for file in Path(path).rglob(self.pattern) if _is_data(file))
+        if not files:
+            raise DatasetError(f"{path} has no file named like {self.pattern}")
+        yield from self._grouped(self._of_files(files, options), path, options)
+
+    def load_records(
+        self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
+    ) -> Iterator[Sequence | BadRecord]:
+        """Yield the conversations of some records; see `RecordLoader.load_records`."""
+        return self._grouped(self.steps(records, path), path, options)
+
+    def records(self, path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
+        """Yield the records of a file."""
+        return read_records(read_head(path, options.encoding))
+
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
+        """Return the sequence of a thread, with its name and the metadata of the sequence."""
+        thread, name, metadata = record
+        made = builder.chat(thread.messages, default=Label.UNLABELLED, name=name, metadata=metadata)
+        for turn, sources in zip(made.conversation, turns_of(thread), strict=True):
+            turn.timestamp = stamp_of(sources[0].time)
+            if turn.response is not None and (sources[-1].time or 0) >= (sources[0].time or 0):
+                turn.response_timestamp = stamp_of(sources[-1].time)
+            turn.own_metadata[PROVENANCE] = _provenance(sources)
+        return made
+
+    def _of_files(self, files: list[Path], options: LoadOptions) -> Iterator[tuple[int, Step | BadRecord]]:
+        for number, file in enumerate(files, start=1):
+            try:
+                for line, item in self.steps(self.records(str(file), options), str(file)):
+                    if isinstance(item, BadRecord):
+                        yield number, BadRecord(number, f"{file}, record {line}: {item.reason}")
+                    else:
+                        yield number, item
+            except DatasetError as error:
+                yield number, BadRecord(number, str(error))
+
+    def _grouped(
+        self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
+    ) -> Iterator[Sequence | BadRecord]:
+        source = self.source(path, options)
+        with closing(_Steps()) as kept:
+            for number, item in steps:
+                if isinstance(item, BadRecord):
+                    yield item
+                else:
+                    kept.add(number, item)
+            seen: set[str] = set()
+            for number, name, threads in kept.conversations():
+                builder = SequenceBuilder(source, number, path, options)
+                if isinstance(threads, str):
+                    yield BadRecord(number, threads)
+                    continue
+                for place, thread in enumerate(threads, start=1):
+                    own = name if place == 1 else f"{name}/{thread.label or place}"
+                    if own in seen:
+                        yield BadRecord(number, f"the id {own!r} is already that of another conversation")
+                        continue
+                    seen.add(own)
+                    made = self.try_build((thread, own, _metadata(thread, name if place > 1 else None)), builder)
+                    yield made if isinstance(made, BadRecord) else replace(made, line=number)
+
+
+def whole_objects(head: Head) -> bool:
+    """Whether the first records of a file, or of the first file of a folder, are objects."""
+    return head.layout is not Layout.ARCHIVE and bool(head.records) and isinstance(head.records[0], dict)
+
+
+def each_step(records: Iterable[ParsedRecord | BadRecord], read: Any) -> Iterator[tuple[int, Step | BadRecord]]:
+    """Yield what a function makes of each record, a generator of steps; a RecordError ends that record."""
+    for record in records:
+        if isinstance(record, BadRecord):
+            yield record.line, record
+            continue
+        try:
+            for step in read(record.value):
+                yield record.number, step
+        except RecordError as error:
+            yield record.number, BadRecord(record.number, str(error))
+
+
+def _is_data(file: Path) -> bool:
+    return (
+        file.is_file() and not file.name.startswith(".") and not is_stream(str(file)) and file.stat().st_size > 0
+    )
+
+
+def _metadata(thread: Thread, parent: str | None) -> dict[str, Any]:
+    lead = {"parent": parent, "group": parent} if parent is not None else {}
+    agent = {"agent": thread.agent} if thread.agent else {}
+    return {**lead, **agent, **({"history": dict(thread.history)} if thread.history else {})}
+
+
+def _provenance(sources: list[Source]) -> dict[str, Any]:
+    found = {
+        "traces": dict.fromkeys(one.trace for one in sources),
+        "spans": dict.fromkeys(one.span for one in sources if one.span),
+        "models": dict.fromkeys(one.model for one in sources if one.model),
+    }
+    return {name: list(values)[:_SPANS] for name, values in found.items() if values}
+
+
+def _values(step: Step) -> list[Any]:
+    return [getattr(step, field.name) for field in fields(Step)]
+
+
+class _Steps:
+    """The steps of all conversations in a temporary SQLite database: in memory while few, then on disk."""
+
+    def __init__(self) -> None:
+        self._base = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._base.executescript(_TABLES)
+        self._base.execute("BEGIN")
+        self._place = 0
+        self._agents = self._frames = False
+
+    def close(self) -> None:
+        """Remove all."""
+        self._base.close()
+
+    def add(self, number: int, step: Step) -> None:
+        """Keep a step of a record."""
+        self._place += 1
+        hollow = step.kind == FRAME and not (step.input or step.output)
+        kind = LINK if hollow else step.kind
+        agent = step.kind == FRAME and bool(step.agent)
+        self._agents |= agent
+        self._frames |= kind == FRAME
+        for name in ("trace", "span", "parent", "conversation"):
+            value = getattr(step, name)
+            if not value.isascii():  # halves of surrogate pairs are no UTF-8
+                setattr(step, name, value.encode("utf-8", "replace").decode())
+        names = step.trace, step.span, step.parent, step.conversation
+        time = _LATEST if step.time is None else step.time
+        row = (self._place, number, *names, kind, agent, time, len(step.input))
+        self._base.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        if kind != LINK:
+            self._base.execute("INSERT INTO bodies VALUES (?, ?)", (self._place, marshal.dumps(_values(step))))
+        if step.conversation:
+            self._base.execute("INSERT OR IGNORE INTO traces VALUES (?, ?)", (step.trace, step.conversation))
+
+    def conversations(self) -> Iterator[tuple[int, str, list[Thread] | str]]:
+        """Yield first record, name and threads of each conversation, or why there is none."""
+        self._base.executescript(_GROUPED)
+        groups = (
+            f"SELECT conversation, min(number) FROM steps WHERE kind != '{LINK}' "
+            "GROUP BY conversation ORDER BY min(place)"
+        )
+        for name, number in self._base.execute(groups):
+            threads = Threads()
+            for step in self._steps(name):
+                threads.add(step, self._depth(step) if self._agents else 0)
+                if threads.chars > MAX_LINE:
+                    reason = f"has more than {MAX_LINE >> 20} MiB of text, which is the most"
+                    yield number, name, f"conversation {name!r} {reason}"
+                    break
+            else:
+                reason = "has no messages of a model: the recorder must be told to keep content"
+                yield number, name, threads.finish() or f"conversation {name!r} {reason}"
+
+    def _steps(self, name: str) -> Iterator[Step]:
+        """The steps of a conversation in order of time; agents and chains only where no call was kept."""
+        calls = (
+            f"SELECT DISTINCT trace FROM steps WHERE conversation = ? AND kind != '{LINK}' "
+            f"AND kind IN ('{CALL}', '{EVENT}')"
+        )
+        told = {trace for (trace,) in self._base.execute(calls, (name,))} if self._frames else set()
+        ordered = (
+            f"SELECT body FROM steps JOIN bodies USING (place) WHERE conversation = ? AND kind != '{LINK}' "
+            "ORDER BY time, size, steps.place"
+        )
+        done: set[tuple[str, str]] = set()
+        for (body,) in self._base.execute(ordered, (name,)):
+            step = Step(*marshal.loads(body))
+            if step.kind == EVENT:
+                if (step.trace, step.span) in done:
+                    continue
+                done.add((step.trace, step.span))
+                step = self._joined(step)
+            elif step.kind == FRAME and (step.trace in told or self._within(step)):
+                continue
+            yield step
+
+    def _joined(self, first: Step) -> Step:
+        """One call of all events of its span."""
+        events = (
+            "SELECT body FROM steps JOIN bodies USING (place) WHERE trace = ? AND span = ? AND kind = ? "
+            "ORDER BY time, steps.place"
+        )
+        given: list[Message] = []
+        said: list[Message] = []
+        for (body,) in self._base.execute(events, (first.trace, first.span, EVENT)).fetchall():
+            event = Step(*marshal.loads(body))
+            given += event.input
+            said += event.output
+        return replace(first, kind=CALL, input=given, output=said)
+
+    def _above(self, step: Step) -> Iterator[tuple[str, bool]]:
+        """Kind of the spans above a step, and whether they are agents, upwards; a circle ends where it closes."""
+        seen, parent = {step.span}, step.parent
+        for _ in range(_DEEPEST):
+            if not parent or parent in seen:
+                return
+            seen.add(parent)
+            query = "SELECT kind, agent, parent FROM steps WHERE trace = ? AND span = ? LIMIT 1"
+            row = self._base.execute(query, (step.trace, parent)).fetchone()
+            if row is None:
+                return
+            yield row[0], bool(row[1])
+            parent = row[2]
+
+    def _depth(self, step: Step) -> int:
+        return sum(agent for _, agent in self._above(step))
+
+    def _within(self, step: Step) -> bool:
+        """Whether a chain stands within another that holds messages."""
+        return any(kind == FRAME for kind, _ in self._above(step))

@@ -1,0 +1,210 @@
+"""Transcripts that coding agents keep: sessions of Claude Code and rollouts of Codex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Final
+
+from turnwise.datasets.fields import as_object
+from turnwise.datasets.layout import Head, data_stem
+from turnwise.datasets.protocol import BadRecord, DatasetInfo
+from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.traces.loader import TraceLoader, each_step, whole_objects
+from turnwise.datasets.traces.messages import Message, messages_of
+from turnwise.datasets.traces.step import SAID, Step, name_of, time_of
+
+_LICENCE: Final = "that of the conversations in it"
+_UNLABELLED: Final = "unlabelled: say it with --label"
+
+_NOT_TYPED: Final = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<turn_aborted>",
+    "<collaboration_mode>",
+    "<skills_instructions>",
+    "<recommended_plugins>",
+    "<subagent_notification>",
+    "<INSTRUCTIONS>",
+    "# AGENTS.md instructions",
+)
+"""How texts begin that Codex sends in the user's name; no user typed them."""
+
+_ITEMS: Final = frozenset(
+    (
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "local_shell_call",
+        "reasoning",
+    )
+)
+
+
+class ClaudeCode(TraceLoader):
+    """Reads sessions, a line for each message or part of one; sub-agents have conversations of their own."""
+
+    info = DatasetInfo(
+        name="claude_code",
+        title="transcripts of Claude Code",
+        source="sessions under ~/.claude/projects",
+        url="https://code.claude.com/docs/en/sessions",
+        licence=_LICENCE,
+        label_meaning=_UNLABELLED,
+        shape="a .jsonl file for each session, or a folder with such files at any depth",
+        directory=True,
+    )
+    pattern = "*.jsonl"
+
+    def sniff(self, head: Head) -> bool:
+        """Return whether a line of the first ones is a message of a session."""
+        lines = [one for one in head.records if isinstance(one, dict)] if whole_objects(head) else []
+        needed = {"uuid", "parentUuid", "message", "isSidechain"}
+        return any(needed <= one.keys() or {"messageId", "snapshot"} <= one.keys() for one in lines)
+
+    def steps(
+        self, records: Iterable[ParsedRecord | BadRecord], path: str
+    ) -> Iterator[tuple[int, Step | BadRecord]]:
+        """Yield a step for each message."""
+        place = PurePath(path)
+        session = place.parent.parent.name if place.parent.name == "subagents" else place.stem
+        return each_step(records, _Session(session).read)
+
+
+class _Session:
+    """One file of a session, read line by line."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._threads: dict[str, str] = {}
+        self._asked: set[str] = set()
+        self._time: int | None = None
+
+    def read(self, record: Any) -> Iterator[Step]:
+        """Yield the step of a line, if it holds a message."""
+        line = as_object(record)
+        kind = name_of(line, "type", needed=True)
+        message = line.get("message")
+        if kind not in ("user", "assistant") or not isinstance(message, dict):
+            return
+        if line.get("isApiErrorMessage"):
+            return
+        said = messages_of({**message, "role": message.get("role") or kind}, kind)
+        apart = bool(line.get("isMeta") or line.get("isCompactSummary"))
+        if apart:  # sent in the user's name, and typed by nobody
+            said = [{**one, "role": "system"} if one["role"] == "user" else one for one in said]
+        said = [one for one in said if one["content"] or "tool_calls" in one or one["role"] == "tool"]
+        span, parent = name_of(line, "uuid"), name_of(line, "parentUuid", "logicalParentUuid")
+        thread = ""
+        if line.get("isSidechain") is True:
+            thread = name_of(line, "agentId") or self._threads.get(parent, span)
+        self._threads[span] = thread
+        typed = any(one["role"] == "user" for one in said)
+        edited = bool(line.get("isCompactSummary")) or (typed and parent in self._asked)
+        if typed and parent:
+            self._asked.add(parent)
+        self._time = time_of(line.get("timestamp")) or self._time
+        session = name_of(line, "sessionId") or self._name
+        if said:
+            yield Step(
+                kind=SAID,
+                trace=session,
+                span=span,
+                parent=parent,
+                conversation=session,
+                time=self._time,
+                model=name_of(message, "model"),
+                thread=thread,
+                edited=edited,
+                input=said,
+            )
+
+
+class Codex(TraceLoader):
+    """Reads rollouts: a file for each session, items as the Responses API has them."""
+
+    info = DatasetInfo(
+        name="codex",
+        title="rollouts of Codex",
+        source="sessions under ~/.codex/sessions",
+        url="https://developers.openai.com/codex/cli/",
+        licence=_LICENCE,
+        label_meaning=_UNLABELLED,
+        shape="a rollout-*.jsonl file for each session, or a folder with such files at any depth",
+        directory=True,
+    )
+    pattern = "rollout-*.jsonl*"
+
+    def sniff(self, head: Head) -> bool:
+        """Return whether the first line is the description or an item of a session."""
+        first = head.records[0] if whole_objects(head) else {}
+        kinds = ("session_meta", "response_item", "turn_context", "event_msg")
+        return first.get("type") in kinds and "timestamp" in first and isinstance(first.get("payload"), dict)
+
+    def steps(
+        self, records: Iterable[ParsedRecord | BadRecord], path: str
+    ) -> Iterator[tuple[int, Step | BadRecord]]:
+        """Yield a step for each item."""
+        return each_step(records, _Rollout(data_stem(path)).read)
+
+
+class _Rollout:
+    """One rollout, read line by line."""
+
+    def __init__(self, name: str) -> None:
+        self._session = name
+        self._known = False
+        self._model = ""
+        self._edited = False
+        self._time: int | None = None
+
+    def read(self, record: Any) -> Iterator[Step]:
+        """Yield the step of a line, if it holds an item."""
+        line = as_object(record)
+        kind, payload = line.get("type"), line.get("payload")
+        self._time = time_of(line.get("timestamp")) or self._time
+        if not isinstance(payload, dict):  # the first rollouts had items without an envelope
+            item = line if kind in _ITEMS else None
+            if kind is None and "id" in line and "timestamp" in line:
+                self._name(line)
+            elif item is None and "record_type" not in line:
+                name_of(line, "type", needed=True)
+        elif kind == "session_meta":
+            self._name(payload)
+            return
+        elif kind == "turn_context":
+            self._model = name_of(payload, "model") or self._model
+            return
+        elif kind == "compacted":
+            self._edited = True
+            return
+        else:
+            item = payload if kind == "response_item" else None
+        said = [] if item is None else messages_of([item], "assistant")
+        if said:
+            yield Step(
+                kind=SAID,
+                trace=self._session,
+                conversation=self._session,
+                time=self._time,
+                model=self._model,
+                edited=self._edited,
+                input=[_as_typed(one) for one in said],
+            )
+            self._edited = False
+
+    def _name(self, payload: Mapping[str, Any]) -> None:
+        # A rollout that was forked holds the session it comes from behind its own.
+        if not self._known:
+            self._session = name_of(payload, "id", "session_id") or self._session
+            self._known = True
+
+
+def _as_typed(message: Message) -> Message:
+    content = message.get("content")
+    first = content[0].get("text", "") if isinstance(content, list) else content or ""
+    injected = message["role"] == "user" and first.lstrip().startswith(_NOT_TYPED)
+    return {**message, "role": "developer"} if injected else message
