@@ -101,13 +101,26 @@ def import_(
             metavar="FOLDER_OR_STORE",
         ),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of files: receive traces over HTTP (OTLP) here, until a signal ends it.",
+            metavar="HOST:PORT",
+        ),
+    ] = None,
+    quiet: Annotated[
+        float,
+        typer.Option(
+            min=0.0, help="With --listen: seconds without a new span after which a conversation is stored."
+        ),
+    ] = 300.0,
     json: options.Json = False,
 ) -> None:
     """Read conversations into the store. Bad lines are skipped and listed; good ones are kept.
 
     Of several files, those that can't be read are named and the others imported; the exit code is then 1.
     """
-    if from_store is not None:
+    if listen is not None or from_store is not None:
         of_files = {
             "FILE": files,
             **{f"--{name.replace('_', '-')}": value for name, value in file_format.to_dict().items()},
@@ -115,7 +128,8 @@ def import_(
             "--strict": strict,
             "--judged": judged,
         }
-        _import_store(store, from_store, [name for name, value in of_files.items() if value], json)
+        given = [name for name, value in of_files.items() if value]
+        _from_elsewhere(store, from_store, listen, quiet, given, json)
         return
     if not files:
         raise UsageError("name a file of conversations, or an export or a store with --from-store")
@@ -156,17 +170,32 @@ def import_(
         if judged is not None and not taken:
             raise DatasetError(f"{judged} has no judgements of the conversations in {', '.join(files)}")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
-        if json:
-            made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
-            print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
-        else:
-            _print(done, store, relabel)
-            for run in runs:
-                void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
-                say(f"run {run.run}: {run.evaluations} recorded scores{void}")
-            _note_errors(done)
+        _tell(done, runs, store, judged=judged is not None, relabel=relabel, json=json)
         if any(file.failed for file in done):
             raise typer.Exit(1)
+
+
+def _tell(done: list[_File], runs: Sequence[Any], store: str, *, judged: bool, relabel: bool, json: bool) -> None:
+    """Say what came of the files, and which runs hold what was read of them."""
+    if json:
+        made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
+        print_json({**_as_json(done), **({"judgements": made} if judged else {})})
+        return
+    _print(done, store, relabel)
+    for run in runs:
+        void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
+        say(f"run {run.run}: {run.evaluations} recorded scores{void}")
+    _note_errors(done)
+
+
+def _from_elsewhere(
+    store: str, source: str | None, listen: str | None, quiet: float, given: list[str], json: bool
+) -> None:
+    """Import what is in no file of conversations; `given` are options that only such files can have."""
+    if source is not None:
+        _import_store(store, source, [*given, *(["--listen"] if listen else [])], json)
+    else:
+        _receive(str(listen), store, quiet, given)
 
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:
@@ -308,3 +337,24 @@ def export(
             "labels of sequences are those that were imported; what people say of them stands beside them, in "
             f"{corrected} rows of corrections"
         )
+
+
+def _receive(listen: str, store: str, quiet: float, given: list[str]) -> None:
+    from turnwise.store import Store
+
+    if given:
+        raise UsageError(f"--listen reads no files: leave out {', '.join(given)}")
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65_535:
+        raise UsageError(f"--listen is {listen!r}; use an address and a port, such as 127.0.0.1:4318")
+    if "://" in store:
+        raise UsageError("--listen needs a store in a file, beside which it keeps what it received")
+    try:
+        from turnwise.operations.otlp_receiver import receive
+    except ImportError as error:
+        raise UsageError(f"--listen needs {error.name}: pip install 'turnwise[otlp,serve]'") from None
+    with Store(store, create=True) as opened:
+        receive(
+            opened, f"{opened.location}-otlp", host.strip("[]"), int(port), quiet,
+            lambda address: note(f"receiving OTLP on {address}/v1/traces into {opened.location}"),
+        )  # fmt: skip

@@ -93,6 +93,13 @@ class Detail:
         return not self.blocked and self.action in (Action.WARN, Action.REDACT)
 
     @property
+    def would_block(self) -> bool:
+        """Whether it blocked, in mode ``log`` would have, or found something where it is set to log alone."""
+        if self.action is not Action.LOG:
+            return self.blocked
+        return self.reason.startswith(f"would {Action.BLOCK}: ") or not self.reason.startswith("would ")
+
+    @property
     def asks(self) -> bool:
         """Whether it blocked the text only until the user approves of it, which `data` says."""
         return self.blocked and self.data is not None and self.data.get("asks") is True

@@ -65,18 +65,18 @@ class TraceLoader(RecordLoader):
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
         """Yield every conversation of a file, or of all files of a folder; see `Loader.load`."""
         if not Path(path).is_dir():
-            yield from self._grouped(self.steps(self.records(path, options), path), path, options)
+            yield from self.grouped(self.steps(self.records(path, options), path), path, options)
             return
         files = sorted(file for file in Path(path).rglob(self.pattern) if _is_data(file))
         if not files:
             raise DatasetError(f"{path} has no file named like {self.pattern}")
-        yield from self._grouped(self._of_files(files, options), path, options)
+        yield from self.grouped(self._of_files(files, options), path, options)
 
     def load_records(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
         """Yield the conversations of some records; see `RecordLoader.load_records`."""
-        return self._grouped(self.steps(records, path), path, options)
+        return self.grouped(self.steps(records, path), path, options)
 
     def records(self, path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
         """Yield the records of a file."""
@@ -104,9 +104,10 @@ class TraceLoader(RecordLoader):
             except DatasetError as error:
                 yield number, BadRecord(number, str(error))
 
-    def _grouped(
+    def grouped(
         self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
+        """Yield the conversations of steps, each with a number that names where it stands."""
         source = self.source(path, options)
         with closing(_Steps()) as kept:
             for number, item in steps:
@@ -169,7 +170,8 @@ def _provenance(sources: list[Source]) -> dict[str, Any]:
     return {name: list(values)[:_SPANS] for name, values in found.items() if values}
 
 
-def _values(step: Step) -> list[Any]:
+def step_values(step: Step) -> list[Any]:
+    """The fields of a step in their order, as `Step` takes them."""
     return [getattr(step, field.name) for field in fields(Step)]
 
 
@@ -204,7 +206,7 @@ class _Steps:
         row = (self._place, number, *names, kind, agent, time, len(step.input))
         self._base.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         if kind != LINK:
-            self._base.execute("INSERT INTO bodies VALUES (?, ?)", (self._place, marshal.dumps(_values(step))))
+            self._base.execute("INSERT INTO bodies VALUES (?, ?)", (self._place, marshal.dumps(step_values(step))))
         if step.conversation:
             self._base.execute("INSERT OR IGNORE INTO traces VALUES (?, ?)", (step.trace, step.conversation))
 

@@ -14,7 +14,7 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import pseudonym
-from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On
+from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.phrases import shipped_words
@@ -232,7 +232,7 @@ class Probing(Guardrail):
         blocked = any(
             name == self._name or (name in self.of and detail.confidence >= self.near)
             for name, detail in said.items()
-            if (detail.blocked or detail.action is Action.LOG) and detail.status is Status.EVALUATED
+            if detail.would_block and detail.status is Status.EVALUATED
         )
         if paused or not (blocked or confidence >= self.near):
             return
