@@ -15,6 +15,9 @@ from turnwise.datasets.records import ParsedRecord, broken_off
 from turnwise.errors import DatasetError
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_TRACE_ID: Final = 32
+"""Hexadecimal digits of a trace's id."""
+
 _LEAST_RAW: Final = 0x0A
 """First byte of a request: its field 1. The length before a frame begins with a smaller one."""
 
@@ -120,7 +123,7 @@ def _resource(part: bytes, kinds: tuple[Any, Any, Any]) -> dict[str, Any]:
             records = [_record(one) for scope in kinds[1].FromString(part).scope_logs for one in scope.log_records]
         except (kinds[2], RecursionError) as error:
             wrong = wrong or error
-    if wrong is not None and not any(record["traceId"] for record in records):
+    if wrong is not None and not any(len(record["traceId"]) == _TRACE_ID for record in records):
         raise RecordError(f"no spans or log records in protobuf: {wrong}")
     if records:
         return {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
