@@ -251,9 +251,8 @@ def main() -> None:
             size = sum(one.stat().st_size for one in files) / 1e6
             run = [sys.executable, "-c", READ, format, str(path)]
             told = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
-            print(
-                f"{name:<16}{size:>6.0f}{told[0]:>15}{told[1]:>8}{told[2]:>5}{told[3]:>9}{told[4]:>9}", flush=True
-            )
+            print(f"{name:<16}{size:>6.0f}{told[0]:>15}{told[1]:>8}{told[2]:>5}", end="")
+            print("".join(f"{one:>9}" for one in told[3:]), flush=True)
             for file in files:
                 file.unlink()
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 import time
 import tracemalloc
 
@@ -10,6 +11,7 @@ from tests.datasets.trace_samples import CALLS, CHAT, SAMPLES, otel, request, sp
 
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, open_dataset
+from turnwise.errors import DatasetError
 
 SECONDS = 20.0
 ODD = [
@@ -181,3 +183,11 @@ def test_values_of_tables_in_python_s_notation_are_no_code(tmp_path, read):
     rows = "".join(f's{at},t{at},"{cell}"\n' for at, cell in enumerate(cells))
     path.write_text(f"context.span_id,context.trace_id,attributes.llm.input_messages\n{rows}")
     readable(list(open_dataset(path, format="phoenix")))
+
+
+def test_protobuf_without_its_package_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.trace.v1.trace_pb2", None)
+    path = tmp_path / "spans"
+    path.write_bytes(b"\x00\x00\x00\x04\n\x02\x12\x00")
+    with pytest.raises(DatasetError, match=r"pip install 'turnwise\[otlp\]'"):
+        list(open_dataset(path))

@@ -151,6 +151,7 @@ def test_calls_of_one_trace_with_other_histories_are_other_conversations():
     sequences = read(spans)
     assert [one.sequence_id for one in sequences] == ["t", "t/2", "t/3"]
     assert [one.metadata.get("parent") for one in sequences] == [None, "t", "t"]
+    assert {one.metadata["group"] for one in sequences} == {"t"}
 
 
 def test_a_provider_that_keeps_the_history_is_sent_results_alone():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chat_logs import SCRIPT, content
+from tests.datasets.trace_samples import SAMPLES
 
 from turnwise._support.locations import Location
 from turnwise.errors import FindingsError, ObserverError
@@ -114,6 +115,27 @@ def test_an_input_that_changed_is_refused(logs: Logs, tmp_path: Path) -> None:
     path.write_bytes(changed)
     with pytest.raises(FindingsError, match=r"the input .*logs\.jsonl has changed"):
         plan_scan(path, tmp_path / "found", observer=SCRIPT).run()
+
+
+@pytest.mark.parametrize("name", ["claude_code", "codex"])
+def test_a_folder_of_transcripts_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None:
+    write, folder = SAMPLES[name][0], tmp_path / "sessions"
+    for at in range(30):
+        lines = (json.dumps(line).replace("chat-7", f"chat-{at:02}") for line in write())
+        file = folder / f"{at % 3}" / f"rollout-{at:02}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(lines))
+    read = ReadOptions(format=name)
+    plan_scan(folder, tmp_path / "undisturbed", observer=SCRIPT, part_rows=5, read=read).run()
+    with pytest.raises(KeyboardInterrupt):
+        plan_scan(folder, tmp_path / "found", observer=SCRIPT, part_rows=5, read=read).run(StoppedAfter(2))
+    result = plan_scan(folder, tmp_path / "found", observer=SCRIPT, part_rows=5, read=read).run()
+    assert (result.resumed, result.repeated) == (2, 4)
+    assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
+    assert result.counts.conversations == 30
+    file.write_text(file.read_text().replace("Thanks!", "Thank you!"))
+    with pytest.raises(FindingsError, match=r"the input .*sessions has changed"):
+        plan_scan(folder, tmp_path / "found", observer=SCRIPT, part_rows=5, read=read).run()
 
 
 def test_a_folder_with_something_else_is_refused(logs: Logs, tmp_path: Path) -> None:

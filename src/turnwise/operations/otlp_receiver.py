@@ -22,6 +22,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from hashlib import blake2b
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -208,12 +209,16 @@ def store_finished(spool: Spool, store: Store, quiet: float) -> int:
     new = 0
     while chats := spool.finished(quiet):
         begun = time.time() - quiet
-        for chat in chats:
-            for one in spool.conversation(chat):
-                if isinstance(one, BadRecord):
-                    _LOG.warning("a conversation can't be stored: %s", one.reason)
-                else:
-                    new += _add(store, one)
+        made: list[Sequence] = []
+        for one in chain.from_iterable(map(spool.conversation, chats)):
+            if isinstance(one, BadRecord):
+                _LOG.warning("a conversation can't be stored: %s", one.reason)
+            else:
+                made.append(one)
+        try:
+            new += sum(one.new for one in store.add_sequences(made))
+        except UsageError:  # some were stored before something came late
+            new += sum(_add(store, one) for one in made)
         spool.stored((chat, begun) for chat in chats)
     return new
 

@@ -130,7 +130,10 @@ def _files(location: Location, info: DatasetInfo | None) -> list[str]:
             return [str(location)]
         files = [str(location / name) for name in location.names() if _is_data(name)]
         if not files:
-            raise UsageError(f"{location} has no data file; they end in {', '.join(_ENDINGS)}, packed or not")
+            raise UsageError(
+                f"{location} has no data file; they end in {', '.join(_ENDINGS)}, packed or not. "
+                "Of folders in folders say the --format, such as claude_code or codex"
+            )
         return files
     location.size()
     return [str(location)]
@@ -158,12 +161,12 @@ def _describe(location: Location) -> Input:
     if location.is_folder():
         digest = hashlib.sha256()
         size = 0
-        for name in location.names():
-            one = location / name
-            if not one.is_folder():
-                content = one.read()
-                size += len(content)
-                digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        for path in sorted(one for one in location.path.rglob("*") if one.is_file()):
+            one = Location(str(path))
+            with one.open() as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            size += one.size()
+            digest.update(f"{path.relative_to(location.path)}\0{content}\0".encode(errors="surrogateescape"))
         return Input(str(location), size, f"sha256:{digest.hexdigest()}")
     with location.open() as file:
         return Input(str(location), location.size(), f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")  # type: ignore[arg-type]

@@ -127,7 +127,9 @@ class TraceLoader(RecordLoader):
                         yield BadRecord(number, f"the id {own!r} is already that of another conversation")
                         continue
                     seen.add(own)
-                    made = self.try_build((thread, own, _metadata(thread, name if place > 1 else None)), builder)
+                    told = {"parent": name} if place > 1 else {}
+                    told |= {"group": name} if len(threads) > 1 else {}
+                    made = self.try_build((thread, own, {**told, **_metadata(thread)}), builder)
                     yield made if isinstance(made, BadRecord) else replace(made, line=number)
 
 
@@ -155,10 +157,9 @@ def _is_data(file: Path) -> bool:
     )
 
 
-def _metadata(thread: Thread, parent: str | None) -> dict[str, Any]:
-    lead = {"parent": parent, "group": parent} if parent is not None else {}
+def _metadata(thread: Thread) -> dict[str, Any]:
     agent = {"agent": thread.agent} if thread.agent else {}
-    return {**lead, **agent, **({"history": dict(thread.history)} if thread.history else {})}
+    return {**agent, **({"history": dict(thread.history)} if thread.history else {})}
 
 
 def _provenance(sources: list[Source]) -> dict[str, Any]:

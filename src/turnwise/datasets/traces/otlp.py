@@ -15,6 +15,9 @@ from turnwise.datasets.records import ParsedRecord, broken_off
 from turnwise.errors import DatasetError
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_TRACE_ID: Final = 32
+"""Hexadecimal digits of a trace's id."""
+
 _LEAST_RAW: Final = 0x0A
 """First byte of a request: its field 1. The length before a frame begins with a smaller one."""
 
@@ -109,17 +112,22 @@ def _unpacked(frame: bytes) -> bytes:
 
 
 def _resource(part: bytes, kinds: tuple[Any, Any, Any]) -> dict[str, Any]:
+    wrong: Exception | None = None
+    spans, records = [], []
     try:
-        # Fields of another message are passed over, so the ids say which of the two it is.
-        told = kinds[0].FromString(part)
-        spans = [_span(span) for scope in told.scope_spans for span in scope.spans]
-        if any(span["traceId"] for span in spans):
-            return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
-        logs = kinds[1].FromString(part)
+        spans = [_span(one) for scope in kinds[0].FromString(part).scope_spans for one in scope.spans]
     except (kinds[2], RecursionError) as error:
-        raise RecordError(f"no spans or log records in protobuf: {error}") from None
-    records = [_record(record) for scope in logs.scope_logs for record in scope.log_records]
-    return {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+        wrong = error
+    if not any(span["traceId"] for span in spans):  # log records have other fields in their places, or no place
+        try:
+            records = [_record(one) for scope in kinds[1].FromString(part).scope_logs for one in scope.log_records]
+        except (kinds[2], RecursionError) as error:
+            wrong = wrong or error
+    if wrong is not None and not any(len(record["traceId"]) == _TRACE_ID for record in records):
+        raise RecordError(f"no spans or log records in protobuf: {wrong}")
+    if records:
+        return {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
 
 
 def _span(span: Any) -> dict[str, Any]:
