@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE, is_stream
-from turnwise.datasets.layout import Head, Layout, read_head, read_records
-from turnwise.datasets.protocol import BadRecord, LoadOptions, RecordError
+from turnwise.datasets.layout import Head, read_head, read_records
+from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import ParsedRecord
 from turnwise.datasets.traces.messages import Message
@@ -133,9 +133,16 @@ class TraceLoader(RecordLoader):
                     yield made if isinstance(made, BadRecord) else replace(made, line=number)
 
 
-def whole_objects(head: Head) -> bool:
-    """Whether the first records of a file, or of the first file of a folder, are objects."""
-    return head.layout is not Layout.ARCHIVE and bool(head.records) and isinstance(head.records[0], dict)
+def info_of(name: str, title: str, source: str, url: str, shape: str) -> DatasetInfo:
+    """What is known of a format of traces: no recorder keeps labels or a licence."""
+    licence, meaning = "that of the conversations in it", "unlabelled: say it with --label"
+    return DatasetInfo(name, title, source, url, licence, meaning, shape, directory=True)
+
+
+def first_object(head: Head) -> Mapping[str, Any]:
+    """The first record of a file, or of the first file of a folder; empty where it is no object."""
+    first = head.records[0] if head.records else None
+    return first if isinstance(first, dict) else {}
 
 
 def each_step(records: Iterable[ParsedRecord | BadRecord], read: Any) -> Iterator[tuple[int, Step | BadRecord]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from turnwise._support.visible import shown
@@ -157,7 +157,7 @@ def _item(kind: str, value: Mapping[str, Any]) -> list[Message] | None:
     if kind in _ITEM_THOUGHTS:
         return []
     if kind in _ITEM_CALLS:
-        told = next((value[key] for key in ("arguments", "input", "action") if value.get(key) is not None), None)
+        told = first_of(value, "arguments", "input", "action")
         name = value.get("name") or kind.removesuffix("_call")
         made = {"role": "assistant", "content": None, "tool_calls": [call_of(name, told, value.get("call_id"))]}
         given = value.get("output")  # a call that the provider ran itself holds its result
@@ -189,7 +189,7 @@ def _message(raw: Mapping[str, Any], default: str) -> list[Message]:
     role = _ROLES.get(who.lower()) if isinstance(who, str) else None
     if role is None:
         raise RecordError(f"unknown role {shown(who)}; known: {', '.join(sorted({*_ROLES.values()}))}")
-    content = next((raw[key] for key in ("parts", "contents", "content") if raw.get(key) is not None), None)
+    content = first_of(raw, "parts", "contents", "content")
     texts, others, calls, results = ([content], [], [], []) if isinstance(content, str) else _parts(content)
     if role == "tool" and not results:
         identity = raw.get("tool_call_id") or raw.get("call_id") or raw.get("id")
@@ -241,13 +241,13 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
         if text is not None:
             texts.append(text)
         elif kind in _CALLS:
-            told = _first(part, "input", "arguments", "args", "server_tool_call")
+            told = first_of(part, "input", "arguments", "args", "server_tool_call")
             calls.append(call_of(part.get("name"), told, part.get("id")))
         elif kind in _RESULTS:
-            told = _first(part, "content", "response", "result", "server_tool_call_response")
+            told = first_of(part, "content", "response", "result", "server_tool_call_response")
             results.append(result_of(told, part.get("tool_use_id") or part.get("id"), part.get("name")))
         elif run is not None:
-            calls.append(call_of(run.get("name"), _first(run, "args", "arguments"), run.get("id")))
+            calls.append(call_of(run.get("name"), first_of(run, "args", "arguments"), run.get("id")))
         elif given is not None:
             results.append(result_of(given.get("response"), given.get("id"), given.get("name")))
         elif kind not in _THOUGHTS:
@@ -255,7 +255,8 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
     return texts, others, calls, results
 
 
-def _first(value: Mapping[str, Any], *keys: str) -> Any:
+def first_of(value: Mapping[str, Any], *keys: str) -> Any:
+    """The first of some fields that is there and not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)
 
 
@@ -287,7 +288,7 @@ def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     beside = raw.get("additional_kwargs")
     listed = raw.get("tool_calls") or (beside.get("tool_calls") if isinstance(beside, dict) else None)
     listed = parsed_text(listed) if isinstance(listed, str) else listed
-    made = [_call(_plain(one, "tool_call.")) for one in _objects(listed)]
+    made = [_call(_plain(one, "tool_call.")) for one in objects(listed)]
     alone = raw.get("function_call")
     if isinstance(alone, dict):
         made.append(call_of(alone.get("name"), alone.get("arguments")))
@@ -296,11 +297,12 @@ def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     return made
 
 
-def _objects(values: Any) -> Iterable[Mapping[str, Any]]:
-    return (value for value in values if isinstance(value, dict)) if isinstance(values, list) else ()
+def objects(values: Any) -> list[Mapping[str, Any]]:
+    """The objects in a list; none in anything else."""
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
     told = raw.get("function")
     told = told if isinstance(told, dict) else _plain(raw, "function.")
-    return call_of(told.get("name"), _first(told, "arguments", "args", "input"), raw.get("id"))
+    return call_of(told.get("name"), first_of(told, "arguments", "args", "input"), raw.get("id"))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 from turnwise.datasets.files import open_binary
 from turnwise.datasets.layout import Head, Layout, read_head, read_records
-from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
+from turnwise.datasets.protocol import BadRecord, LoadOptions, RecordError
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.loader import TraceLoader, each_step, whole_objects
+from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
+from turnwise.datasets.traces.messages import first_of, objects
 from turnwise.datasets.traces.spans import event_step, span_step
 from turnwise.datasets.traces.step import Step, name_of, time_of
 
@@ -26,22 +27,19 @@ _PARTS = {
 class OTel(TraceLoader):
     """Reads OTLP; protobuf needs ``turnwise[otlp]``."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="otel",
         title="OpenTelemetry traces and logs (OTLP) by the conventions of GenAI or OpenInference",
         source="an application that is instrumented with OpenTelemetry",
         url="https://opentelemetry.io/docs/specs/semconv/gen-ai/",
-        licence="that of the conversations in it",
-        label_meaning="unlabelled: say it with --label",
         shape="a request in each line or one document as JSON, or binary; or a folder of such files",
-        directory=True,
     )
 
     def sniff(self, head: Head) -> bool:
         """Return whether records are requests of OTLP, or the file is one in protobuf."""
         if head.layout is Layout.PROTOBUF:
             return not head.records
-        return whole_objects(head) and any(isinstance(head.records[0].get(one), list) for one in _RESOURCES)
+        return any(isinstance(first_object(head).get(one), list) for one in _RESOURCES)
 
     def records(self, path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
         """Yield the requests of a file."""
@@ -101,8 +99,7 @@ def _steps(told: tuple[str, Any]) -> Iterator[Step]:
             raise RecordError("a span has no traceId")
         events = [
             (name_of(event, "name"), attributes_of(event.get("attributes")))
-            for event in _list(value, "events")
-            if isinstance(event, dict)
+            for event in objects(value.get("events"))
         ]
         yield span_step(
             attributes,
@@ -110,22 +107,18 @@ def _steps(told: tuple[str, Any]) -> Iterator[Step]:
             events,
             **known,
             parent=name_of(value, "parentSpanId", "parent_span_id"),
-            time=time_of(_first(value, "startTimeUnixNano", "start_time_unix_nano")),
-            end=time_of(_first(value, "endTimeUnixNano", "end_time_unix_nano")),
+            time=time_of(first_of(value, "startTimeUnixNano", "start_time_unix_nano")),
+            end=time_of(first_of(value, "endTimeUnixNano", "end_time_unix_nano")),
         )
         return
     event = name_of(value, "eventName", "event_name") or name_of(attributes, "event.name")
-    time = time_of(_first(value, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano"))
+    time = time_of(first_of(value, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano"))
     step = event_step(event, attributes, any_value(value.get("body")), **known, time=time, end=time)
     if step is None:
         return
     if not (step.trace and step.span):
         raise RecordError(f"an event {event} belongs to no span: traceId or spanId is missing")
     yield step
-
-
-def _first(value: Mapping[str, Any], *keys: str) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
 
 
 def attributes_of(pairs: Any) -> dict[str, Any]:

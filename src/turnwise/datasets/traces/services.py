@@ -9,16 +9,14 @@ from typing import Any, Final
 from turnwise._support.bounded import is_too_deep
 from turnwise.datasets.fields import as_object
 from turnwise.datasets.layout import Head
-from turnwise.datasets.protocol import BadRecord, DatasetInfo, RecordError
+from turnwise.datasets.protocol import BadRecord, RecordError
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.loader import TraceLoader, each_step, whole_objects
-from turnwise.datasets.traces.messages import messages_of, parsed_text
+from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
+from turnwise.datasets.traces.messages import first_of, messages_of, objects, parsed_text
 from turnwise.datasets.traces.otel import attributes_of
 from turnwise.datasets.traces.spans import span_step
 from turnwise.datasets.traces.step import CALL, FRAME, LINK, Step, name_of, time_of, tool_step
 
-_LICENCE: Final = "that of the conversations in it"
-_UNLABELLED: Final = "unlabelled: say it with --label"
 _DEEPEST: Final = 100
 """Levels that records may be nested in each other."""
 
@@ -50,7 +48,7 @@ def _paged(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecor
 
 def _page(head: Head) -> Mapping[str, Any]:
     """The first record of a file, or the first of its first page."""
-    first = head.records[0] if whole_objects(head) else {}
+    first = first_object(head)
     data = first.get("data")
     return data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else first
 
@@ -58,15 +56,12 @@ def _page(head: Head) -> Mapping[str, Any]:
 class Langfuse(_Service):
     """Reads traces and observations, by themselves or in each other, in the API's names or those of exports."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="langfuse",
         title="traces and observations of Langfuse",
         source="an application that is traced with Langfuse",
         url="https://langfuse.com/docs/api-and-data-platform/overview",
-        licence=_LICENCE,
-        label_meaning=_UNLABELLED,
         shape="JSON, JSONL, CSV or Parquet as exported, pages of the API, a downloaded trace or session; a folder",
-        directory=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -82,7 +77,7 @@ class Langfuse(_Service):
         yield from self._read(as_object(record), "", 0)
 
     def _read(self, record: Mapping[str, Any], session: str, depth: int) -> Iterator[Step]:
-        inner = [one for key in ("traces", "observations") for one in _objects(record.get(key))]
+        inner = [one for key in ("traces", "observations") for one in objects(record.get(key))]
         whole = record.get("trace")
         if isinstance(whole, dict):
             session = name_of(whole, "sessionId", "session_id") or session
@@ -105,8 +100,8 @@ class Langfuse(_Service):
             "span": name_of(record, "id"),
             "parent": name_of(record, "parentObservationId", "parent_observation_id") or trace,
             "conversation": name_of(record, "sessionId", "session_id") or session,
-            "time": time_of(_first(record, "startTime", "start_time", "timestamp")),
-            "end": time_of(_first(record, "endTime", "end_time")),
+            "time": time_of(first_of(record, "startTime", "start_time", "timestamp")),
+            "end": time_of(first_of(record, "endTime", "end_time")),
             "model": name_of(record, "model", "providedModelName", "provided_model_name"),
         }
         kind = str(record.get("type") or "TRACE").upper()
@@ -132,15 +127,12 @@ class Langfuse(_Service):
 class LangSmith(_Service):
     """Reads runs, with or without the runs that they called in them."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="langsmith",
         title="runs of LangSmith",
         source="an application that is traced with LangSmith",
         url="https://docs.langchain.com/langsmith/run-data-format",
-        licence=_LICENCE,
-        label_meaning=_UNLABELLED,
         shape="JSON, JSONL or Parquet, a run in each record; or a folder of such files",
-        directory=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -154,7 +146,7 @@ class LangSmith(_Service):
             run, parent = waiting.pop()
             step = self._step(run, parent)
             yield step
-            waiting += [(child, step.span) for child in _objects(_parsed(run.get("child_runs")))]
+            waiting += [(child, step.span) for child in objects(_parsed(run.get("child_runs")))]
 
     def _step(self, run: Mapping[str, Any], parent: str) -> Step:
         extra = _object(run.get("extra"))
@@ -191,15 +183,12 @@ class LangSmith(_Service):
 class Phoenix(_Service):
     """Reads spans in the columns of Phoenix's data frames, or as its client and REST interface give them."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="phoenix",
         title="spans of Arize Phoenix",
         source="an application that is traced with OpenInference",
         url="https://arize.com/docs/phoenix/tracing/how-to-tracing/importing-and-exporting-traces",
-        licence=_LICENCE,
-        label_meaning=_UNLABELLED,
         shape="Parquet, JSON, JSONL or CSV, a span in each record; or a folder of such files",
-        directory=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -229,7 +218,7 @@ class Phoenix(_Service):
             name_of(row, "name"),
             [
                 (name_of(one, "name"), _object(one.get("attributes")))
-                for one in _objects(_parsed(row.get("events")))
+                for one in objects(_parsed(row.get("events")))
             ],
             trace=trace,
             span=name_of(context, "span_id", "spanId") or name_of(row, "context.span_id", "span_id"),
@@ -242,15 +231,12 @@ class Phoenix(_Service):
 class OpenAIAgents(_Service):
     """Reads what processors of the Agents SDK export: traces and spans in any order, or batches of them."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="openai_agents",
         title="traces of the OpenAI Agents SDK",
         source="an application built with the Agents SDK, through a processor or exporter of traces",
         url="https://openai.github.io/openai-agents-python/tracing/",
-        licence=_LICENCE,
-        label_meaning=_UNLABELLED,
         shape='JSONL or JSON: what export() of traces and spans gave, or {"data": [...]}; a folder',
-        directory=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -289,14 +275,6 @@ class OpenAIAgents(_Service):
             yield Step(kind=CALL, input=lead + messages_of(data.get("input")), output=said, **known)
         else:
             yield Step(kind=LINK, **known)
-
-
-def _first(record: Mapping[str, Any], *keys: str) -> Any:
-    return next((record[key] for key in keys if record.get(key) is not None), None)
-
-
-def _objects(values: Any) -> list[Mapping[str, Any]]:
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from turnwise.datasets.traces.messages import Message, messages_of, parsed_text
+from turnwise.datasets.traces.messages import Message, first_of, messages_of, parsed_text
 from turnwise.datasets.traces.step import CALL, EVENT, FRAME, LINK, Step, name_of, tool_step
 
 _CONVERSATION: Final = (
@@ -59,8 +59,10 @@ def span_step(
     if kinds & _TOOLS or ("gen_ai.tool.name" in told and not kinds & (_CALLS | _AGENTS)):
         return tool_step(
             name_of(told, "gen_ai.tool.name", "tool.name", "traceloop.entity.name") or name or "unknown",
-            _any(told, "gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input"),
-            _any(told, "gen_ai.tool.call.result", "output.value", "traceloop.entity.output"),
+            first_of(
+                told, "gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input"
+            ),
+            first_of(told, "gen_ai.tool.call.result", "output.value", "traceloop.entity.output"),
             name_of(told, "gen_ai.tool.call.id", "tool_call.id", "tool.id"),
             **known,
         )
@@ -177,11 +179,7 @@ def _listed(value: Any) -> Any:
 def _messages(
     told: Mapping[str, Any], keys: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> tuple[list[Message], list[Message]]:
-    given = messages_of(_any(told, *keys[0]))
-    said = messages_of(_any(told, *keys[1]), "assistant")
+    given = messages_of(first_of(told, *keys[0]))
+    said = messages_of(first_of(told, *keys[1]), "assistant")
     lead = messages_of(told.get("gen_ai.system_instructions"), "system")
     return lead + given, said
-
-
-def _any(told: Mapping[str, Any], *keys: str) -> Any:
-    return next((told[key] for key in keys if told.get(key) is not None), None)

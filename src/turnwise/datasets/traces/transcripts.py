@@ -8,14 +8,11 @@ from typing import Any, Final
 
 from turnwise.datasets.fields import as_object
 from turnwise.datasets.layout import Head, data_stem
-from turnwise.datasets.protocol import BadRecord, DatasetInfo
+from turnwise.datasets.protocol import BadRecord
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.loader import TraceLoader, each_step, whole_objects
+from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
 from turnwise.datasets.traces.messages import Message, messages_of
 from turnwise.datasets.traces.step import SAID, Step, name_of, time_of
-
-_LICENCE: Final = "that of the conversations in it"
-_UNLABELLED: Final = "unlabelled: say it with --label"
 
 _NOT_TYPED: Final = (
     "<environment_context>",
@@ -47,21 +44,18 @@ _ITEMS: Final = frozenset(
 class ClaudeCode(TraceLoader):
     """Reads sessions, a line for each message or part of one; sub-agents have conversations of their own."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="claude_code",
         title="transcripts of Claude Code",
         source="sessions under ~/.claude/projects",
         url="https://code.claude.com/docs/en/sessions",
-        licence=_LICENCE,
-        label_meaning=_UNLABELLED,
         shape="a .jsonl file for each session, or a folder with such files at any depth",
-        directory=True,
     )
     pattern = "*.jsonl"
 
     def sniff(self, head: Head) -> bool:
         """Return whether a line of the first ones is a message of a session."""
-        lines = [one for one in head.records if isinstance(one, dict)] if whole_objects(head) else []
+        lines = [one for one in head.records if isinstance(one, dict)]
         needed = {"uuid", "parentUuid", "message", "isSidechain"}
         return any(needed <= one.keys() or {"messageId", "snapshot"} <= one.keys() for one in lines)
 
@@ -126,21 +120,18 @@ class _Session:
 class Codex(TraceLoader):
     """Reads rollouts: a file for each session, items as the Responses API has them."""
 
-    info = DatasetInfo(
+    info = info_of(
         name="codex",
         title="rollouts of Codex",
         source="sessions under ~/.codex/sessions",
         url="https://developers.openai.com/codex/cli/",
-        licence=_LICENCE,
-        label_meaning=_UNLABELLED,
         shape="a rollout-*.jsonl file for each session, or a folder with such files at any depth",
-        directory=True,
     )
     pattern = "rollout-*.jsonl*"
 
     def sniff(self, head: Head) -> bool:
         """Return whether the first line is the description or an item of a session."""
-        first = head.records[0] if whole_objects(head) else {}
+        first = first_object(head)
         kinds = ("session_meta", "response_item", "turn_context", "event_msg")
         return first.get("type") in kinds and "timestamp" in first and isinstance(first.get("payload"), dict)
 
