@@ -43,6 +43,23 @@ def test_the_slider_is_moved_by_keys_and_buttons_lead_from_change_to_change(stud
     expect(study.get_by_role("spinbutton", name="Threshold", exact=True)).to_have_value("0.6")
 
 
+def test_the_slider_is_dragged_and_what_it_comes_to_follows(study):
+    slider = study.get_by_label("Threshold, slider")
+    box = slider.bounding_box()
+    study.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    study.mouse.down()
+    for share, flagged in ((0.3, "3 of 4 attacks"), (0.6, "2 of 4 attacks"), (0.95, "1 of 4 attacks")):
+        study.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2, steps=8)
+        expect(outcome(study)).to_contain_text(flagged)  # while it is held
+    study.mouse.up()
+    study.wait_for_timeout(500)
+    held = float(slider.get_attribute("aria-valuenow"))
+    assert 0.8 < held < 0.9
+    value = study.get_by_role("spinbutton", name="Threshold", exact=True).input_value()
+    assert float(value) == pytest.approx(held, abs=1e-5)
+    assert f"threshold={held:.4g}"[:14] in study.url
+
+
 def test_an_address_leads_to_the_same_threshold(let_in, working):
     page = let_in(working, "/study?study=study&arm=cusum&threshold=0.65")
     expect(outcome(page)).to_contain_text("0 of 4 benign flagged")
