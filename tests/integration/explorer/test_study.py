@@ -5,7 +5,7 @@ import shutil
 import pytest
 from explored import explored
 from playwright.sync_api import expect
-from work_store import HOSTILE, MARKUP, write_study
+from work_store import HOSTILE, MARKUP, write_study, write_study_files
 
 pytestmark = pytest.mark.integration
 
@@ -109,3 +109,27 @@ def test_what_changes_sides_is_saved_as_csv(study):
 def test_without_a_study_the_page_says_how_one_is_made(let_in, explorer):
     page = let_in(explorer, "/study")
     expect(page.get_by_text("turnwise study compare --store")).to_be_visible()
+
+
+def test_many_that_change_sides_come_in_pages(let_in, demo_store, tmp_path):
+    shutil.copy(demo_store, tmp_path / "work.db")
+    rows = [
+        {
+            "arm": "peak", "sequence": f"s{number:02}", "source": "made", "label": "benign", "part": "test",
+            "score": 0.6 + number / 100, "threshold": 0.5, "fired": True, "turn": 1, "fold": 1,
+            "reader_turn": None,
+        }
+        for number in range(30)
+    ]  # fmt: skip
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
+    table = ("arm,recall\npeak,75\n", "**Detection**\n\n| arm | recall |\n|---|---:|\n")
+    write_study_files(tmp_path / "study", rows, {"warnings": [], "chosen": "peak"}, *table, svg)
+    with explored("--store", str(tmp_path / "work.db")) as running:
+        page = let_in(running, "/study?threshold=2")
+        changed = page.get_by_role("region", name="Conversations that change sides").locator("tbody tr")
+        expect(changed).to_have_count(25)
+        expect(changed.first).to_contain_text("s00")
+        page.get_by_role("navigation", name="Pages").get_by_role("button", name="2", exact=True).click()
+        expect(changed).to_have_count(5)
+        expect(changed.last).to_contain_text("s29")
+        page.close()
