@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from turnwise._support.visible import visible, visible_lines
 from turnwise.explorer.glossary import TERMS
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nicegui import ui
     from nicegui.element import Element
     from nicegui.elements.mixins.text_element import TextElement
+
+Item = TypeVar("Item")
 
 Heard = Callable[[str], Any]
 """Hears the value of a field; may be async."""
@@ -263,6 +265,30 @@ def pager(total: int, page: int, size: int, heard: Heard) -> None:
         if last > 1:
             pages = ui.pagination(1, last, value=min(page, last), direction_links=True)
             pages.props("max-pages=5 boundary-numbers").on_value_change(lambda event: heard(str(event.value)))
+
+
+class Paged(Generic[Item]):
+    """A `data_table` that shows a page of its items, each made a row by `row`: many are slow to draw."""
+
+    def __init__(self, table: ui.table, row: Callable[[Item], Mapping[str, Any]], size: int = 25) -> None:
+        from nicegui import ui
+
+        self._table, self._row, self._size = table, row, size
+        self._items: Sequence[Item] = ()
+        self._pages = ui.element("div")
+
+    def show(self, items: Sequence[Item], *, last: bool = False) -> None:
+        """Show the first page of some items, or the last."""
+        self._items = items
+        self._turn(str(-(-len(items) // self._size) if last and items else 1))
+
+    def _turn(self, page: str) -> None:
+        at, size = int(page), self._size
+        refill(self._table, [self._row(one) for one in self._items[(at - 1) * size : at * size]])
+        self._pages.clear()
+        if len(self._items) > size:
+            with self._pages:
+                pager(len(self._items), at, size, self._turn)
 
 
 _ABOUT = """<q-tooltip v-if="props.col.about">{{ props.col.about }}</q-tooltip>"""

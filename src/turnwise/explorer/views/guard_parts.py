@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from turnwise._support.visible import visible, visible_lines
-from turnwise.explorer.parts import column, data_table, number
-
-if TYPE_CHECKING:
-    from nicegui import ui
+from turnwise.explorer.parts import Item, Paged, column, data_table, number
 
 _CHECK = """<q-tr v-for="row in [props.row]" :props="props" :class="row.verdict" data-item="row" tabindex="-1"><td>
 <div class="turn-head"><strong>{{ row.where }}</strong><span class="quiet">{{ row.side }}</span>
@@ -31,11 +29,15 @@ F {{ one.F }} <span class="quiet">{{ one.name }}</span></span><span class="quiet
 </q-tr>"""
 
 
-def checks_table(label: str) -> ui.table:
-    """A table for `check_row`s, which `refill` shows."""
+_PAGE = 50
+"""Checks of a page."""
+
+
+def checks_table(label: str, row: Callable[[Item], dict[str, Any]]) -> Paged[Item]:
+    """A table of checks, each made a `check_row` by `row`."""
     table = data_table([column("check")], [], label).classes("checks").props("hide-header")
     table.add_slot("body", _CHECK)
-    return table
+    return Paged(table, row, _PAGE)
 
 
 def check_row(
@@ -57,15 +59,15 @@ def check_row(
 def timeline(analysis: Mapping[str, Any], *, texts: bool = False) -> None:
     """The timeline of a forensic analysis, made here or by a service: every check in order of time."""
     entries = analysis.get("timeline")
-    rows = [_entry(one, texts) for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    known = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
     columns = [
         column("when", "when (UTC)", "item"), column("turn", right=True), column("text", kind="lines"),
         column("verdict", kind="tag"), column("stance", kind="tag"), column("why"),
     ]  # fmt: skip
-    data_table(columns, rows, "Checks in order of time")
+    Paged(data_table(columns, [], "Checks in order of time"), partial(_entry, texts=texts), _PAGE).show(known)
 
 
-def _entry(entry: Mapping[str, Any], texts: bool) -> dict[str, Any]:
+def _entry(entry: Mapping[str, Any], *, texts: bool) -> dict[str, Any]:
     when = entry.get("time")
     clock = when[11:19] if isinstance(when, str) else "–"
     if entry.get("kind") == "rate_limit":

@@ -11,7 +11,7 @@ from turnwise._support.visible import visible_character
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.trial import Checked, Trial, read_pasted
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import choice, failed, heading, refill, said, section, text
+from turnwise.explorer.parts import choice, failed, heading, said, section, text
 from turnwise.explorer.views.guard_parts import check_row, checks_table, timeline
 from turnwise.guard.forensics import in_words
 
@@ -20,7 +20,7 @@ _EXAMPLE = (
     "user: Hello, can you help me with my order?\nassistant: Of course. What is its number?\nuser: It is 1234."
 )
 
-_REDRAW_SECONDS: Final = 0.3
+_REDRAW_SECONDS: Final = 1.0
 """How often the checks that are done are shown while others go on."""
 
 
@@ -58,8 +58,9 @@ class TryView:
                 ui.button("Clear", on_click=self._clear).props("no-caps flat")
             self._about = text("p", self._presets.get(self._preset, "")).classes("quiet small")
         self._state = section("How far it is", live=True)
-        with section("What the guard says"):
-            self._checks = checks_table("Checks")
+        self._said = section("What the guard says")
+        with self._said:
+            self._checks = checks_table("Checks", _row)
         with section("Type a message"), ui.row().classes("form spaced"):
             self._message = ui.input("Or type on: a message").props("outlined dense autocomplete=off")
             self._message.classes("grow")
@@ -127,8 +128,8 @@ class TryView:
     def _show(self, words: str) -> None:
         checks = self._trial.checks if self._trial is not None else []
         self._tell(words)
-        refill(self._checks, [_row(one) for one in checks])
-        self._checks.set_visibility(bool(checks))
+        self._checks.show(checks, last=True)
+        self._said.set_visibility(bool(checks))
         self._end.clear()
         if self._trial is not None and checks:
             with self._end:

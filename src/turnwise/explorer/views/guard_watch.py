@@ -29,7 +29,7 @@ _LOOK_SECONDS = 1.0
 _ASK_SECONDS = 2.0
 
 _SHOWN = 100
-"""Conversations, and checks of one, that are shown at most."""
+"""Conversations that are shown at most."""
 
 
 _HOW = """audit: {sink: store, path: work.db}      # in the guard's YAML file
@@ -100,7 +100,7 @@ class AuditView(_Watching):
         self._build(numbers, "Checks of the conversation")
         with self._one:
             self._name = heading("", 2)
-            self._checks = checks_table("Checks")
+            self._checks = checks_table("Checks", _checked)
         with ui.element("div").classes("empty") as self._empty:
             text("p", "No check yet. A guard writes its audit into this store, or into a file, like so:")
             text("pre", _HOW)
@@ -137,7 +137,7 @@ class AuditView(_Watching):
         ]  # fmt: skip
         self._list_rows(rows, chosen)
         self._name.set_text(visible(chosen))
-        refill(self._checks, [_checked(event) for event in watch.checks(chosen)[-_SHOWN:]])
+        self._checks.show(watch.checks(chosen), last=True)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         heads: list[list[Any]] = [

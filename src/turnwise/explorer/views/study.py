@@ -14,21 +14,21 @@ from turnwise.explorer.data.studies import FinishedStudy, ShownTable
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     NumberSlider,
+    Paged,
     card,
     choice,
     column,
     data_table,
     finite,
     heading,
-    refill,
     said,
     section,
     text,
 )
 from turnwise.rates import Rate
 
-_SHOWN: Final = 200
-"""Conversations that change sides and are listed."""
+_LIST_SECONDS: Final = 0.25
+"""How often the list follows a threshold that moves: it takes a browser longer than the rates."""
 
 _CHANGES: Final = (
     column("id", "conversation", "link"), column("label", kind="tag"), column("source", "data set"),
@@ -72,6 +72,7 @@ class _StudyView:
         wanted = finite(page.get("threshold"))
         self._threshold = self._arm.start if wanted is None else wanted
         self._found: AtThreshold = self._at()
+        self._listed: AtThreshold | None = None
 
     def _at(self) -> AtThreshold:
         return self._arm.at(self._threshold, [self._source] if self._source else [])
@@ -104,10 +105,12 @@ class _StudyView:
                     "p", "Intervals are exact, and take the threshold as given: one that was chosen here flatters."
                 )
                 heading("Conversations that change sides", 2)
-                self._more = text("p", "").classes("quiet small")
-                self._table = data_table(_CHANGES, [], "Conversations that change sides")
+                text("p", "Nearest to the threshold of the study first.").classes("quiet small")
+                self._table = Paged(data_table(_CHANGES, [], "Conversations that change sides"), self._row)
         self._show()
+        self._list()
         self._page.csv = self._rows
+        ui.timer(_LIST_SECONDS, self._list)
 
     def _head(self, names: Sequence[str]) -> None:
         from nicegui import ui
@@ -151,7 +154,7 @@ class _StudyView:
         self._page.remember(threshold=None if start else f"{value:.8g}", arm=self._arm.name)
 
     def _show(self) -> None:
-        """The rates, where the scores lie, and who changes sides."""
+        """The rates, and where the scores lie."""
         found, changed = self._found, self._found.changed
         better = sum(one.better for one in changed)
         self._cards.clear()
@@ -168,11 +171,15 @@ class _StudyView:
             f"conversations, threshold {self._threshold:.4g}"
         )
         redraw(self._chart, score_bars(*self._bins, self._threshold))
+
+    def _list(self) -> None:
+        """Who changes sides, where that is not yet shown."""
+        if self._listed is self._found:
+            return
+        self._listed, changed = self._found, self._found.changed
         self._same.set_visibility(not changed)
         self._sides.set_visibility(bool(changed))
-        more = f" The nearest {_SHOWN} of {len(changed)}." if len(changed) > _SHOWN else ""
-        self._more.set_text(f"Nearest to the threshold of the study first.{more}")
-        refill(self._table, [self._row(one) for one in changed[:_SHOWN]])
+        self._table.show(changed)
 
     def _row(self, one: Changed) -> dict[str, Any]:
         return {
