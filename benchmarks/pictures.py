@@ -31,7 +31,7 @@ from turnwise.store import Store
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-SIZES = {"1280": (1280, 800), "1024": (1024, 768)}
+SIZES = {"1280": (1280, 800)}
 """Width and height of the window in pixels, by what the pictures are called after."""
 
 ATTACK, TWIN = "grooming-01", "escalation-01"
