@@ -225,3 +225,16 @@ def test_log_mode_tells_what_would_have_been_blocked() -> None:
 def test_settings_out_of_range_are_refused(name: str, value: object) -> None:
     with pytest.raises(GuardError, match=name):
         GuardrailPipeline({"guardrails": [{"probing": {name: value}}]})
+
+
+def test_in_mode_log_only_what_would_have_been_blocked_is_a_try() -> None:
+    told = {}
+    warning = {"prompt_injection": {"observer": None, "over_turns": 0, "action": "warn"}}
+    for mode in ("on", "log"):
+        guard = Guard()
+        guard.pipeline.reload({"session_by": "initiator", "guardrails": [warning, "probing"]})
+        guard.pipeline.set_mode(mode)
+        results = [guard.says(text) for text in (ORDER, SECOND, VARIATION, ORDER)]
+        assert results[0].details["prompt_injection"].found
+        told[mode] = [result.details["probing"].found for result in results]
+    assert told["log"] == told["on"] == [False] * 4
