@@ -107,6 +107,14 @@ class TraceLoader(RecordLoader):
     def _grouped(
         self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
+        try:
+            yield from self._assembled(steps, path, options)
+        except sqlite3.Error as error:
+            raise DatasetError(f"{path} can't be sorted in a temporary file ({error}): see TMPDIR") from error
+
+    def _assembled(
+        self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
+    ) -> Iterator[Sequence | BadRecord]:
         source = self.source(path, options)
         with closing(_Steps()) as kept:
             for number, item in steps:
