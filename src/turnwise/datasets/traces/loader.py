@@ -236,7 +236,7 @@ class _Steps:
             for step in self._steps(name):
                 threads.add(step, self._depth(step) if self._agents else 0)
                 if threads.chars > MAX_LINE:
-                    reason = f"has more than {MAX_LINE >> 20} MiB of text, which is the most"
+                    reason = f"has more than {MAX_LINE >> 20} MiB, which is the most"
                     yield number, name, f"conversation {name!r} {reason}"
                     break
             else:
