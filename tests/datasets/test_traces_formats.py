@@ -236,6 +236,8 @@ def test_the_transcript_of_a_sub_agent_stands_in_a_file_of_its_own(tmp_path, jso
 def test_what_no_user_typed_is_no_turn_of_a_transcript(jsonl, read):
     lines = SAMPLES["claude_code"][0]()
     meta = {**lines[1], "uuid": "m", "isMeta": True, "message": {"role": "user", "content": "Caveat: ..."}}
+    stopped = {**lines[1], "uuid": "k", "timestamp": "2026-01-02T03:30:00Z"}
+    stopped["message"] = {"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]}
     summary = {
         **lines[-1],
         "uuid": "n",
@@ -244,15 +246,16 @@ def test_what_no_user_typed_is_no_turn_of_a_transcript(jsonl, read):
         "timestamp": "2026-01-02T04:00:00Z",
     }
     summary["message"] = {"role": "user", "content": "So far: the weather."}
-    (sequence,), _ = read(jsonl(lines[0], meta, *lines[1:], summary))
+    (sequence,), _ = read(jsonl(lines[0], meta, *lines[1:], stopped, summary))
     assert [turn.prompt for turn in sequence.conversation] == ["Weather in Paris?", "Thanks!"]
     assert sequence.metadata["history"] == {"edited": 1}
     rollout = SAMPLES["codex"][0]()
     context = {"type": "message", "role": "user"}
     context["content"] = [{"type": "input_text", "text": "<environment_context>cwd</environment_context>"}]
     extra = {"timestamp": "2026-01-02T03:04:00Z", "type": "response_item", "payload": context}
-    (sequence,), _ = read(jsonl(rollout[0], extra, *rollout[1:]))
-    assert [turn.prompt for turn in sequence.conversation] == ["Weather in Paris?", "Thanks!"]
+    snapshot = {**extra, "payload": {"type": "ghost_snapshot", "ghost_commit": {"id": "f00"}}}
+    (sequence,), _ = read(jsonl(rollout[0], extra, *rollout[1:], snapshot))
+    assert turns(sequence) == [("Weather in Paris?", "Rainy."), ("Thanks!", "You are welcome.")]
 
 
 def test_rollouts_before_they_had_envelopes(jsonl, read):
@@ -272,6 +275,27 @@ def test_attributes_of_openllmetry_and_of_arrays(jsonl, read):
     data = [{"trace_id": "t", "span_id": "s", "start_time_unix_nano": 1, "attributes": pairs(told)}]
     (sequence,), _ = read(jsonl({"data": data}), format="otel")  # a page of Phoenix
     assert sequence.conversation.turn(1).response == "Hello"
+
+
+def test_a_tool_that_the_provider_ran_and_items_of_no_conversation(jsonl, read):
+    search = {
+        "type": "web_search_call",
+        "id": "w",
+        "status": "completed",
+        "action": {"type": "search", "query": "tide"},
+    }
+    listed = {"type": "mcp_list_tools", "id": "l", "tools": []}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "High."}]}
+    data = {"type": "response", "input": "How is the tide?", "response": {"output": [listed, search, answer]}}
+    (sequence,), bad = read(jsonl({"object": "trace.span", "id": "s", "trace_id": "t", "span_data": data}))
+    assert bad == []
+    assert turns(sequence) == [("How is the tide?", "High.")]
+    assert [call.name for call in sequence.conversation.turn(1).tool_calls] == ["web_search"]
+
+
+def test_a_search_without_a_model_is_no_conversation(jsonl, read):
+    told = {"openinference.span.kind": "RETRIEVER", "input.value": "tide", "output.value": "documents"}
+    assert read(jsonl(request(span(1, told)))) == ([], [])
 
 
 def test_labels_are_said_by_the_user(jsonl, read):

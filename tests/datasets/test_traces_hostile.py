@@ -158,8 +158,16 @@ def test_a_conversation_beyond_the_bound_is_named(tmp_path, monkeypatch, read, j
     ]
     _, bad = read(jsonl(*lines))
     assert [record.reason for record in bad] == [
-        f"conversation {'a' * 32!r} has more than 1 MiB of text, which is the most"
+        f"conversation {'a' * 32!r} has more than 1 MiB, which is the most"
     ]
+
+
+def test_messages_without_number_are_too_much_even_where_they_are_short(jsonl, read, monkeypatch):
+    monkeypatch.setattr("turnwise.datasets.traces.loader.MAX_LINE", 1 << 20)
+    told = [{"gen_ai.prompt": f"{at}", "gen_ai.completion": "."} for at in range(3000)]
+    good, bad = read(jsonl(*(request(span(at, one) | {"traceId": "c"}) for at, one in enumerate(told))))
+    assert good == []
+    assert [record.reason for record in bad] == ["conversation 'c' has more than 1 MiB, which is the most"]
 
 
 def test_a_span_id_that_several_spans_have_is_read(jsonl, read):

@@ -107,7 +107,19 @@ class TraceLoader(RecordLoader):
     def grouped(
         self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
-        """Yield the conversations of steps, each with a number that names where it stands."""
+        """Yield the conversations of steps, each with a number that names where it stands.
+
+        Raises:
+            DatasetError: there is no room to sort them.
+        """
+        try:
+            yield from self._assembled(steps, path, options)
+        except sqlite3.Error as error:
+            raise DatasetError(f"{path} can't be sorted in a temporary file ({error}): see TMPDIR") from error
+
+    def _assembled(
+        self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
+    ) -> Iterator[Sequence | BadRecord]:
         source = self.source(path, options)
         with closing(_Steps()) as kept:
             for number, item in steps:
@@ -230,7 +242,7 @@ class _Steps:
             for step in self._steps(name):
                 threads.add(step, self._depth(step) if self._agents else 0)
                 if threads.chars > MAX_LINE:
-                    reason = f"has more than {MAX_LINE >> 20} MiB of text, which is the most"
+                    reason = f"has more than {MAX_LINE >> 20} MiB, which is the most"
                     yield number, name, f"conversation {name!r} {reason}"
                     break
             else:

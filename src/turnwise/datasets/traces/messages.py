@@ -33,10 +33,8 @@ _THOUGHTS: Final = frozenset(("thinking", "redacted_thinking", "reasoning", "rea
 _PARTS: Final = (
     _TEXTS | _CALLS | _RESULTS | _THOUGHTS | {"image", "image_url", "input_image", "audio", "file", "blob"}
 )
-_ITEM_CALLS: Final = frozenset(("function_call", "custom_tool_call", "local_shell_call", "mcp_call"))
-_ITEM_RESULTS: Final = frozenset(
-    ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "computer_call_output")
-)
+_ITEMS: Final = ("_call", "_call_output")
+"""How types of the Responses API end that are calls of tools and what they gave back."""
 _ITEM_THOUGHTS: Final = frozenset(("reasoning", "compaction", "item_reference"))
 
 _ASKED: Final = ("input", "inputs", "question", "query", "prompt", "prompts", "user_input", "text", "content")
@@ -119,7 +117,7 @@ def _has_objects(value: Any) -> bool:
 def _is_known(value: Mapping[str, Any], role: str) -> bool:
     known = ("role", "message", "messages", "choices", "generations", "kwargs", "message.role", "contents")
     fields = _ASKED if role == "user" else _ANSWERED
-    return any(key in value for key in (*known, *fields)) or _kind(value) in _ITEM_CALLS | _ITEM_RESULTS
+    return any(key in value for key in (*known, *fields)) or (_kind(value) or "").endswith(_ITEMS)
 
 
 def _of_object(value: Mapping[str, Any], role: str, depth: int) -> list[Message]:  # noqa: PLR0911 - one a shape
@@ -154,15 +152,15 @@ def _of_object(value: Mapping[str, Any], role: str, depth: int) -> list[Message]
 
 def _item(kind: str, value: Mapping[str, Any]) -> list[Message] | None:
     """An item of OpenAI's Responses API that is no message; None where it is none."""
-    if kind in _ITEM_THOUGHTS:
+    if kind in _ITEM_THOUGHTS or kind.startswith("mcp_list") or kind.startswith("mcp_approval"):
         return []
-    if kind in _ITEM_CALLS:
-        told = first_of(value, "arguments", "input", "action")
+    if kind.endswith("_call") and kind not in _CALLS:
+        told = first_of(value, "arguments", "input", "action", "queries", "code")
         name = value.get("name") or kind.removesuffix("_call")
         made = {"role": "assistant", "content": None, "tool_calls": [call_of(name, told, value.get("call_id"))]}
         given = value.get("output")  # a call that the provider ran itself holds its result
         return [made] if given is None else [made, result_of(given, value.get("call_id"))]
-    if kind in _ITEM_RESULTS:
+    if kind.endswith("_call_output"):
         given = value.get("output")
         if isinstance(given, dict) and "content" in given:
             given = given["content"]

@@ -21,6 +21,11 @@ _MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_nam
 _TOOLS: Final = frozenset(("execute_tool", "TOOL", "tool"))
 _CALLS: Final = frozenset(("chat", "generate_content", "text_completion", "LLM", "completion"))
 _AGENTS: Final = frozenset(("invoke_agent", "create_agent", "AGENT", "agent"))
+_OTHERS: Final = frozenset(
+    ("EMBEDDING", "RETRIEVER", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT", "embeddings", "retrieval")
+)
+"""Kinds of spans that hold no conversation, though they have inputs and outputs."""
+
 _GIVEN: Final = ("gen_ai.input.messages", "gen_ai.input_messages", "llm.input_messages", "gen_ai.prompt")
 _SAID: Final = ("gen_ai.output.messages", "gen_ai.output_messages", "llm.output_messages", "gen_ai.completion")
 _PREFIXES: Final = ("llm.input_messages", "llm.output_messages", "gen_ai.prompt", "gen_ai.completion")
@@ -80,7 +85,7 @@ def span_step(
     if is_call:
         return Step(kind=CALL, agent=agent, input=given, output=said, **known)
     is_agent = bool(kinds & _AGENTS)
-    if not (given or said or is_agent):
+    if kinds & _OTHERS or not (given or said or is_agent):
         return Step(kind=LINK, **known)
     return Step(
         kind=FRAME, agent=(agent or name or "agent") if is_agent else "", input=given, output=said, **known

@@ -25,6 +25,9 @@ _LATEST_THREADS: Final = 32
 _HELD: Final = 1 << 24
 """Characters of texts that are remembered, so that each need not be digested again."""
 
+_EACH: Final = 256
+"""Characters that a message counts for beside its text, as it takes memory too."""
+
 _LEAD: Final = frozenset(("system", "developer"))
 
 
@@ -260,7 +263,9 @@ def _sorted(arguments: str) -> str:
 
 
 def _size(messages: list[Message]) -> int:
-    return sum(len(str(one.get("content") or "")) + len(str(one.get("tool_calls") or "")) for one in messages)
+    return sum(
+        _EACH + len(str(one.get("content") or "")) + len(str(one.get("tool_calls") or "")) for one in messages
+    )
 
 
 class _Tools:

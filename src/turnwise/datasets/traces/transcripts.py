@@ -28,17 +28,17 @@ _NOT_TYPED: Final = (
 )
 """How texts begin that Codex sends in the user's name; no user typed them."""
 
-_ITEMS: Final = frozenset(
-    (
-        "message",
-        "function_call",
-        "function_call_output",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "local_shell_call",
-        "reasoning",
-    )
+_LINES: Final = (
+    {"uuid", "parentUuid", "message", "isSidechain"},
+    {"messageId", "snapshot"},
+    {"summary", "leafUuid"},
+    {"operation", "sessionId"},
+    {"permissionMode", "sessionId"},
 )
+"""Fields of lines with which sessions of Claude Code begin."""
+
+_NOTES: Final = ("<local-command-", "[Request interrupted by user", "<system-reminder>", "<task-notification>")
+"""The same for Claude Code."""
 
 
 class ClaudeCode(TraceLoader):
@@ -56,8 +56,7 @@ class ClaudeCode(TraceLoader):
     def sniff(self, head: Head) -> bool:
         """Return whether a line of the first ones is a message of a session."""
         lines = [one for one in head.records if isinstance(one, dict)]
-        needed = {"uuid", "parentUuid", "message", "isSidechain"}
-        return any(needed <= one.keys() or {"messageId", "snapshot"} <= one.keys() for one in lines)
+        return any(fields <= one.keys() for one in lines for fields in _LINES)
 
     def steps(
         self, records: Iterable[ParsedRecord | BadRecord], path: str
@@ -87,9 +86,8 @@ class _Session:
         if line.get("isApiErrorMessage"):
             return
         said = messages_of({**message, "role": message.get("role") or kind}, kind)
-        apart = bool(line.get("isMeta") or line.get("isCompactSummary"))
-        if apart:  # sent in the user's name, and typed by nobody
-            said = [{**one, "role": "system"} if one["role"] == "user" else one for one in said]
+        sent = bool(line.get("isMeta") or line.get("isCompactSummary"))  # in the user's name, and typed by nobody
+        said = [_as_typed(one, ("",) if sent else _NOTES, "system") for one in said]
         said = [one for one in said if one["content"] or "tool_calls" in one or one["role"] == "tool"]
         span, parent = name_of(line, "uuid"), name_of(line, "parentUuid", "logicalParentUuid")
         thread = ""
@@ -158,7 +156,7 @@ class _Rollout:
         kind, payload = line.get("type"), line.get("payload")
         self._time = time_of(line.get("timestamp")) or self._time
         if not isinstance(payload, dict):  # the first rollouts had items without an envelope
-            item = line if kind in _ITEMS else None
+            item = line if _is_item(line) else None
             if kind is None and "id" in line and "timestamp" in line:
                 self._name(line)
             elif item is None and "record_type" not in line:
@@ -173,7 +171,7 @@ class _Rollout:
             self._edited = True
             return
         else:
-            item = payload if kind == "response_item" else None
+            item = payload if kind == "response_item" and _is_item(payload) else None
         said = [] if item is None else messages_of([item], "assistant")
         if said:
             yield Step(
@@ -183,7 +181,7 @@ class _Rollout:
                 time=self._time,
                 model=self._model,
                 edited=self._edited,
-                input=[_as_typed(one) for one in said],
+                input=[_as_typed(one, _NOT_TYPED, "developer") for one in said],
             )
             self._edited = False
 
@@ -194,8 +192,14 @@ class _Rollout:
             self._known = True
 
 
-def _as_typed(message: Message) -> Message:
+def _is_item(value: Mapping[str, Any]) -> bool:
+    kind = name_of(value, "type")
+    return kind == "message" or kind.endswith(("_call", "_call_output"))
+
+
+def _as_typed(message: Message, not_typed: tuple[str, ...], role: str) -> Message:
+    """A message, in another role where it is the user's by name alone."""
     content = message.get("content")
     first = content[0].get("text", "") if isinstance(content, list) else content or ""
-    injected = message["role"] == "user" and first.lstrip().startswith(_NOT_TYPED)
-    return {**message, "role": "developer"} if injected else message
+    injected = message["role"] == "user" and first.lstrip().startswith(not_typed)
+    return {**message, "role": role} if injected else message
