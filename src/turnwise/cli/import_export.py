@@ -349,12 +349,13 @@ def _receive(listen: str, store: str, quiet: float, given: list[str]) -> None:
         raise UsageError(f"--listen is {listen!r}; use an address and a port, such as 127.0.0.1:4318")
     if "://" in store:
         raise UsageError("--listen needs a store in a file, beside which it keeps what it received")
-    try:
-        from turnwise.operations.otlp_receiver import receive
-    except ImportError as error:
-        raise UsageError(f"--listen needs {error.name}: pip install 'turnwise[otlp,serve]'") from None
+    from turnwise.operations.otlp_receiver import receive
+
     with Store(store, create=True) as opened:
-        receive(
-            opened, f"{opened.location}-otlp", host.strip("[]"), int(port), quiet,
-            lambda address: note(f"receiving OTLP on {address}/v1/traces into {opened.location}"),
-        )  # fmt: skip
+        try:
+            receive(
+                opened, f"{opened.location}-otlp", host.strip("[]"), int(port), quiet,
+                lambda address: note(f"receiving OTLP on {address}/v1/traces into {opened.location}"),
+            )  # fmt: skip
+        except ImportError as error:
+            raise UsageError(f"--listen needs {error.name}: pip install 'turnwise[otlp,serve]'") from None

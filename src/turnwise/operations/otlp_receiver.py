@@ -329,6 +329,7 @@ def receive(store: Store, spool_path: str | Path, host: str, port: int, quiet: f
     Raises:
         UsageError: the address can't be listened on, the spool can't be written, or a key is missing.
     """
+    import opentelemetry.proto.collector.trace.v1.trace_service_pb2  # noqa: F401 - to say at once that it is missing
     import uvicorn
 
     key = os.environ.get(KEY, "")
