@@ -25,6 +25,7 @@ from turnwise.explorer.frame import THEME, header, offer_exports
 from turnwise.explorer.pages import Page, View
 from turnwise.explorer.parts import failed, heading, text
 from turnwise.explorer.views import VIEWS
+from turnwise.runs.inbox import inbox
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -54,11 +55,20 @@ def explore(record: Record, access: Access, host: str, port: int, told: Callable
         shown = f"[{host}]" if ":" in host else host
         question = f"/?token={access.token}" if access.token else "/"
         told(f"turnwise explores {record.where} on http://{shown}:{opened.getsockname()[1]}{question}")
-        Thread(target=VIEWS[0].builder, daemon=True).start()  # while the browser comes, what it will ask for first
+        Thread(target=_warm_up, args=(record,), daemon=True).start()
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
         )
         uvicorn.Server(config).run(sockets=[opened])
+
+
+def _warm_up(record: Record) -> None:
+    """Load what the first page needs, and read what it shows once, while the browser comes."""
+    try:
+        VIEWS[0].builder()
+        inbox(record.store, limit=1, seconds=0.0)
+    except Exception:  # noqa: BLE001 - the page itself will say it
+        _log.debug("the first page could not be prepared", exc_info=True)
 
 
 def _is_loopback(host: str) -> bool:
