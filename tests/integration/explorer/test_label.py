@@ -36,6 +36,8 @@ def test_a_label_is_corrected_with_author_and_note_and_the_original_stays(let_in
     page = let_in(labelling, "/label?id=turns")
     page.get_by_label("Your name").fill("dora")
     page.get_by_label("Your name").press("Enter")
+    page.wait_for_function("localStorage.getItem('turnwise-name') === 'dora'")
+    page.wait_for_timeout(500)  # the fields are laid out anew for another name
     page.get_by_label("Why").fill("a play, <b>not</b> a plan")
     page.get_by_label("The label should be").click()
     page.get_by_role("option", name="benign", exact=True).click()
