@@ -6,8 +6,10 @@ import atexit
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -224,13 +226,14 @@ def replay(
                 yield record
 
     rows: list[dict[str, Any]] = []
-    began = time.perf_counter()
-    for row in _rows(read, audit, jobs, islice(good(), limit)):
-        rows.append(row)
-        if not json:
-            # At once: a model reads every turn, so a file of conversations takes minutes.
-            say(*_lines(row))
-    seconds = time.perf_counter() - began
+    with _replaying(read, audit, jobs) as replayed:
+        began = time.perf_counter()
+        for row in replayed(islice(good(), limit)):
+            rows.append(row)
+            if not json:
+                # At once: a model reads every turn, so a file of conversations takes minutes.
+                say(*_lines(row))
+        seconds = time.perf_counter() - began
     checks = sum(row["checks"] for row in rows)
     pace = (
         f"{checks} checks in {seconds:.2f} s: {checks / seconds:,.0f} a second" if checks else "nothing to check"
@@ -262,21 +265,23 @@ def replay(
         raise typer.Exit(3)
 
 
-def _rows(config: Config, audit: str | None, jobs: int, sequences: Iterable[Sequence]) -> Iterator[dict[str, Any]]:
-    """What a pipeline says of each conversation, in order; each of several processes has one of its own."""
+@contextmanager
+def _replaying(
+    config: Config, audit: str | None, jobs: int
+) -> Iterator[Callable[[Iterable[Sequence]], Iterator[dict[str, Any]]]]:
+    """What says of conversations, in order, what a pipeline does; each of several processes has one of its own."""
+    from turnwise.guard.forensics import replay_pipeline
+
     if jobs == 1:
-        _open_replay(config, audit)
-        try:
-            yield from map(_replayed, sequences)
-        finally:
-            _REPLAYING.pop().close()
-        return
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _open_replay, (config, audit)) as pool:
-        yield from pool.map(_replayed, sequences, chunksize=4)
+        with closing(replay_pipeline(config, audit)) as pipeline:
+            yield partial(map, partial(_row, pipeline))
+    else:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _open_replay, (config, audit)) as pool:
+            yield partial(pool.map, _replayed, chunksize=4)
 
 
 _REPLAYING: list[GuardrailPipeline] = []
-"""The pipeline of this process, while it replays."""
+"""The pipeline of a process that replays for another one."""
 
 
 def _open_replay(config: Config, audit: str | None) -> None:

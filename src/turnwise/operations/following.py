@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from turnwise.errors import GuardError
 from turnwise.guard.audit.reader import audit_at, events_in
 from turnwise.guard.audit.sinks import JsonLinesSink, StoreSink, files_of
-
-_PAGE: Final = 1_000
 
 
 class FollowedAudit:

@@ -104,6 +104,11 @@ class Study:
         return tuple(one.arm for one in self.judgements)
 
     @property
+    def followed(self) -> int:
+        """The place of the arm that the report follows: the chosen one, else the reference."""
+        return self.reference if self.chosen is None else self.chosen
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The texts of the cautions."""
         return tuple(one.text for one in self.cautions)

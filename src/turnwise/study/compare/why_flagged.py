@@ -43,7 +43,7 @@ def why_flagged(store: Store, study: Study, tell: Callable[[str], None]) -> tupl
     What has to be read again is read by the run's own observer, and kept beside the store; one that costs money is
     not asked. See `turnwise.runs.why.explain_flag`.
     """
-    judgement = study.judgements[study.reference if study.chosen is None else study.chosen]
+    judgement = study.judgements[study.followed]
     flags = [(one.score, one) for one in judgement.judged if one.fired and one.score is not None]
     found = []
     for attack in (False, True):

@@ -69,7 +69,7 @@ def all_tables(study: Study) -> tuple[Table, ...]:
 
 
 def _why(study: Study) -> Table:
-    arm = study.arms[study.reference if study.chosen is None else study.chosen]
+    arm = study.arms[study.followed]
     return Table(
         "why",
         f"Why {arm.name} flagged what it flagged",
@@ -100,7 +100,7 @@ def cells_as_json(study: Study) -> list[dict[str, Any]]:
 
 
 def _cells(study: Study) -> Iterator[Table]:
-    chosen = study.reference if study.chosen is None else study.chosen
+    chosen = study.followed
     first, second = study.arms[study.reference].name, study.arms[chosen].name
     least = study.settings.small_cell
 

@@ -85,4 +85,4 @@ def _rate(study: Study) -> str:
 
 
 def _followed(study: Study) -> list[int]:
-    return list(dict.fromkeys([study.reference, study.reference if study.chosen is None else study.chosen]))
+    return list(dict.fromkeys([study.reference, study.followed]))

@@ -92,7 +92,7 @@ def _shuffles(study: Study) -> Table:
 
     rows = [of_scores(name, one) for name, one in study.checks.order_shuffle.items()]
     if (moved := study.checks.turns_reordered) is not None:
-        name = study.arms[study.reference if study.chosen is None else study.chosen].name
+        name = study.arms[study.followed].name
         count = moved.attacks.of + moved.benign.of
         rows.append(_Permuted(name, "turns, scored again", moved.attacks, moved.benign, count))
     return make_table(

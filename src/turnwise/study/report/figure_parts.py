@@ -43,7 +43,7 @@ def shown_arms(study: Study) -> list[int]:
     A chart with twenty lines shows none; tables have all arms.
     """
     arms = study.arms
-    chosen = study.reference if study.chosen is None else study.chosen
+    chosen = study.followed
     own = [f"{name}@{arms[chosen].run}" for name in ("any_turn", "first_turn")]
     blind = [place for place, arm in enumerate(arms) if arm.name in own or arm.detector == "length_only"]
     by_recall = sorted(

@@ -158,7 +158,7 @@ def survival(study: Study) -> Figure | None:
     x = alt.X("turn:Q").title("turn").scale(domain=[0, horizon + 1], nice=False).axis(format="d", tickMinStep=1)
     y = alt.Y("undetected:Q").title("attacks not flagged yet, %").scale(domain=[0, 100])
     base = alt.Chart(alt.InlineData(values=rows))
-    followed = dict.fromkeys([study.reference, study.reference if study.chosen is None else study.chosen])
+    followed = dict.fromkeys([study.reference, study.followed])
     two = [study.arms[place].name for place in followed]
     band = base.mark_area(opacity=0.15, interpolate="step-after", clip=True).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q"
@@ -179,7 +179,7 @@ def calibration(study: Study) -> Figure | None:
     """Realised against asked false-positive rates."""
     import altair as alt
 
-    places = dict.fromkeys([study.reference, study.reference if study.chosen is None else study.chosen])
+    places = dict.fromkeys([study.reference, study.followed])
     rows: list[dict[str, Any]] = [
         {"arm": study.arms[place].name} | {name: 100 * value for name, value in point.items()}
         for place in places

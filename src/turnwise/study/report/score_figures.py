@@ -19,7 +19,7 @@ def courses(study: Study) -> Figure | None:
     """Mean T, I and F over turns by label."""
     import altair as alt
 
-    run = study.arms[study.reference if study.chosen is None else study.chosen].run
+    run = study.arms[study.followed].run
     data = next(one for one in study.data.runs if one.run.name == run)
     rows = mean_scores(data.examples)
     if not rows:
@@ -55,7 +55,7 @@ def single_trajectories(study: Study) -> Figure | None:
     """Single trajectories with the turn that was flagged."""
     import altair as alt
 
-    place = study.reference if study.chosen is None else study.chosen
+    place = study.followed
     arm, judged = study.arms[place], study.results[place].judged
     data = next(one for one in study.data.runs if one.run.name == arm.run)
     examples = {example.sequence_id: example for example in data.examples}
@@ -159,7 +159,7 @@ def shuffles(study: Study) -> Figure | None:
                 )
     moved = study.checks.turns_reordered
     if moved is not None:
-        name = f"{study.arms[study.reference if study.chosen is None else study.chosen].name}, scored again"
+        name = f"{study.arms[study.followed].name}, scored again"
         for label, rate in (("attack", moved.attacks), ("benign", moved.benign)):
             if rate.of:
                 low, high = rate.interval
