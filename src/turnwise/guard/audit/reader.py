@@ -160,13 +160,7 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
     """
     wanted = _Wanted(question or AuditQuestion())
     place = audit_at(location)
-    if isinstance(place, str):
-        return _of_store(place, wanted)
-    try:
-        with place.open("rb") as file:
-            return _of_lines(file, place, wanted)
-    except OSError as error:
-        raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
+    return _of_store(place, wanted) if isinstance(place, str) else _of_file(place, wanted)
 
 
 def stream_audit(
@@ -177,50 +171,50 @@ def stream_audit(
     Those of a file come as they were written, those of a store the latest first. Arguments and errors as for
     `read_audit`.
     """
-    wanted = _Wanted(AuditQuestion(since=since, until=until))
     place = audit_at(location)
-    if isinstance(place, str):
-        from turnwise.store import Store
-
-        with Store(place) as store:
-            yield from store.audit.events(since=since, until=until)
+    if isinstance(place, Path):
+        yield from _lines_of(place, _Wanted(AuditQuestion(since=since, until=until)))
         return
-    read = 0
+    from turnwise.store import Store
+
+    with Store(place) as store:
+        yield from store.audit.events(since=since, until=until)
+
+
+def _lines_of(path: Path, wanted: _Wanted) -> Iterator[dict[str, Any] | str]:
+    """The events of a file that are in the time asked for, and what a line is that is none."""
+    first, read = "", 0
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             for number, event in events_in(file):
                 if isinstance(event, str):
-                    yield f"line {number} is {event}"
+                    told = f"line {number} is {event}"
+                    first = first or told
+                    yield told
                 else:
                     read += 1
                     if wanted.in_time(event):
                         yield event
     except OSError as error:
-        raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
-    if not read and place.stat().st_size:
-        raise GuardError(f"{place} is not an audit: none of its lines is an event")
+        raise GuardError(f"the audit {path} can't be read: {error.strerror}") from error
+    if first and not read:
+        raise GuardError(f"{path} is not an audit: {first}")
 
 
-def _of_lines(lines: Iterable[bytes], path: Path, wanted: _Wanted) -> AuditAnswer:
+def _of_file(path: Path, wanted: _Wanted) -> AuditAnswer:
     unreadable: list[str] = []
     found: deque[dict[str, Any]] = deque(maxlen=wanted.question.limit)
     gaps: list[dict[str, Any]] = []
-    checked = read = 0
-    for number, event in events_in(lines):
+    checked = 0
+    for event in _lines_of(path, wanted):
         if isinstance(event, str):
-            unreadable.append(f"line {number} is {event}")
-            continue
-        read += 1
-        if not wanted.in_time(event):
-            continue
-        if event["kind"] == GAP:
+            unreadable.append(event)
+        elif event["kind"] == GAP:
             gaps.append(event)
         elif event["kind"] in (CHECK, CORRECTION):
             checked += event["kind"] == CHECK
             if wanted.matches(event):
                 found.append(event)
-    if unreadable and not read:
-        raise GuardError(f"{path} is not an audit: {unreadable[0]}")
     return AuditAnswer(tuple(found), tuple(gaps), tuple(unreadable), checked)
 
 
