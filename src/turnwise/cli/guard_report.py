@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 SHOWN = 8
 """Rows of a table of counts."""
 
-TITLES = {"guardrail": "By guardrail", "reason": "By reason", "side": "By kind of text", "tenant": "By tenant"}
-
 
 def report(
     location: Location,
@@ -108,6 +106,8 @@ def _add(store: Store, location: str) -> None:
 
 
 def _print(found: AuditReport, alarms: float | None, false_alarms: float | None, confidence: float) -> None:
+    from turnwise.operations.audit_report import KINDS
+
     if not found.checks:
         say("no check in this time")
         return
@@ -115,9 +115,9 @@ def _print(found: AuditReport, alarms: float | None, false_alarms: float | None,
     say(f"{found.begin[:16]} to {found.end[:16]}: {found.checks:,} texts of {chats:,} conversations checked")
     rows = {"blocked": found.blocked, "would have been blocked": found.would_block, "warned of only": found.warned}
     print_table(("conversations", "share, 95 % interval"), ((name, str(rate)) for name, rate in rows.items()))
-    for kind, title in TITLES.items():
+    for kind, title in KINDS.items():
         some = found.counts[kind]
-        if some:
+        if some and kind != "day":
             print_table(
                 (kind, "texts", "conversations"),
                 ((one.name, f"{one.texts:,}", str(one.conversations)) for one in some[:SHOWN]),
@@ -127,7 +127,7 @@ def _print(found: AuditReport, alarms: float | None, false_alarms: float | None,
     print_table(
         ("day", "texts", "conversations"),
         ((one.name, f"{one.texts:,}", str(one.conversations)) for one in found.counts["day"][-14:]),
-        title="By day",
+        title=KINDS["day"],
     )
     _print_scores(found)
     _print_drift(found)

@@ -34,8 +34,14 @@ if TYPE_CHECKING:
 WOULD: Final = "would block: "
 """How a guardrail's reason begins where it would have blocked."""
 
-KINDS: Final = ("guardrail", "reason", "side", "tenant", "day")
-"""What blocks are counted by."""
+KINDS: Final[Mapping[str, str]] = {
+    "guardrail": "By guardrail",
+    "reason": "By reason",
+    "side": "By kind of text",
+    "tenant": "By tenant",
+    "day": "By day",
+}
+"""What blocks are counted by, and what their tables are called."""
 
 TO_READ: Final = 20
 """Conversations that are named to be read, at most."""

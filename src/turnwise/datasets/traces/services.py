@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -33,9 +34,9 @@ class _Service(TraceLoader):
         """Yield the steps of each record; a bad one leaves the others of its page."""
         return each_step((one for record in records for one in _paged(record)), self.read)
 
+    @abstractmethod
     def read(self, record: Any) -> Iterator[Step]:
         """Yield the steps of one record."""
-        raise NotImplementedError
 
 
 def _paged(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:

@@ -8,15 +8,9 @@ from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import card, choice, column, data_table, failed, finite, heading, text, text_field
 from turnwise.operations import AuditReport, report_audit
+from turnwise.operations.audit_report import KINDS
 from turnwise.rates import Rate
 
-TITLES = {
-    "guardrail": "By guardrail",
-    "reason": "By reason",
-    "side": "By kind of text",
-    "tenant": "By tenant",
-    "day": "By day",
-}
 _DAYS = 31
 
 
@@ -80,7 +74,7 @@ class ReportView:
 
     def _counts(self, found: AuditReport) -> None:
         columns = [column("texts", right=True), column("conversations")]
-        for kind, title in TITLES.items():
+        for kind, title in KINDS.items():
             some = found.counts[kind]
             rows = [
                 {kind: one.name, "texts": f"{one.texts:,}", "conversations": str(one.conversations)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -36,7 +37,7 @@ _HOW = """audit: {sink: store, path: work.db}      # in the guard's YAML file
 turnwise explore --audit audit.jsonl     # a file, named at the start"""
 
 
-class _Watching:
+class _Watching(ABC):
     """What both ways to watch share: conversations to pick from, and a line that says how it goes."""
 
     def __init__(self, page: Page) -> None:
@@ -73,8 +74,9 @@ class _Watching:
         self._page.remember(conversation=name)
         await self._look(anew=True)
 
+    @abstractmethod
     async def _look(self, *, anew: bool = False) -> None:
-        raise NotImplementedError
+        """Show what came; all of it where that is asked for."""
 
 
 class AuditView(_Watching):
