@@ -11,7 +11,15 @@ from unittest.mock import create_autospec
 
 import httpx
 import pytest
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_trace_processors, trace
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    Runner,
+    function_tool,
+    set_trace_processors,
+    set_tracing_disabled,
+    trace,
+)
 from agents.tracing import Span, Trace, TracingProcessor
 from google.protobuf.json_format import MessageToDict
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -135,9 +143,11 @@ def test_the_agents_sdk_through_a_processor(tmp_path: Path) -> None:
 
     kept = Kept()
     set_trace_processors([kept])
+    set_tracing_disabled(False)
     try:
         asyncio.run(talk())
     finally:
+        set_tracing_disabled(True)
         set_trace_processors([])
     path = tmp_path / "traces.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in kept.lines))
