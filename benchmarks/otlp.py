@@ -1,10 +1,11 @@
 """The receiver of OTLP under load, killed twice: nothing that was acknowledged is lost, nothing is there twice.
 
     python benchmarks/otlp.py --seconds 300 --rate 2000
+    python benchmarks/otlp.py --seconds 300 --rate 500 --scan local-small   # scored as they come, into findings
 
 A sender posts requests of 200 spans in protobuf, as the OpenTelemetry SDK does, at a steady rate; what is not
 acknowledged it sends again. The receiver is killed after a third and two thirds of the time. Required: the rate is
-held, and every span is in the store once.
+held, and every span is in the store, or in the findings, once.
 """
 
 from __future__ import annotations
@@ -54,14 +55,22 @@ def request(first: int) -> bytes:
     return made.SerializeToString()
 
 
-def start(store: Path, port: int) -> tuple[subprocess.Popen[str], int]:
+def start(store: Path, port: int, observer: str | None) -> tuple[subprocess.Popen[str], int]:
     """Start the receiver; returns it with its port."""
-    command = [sys.executable, "-m", "turnwise", "import", "--listen", f"127.0.0.1:{port}", "--quiet", "5"]
-    running = subprocess.Popen([*command, "--store", str(store)], stderr=subprocess.PIPE, text=True)
+    into = ["import", "--store", str(store)] if observer is None else ["scan", "--out", str(store)]
+    into += [] if observer is None else ["--observer", observer]
+    command = [sys.executable, "-m", "turnwise", *into, "--listen", f"127.0.0.1:{port}", "--quiet", "5"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     found = re.search(r"127.0.0.1:(\d+)", running.stderr.readline())
     assert found
     return running, int(found[1])
+
+
+def kept(store: Path) -> dict[str, int]:
+    """Conversations that are there, with their turns."""
+    with Store(str(store)) as opened:
+        return {head.sequence_id: head.turns for head in opened.heads()}
 
 
 def main() -> None:
@@ -69,10 +78,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--scan", metavar="OBSERVER", help="score what is received, into findings")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "work.db"
-        running, port = start(store, 0)
+        store = Path(folder) / ("work.db" if given.scan is None else "findings")
+        running, port = start(store, 0, given.scan)
         total = int(given.seconds * given.rate) // BATCH
         kills = [total // 3, 2 * total // 3]
         began, late, again, waits = time.perf_counter(), 0.0, 0, []
@@ -83,7 +93,7 @@ def main() -> None:
             if number in kills:
                 os.kill(running.pid, signal.SIGKILL)
                 running.wait()
-                running, _ = start(store, port)
+                running, _ = start(store, port, given.scan)
             sent = time.perf_counter()
             while True:
                 try:
@@ -104,11 +114,10 @@ def main() -> None:
         print(f"{total * BATCH:,} spans in {seconds:.0f} s: {rate:,.0f} a second, at most {late:.1f} s behind")
         print(f"a request takes {1000 * sorted(waits)[len(waits) // 2]:.0f} ms (median); {again} were sent again")
         wanted, began = total * BATCH // TURNS, time.perf_counter()
-        with Store(store) as opened:
-            while sum(1 for _ in opened.heads()) < wanted and time.perf_counter() - began < 600:
-                time.sleep(2.0)
-            turns = collections.Counter(head.turns for head in opened.heads())
-            names = {head.sequence_id for head in opened.heads()}
+        while len(kept(store)) < wanted and time.perf_counter() - began < 600:
+            time.sleep(2.0)
+        names = kept(store)
+        turns = collections.Counter(names.values())
         running.send_signal(signal.SIGTERM)
         running.wait(60)
         lost = sum(f"c{number}" not in names for number in range(1, wanted + 1))

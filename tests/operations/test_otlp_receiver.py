@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -14,7 +15,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from turnwise.errors import UsageError
-from turnwise.operations.otlp_receiver import KEY, Spool, otlp_app, store_finished
+from turnwise.findings import open_findings
+from turnwise.operations.live_scan import scan_received
+from turnwise.operations.otlp_receiver import KEY, otlp_app, store_finished
+from turnwise.operations.spool import Spool
+from turnwise.runs import plan_scan
+from turnwise.runs.scanning import LIVE
 from turnwise.store import Store
 
 
@@ -120,9 +126,71 @@ def test_a_spool_that_can_not_be_is_told(tmp_path):
         Spool(tmp_path / "spool")
 
 
-def started(tmp_path, port=0):
-    command = [sys.executable, "-m", "turnwise", "import", "--listen", f"127.0.0.1:{port}", "--quiet", "2"]
-    running = subprocess.Popen([*command, "--store", tmp_path / "work.db"], stderr=subprocess.PIPE, text=True)
+def scanned(tmp_path, spool):
+    """Score what has finished into findings, once."""
+    stop = threading.Event()
+    plan = plan_scan(LIVE, tmp_path / "findings", observer="scripted:0.1,0.9", detector="last_turn:threshold=0.5")
+    until_idle = threading.Thread(target=lambda: (wait_until(lambda: not spool.waiting()), stop.set()))
+    until_idle.start()
+    scan_received(plan, 0.0, spool, stop, patience=0.0)
+    until_idle.join()
+    return open_findings(str(tmp_path / "findings"))
+
+
+def wait_until(true, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def rows(folder):
+    with Store(folder) as store:
+        return {head.sequence_id: head.turns for head in store.heads()}
+
+
+def test_conversations_are_scored_as_they_finish(spool, tmp_path):
+    client = TestClient(otlp_app(spool))
+    client.post("/v1/traces", json=request(*(span(7, number, chat="one") for number in (1, 2)), span(8, 1)))
+    found = scanned(tmp_path, spool)
+    assert rows(str(found.folder)) == {"one": 2, f"{8:032x}": 1}
+    assert (found.manifest.totals.conversations, found.manifest.totals.fired) == (2, 1)
+    client.post("/v1/traces", json=request(span(7, 2, chat="one")))  # sent again
+    client.post("/v1/traces", json=request(span(7, 3, chat="one")))
+    found = scanned(tmp_path, spool)
+    assert rows(str(found.folder)) == {"one": 2, "one/2": 3, f"{8:032x}": 1}
+    assert [(part.number, part.first_row, part.counts.rows) for part in found.manifest.parts] == [
+        (0, 1, 2),
+        (1, 3, 1),
+    ]
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_kill_between_findings_and_spool_scores_each_conversation_once(spool, tmp_path, written):
+    client = TestClient(otlp_app(spool))
+    client.post("/v1/traces", json=request(span(7, 1, chat="one")))
+    if written:  # the part is on disk, and the spool does not know
+        scanned(tmp_path, spool)
+        spool._file.execute("UPDATE chats SET fresh = 1")
+        spool._file.execute("INSERT INTO given VALUES (0, 'one', ?)", (time.time(),))
+    else:  # it was given to a part that never was
+        (one,) = spool.conversation("one")
+        spool.give(0, ["one"], time.time(), [("one", one.content_hash())])
+    found = scanned(tmp_path, spool)
+    assert rows(str(found.folder)) == {"one": 1} and spool.waiting() == 0
+    assert found.manifest.totals.conversations == 1
+
+
+def started(tmp_path, port=0, command="import"):
+    told = {
+        "import": ["--store", "work.db"],
+        "scan": ["--out", "findings", "--observer", "scripted:0.9", "--detector", "last_turn:threshold=0.5"],
+    }[command]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "turnwise", command, "--listen", f"127.0.0.1:{port}", "--quiet", "2", *told],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     return running, re.search(r"http://127.0.0.1:(\d+)", running.stderr.readline())[1]
 
 
@@ -133,24 +201,23 @@ def post(port, body):
         return answer.status
 
 
-def test_what_was_acknowledged_survives_a_kill_and_comes_once(tmp_path):
-    running, port = started(tmp_path)
+@pytest.mark.parametrize("command", ["import", "scan"])
+def test_what_was_acknowledged_survives_a_kill_and_comes_once(tmp_path, command):
+    running, port = started(tmp_path, command=command)
     for trace in range(1, 41):
         assert post(port, request(*(span(trace, number, chat=f"c{trace}") for number in (1, 2)))) == 200
         if trace == 20:
             os.kill(running.pid, signal.SIGKILL)
             running.wait()
             running.stderr.close()
-            running, port = started(tmp_path, int(port))
+            running, port = started(tmp_path, int(port), command)
             post(port, request(span(20, 2, chat="c20")))  # a sender that saw no answer sends again
-    deadline = time.monotonic() + 60
-    with Store(tmp_path / "work.db") as store:
-        while time.monotonic() < deadline and sum(1 for _ in store.heads()) < 40:
-            time.sleep(0.5)
-        running.terminate()
-        assert running.wait(30) == 0, running.stderr.read()
-        running.stderr.close()
-        assert {head.sequence_id: head.turns for head in store.heads()} == {f"c{n}": 2 for n in range(1, 41)}
+    place = str(tmp_path / ("work.db" if command == "import" else "findings"))
+    wait_until(lambda: (tmp_path / place).exists() and len(rows(place)) >= 40, 120.0)
+    running.terminate()
+    assert running.wait(30) == 0, running.stderr.read()
+    running.stderr.close()
+    assert rows(place) == {f"c{n}": 2 for n in range(1, 41)}
 
 
 def test_another_address_needs_a_key(tmp_path, monkeypatch):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.listening import QUIET, Listen, Quiet, receive_at, refuse_files
 from turnwise.cli.output import note, print_json, say
 from turnwise.errors import UsageError
 
@@ -101,19 +103,8 @@ def import_(
             metavar="FOLDER_OR_STORE",
         ),
     ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of files: receive traces over HTTP (OTLP) here, until a signal ends it.",
-            metavar="HOST:PORT",
-        ),
-    ] = None,
-    quiet: Annotated[
-        float,
-        typer.Option(
-            min=0.0, help="With --listen: seconds without a new span after which a conversation is stored."
-        ),
-    ] = 300.0,
+    listen: Listen = None,
+    quiet: Quiet = QUIET,
     json: options.Json = False,
 ) -> None:
     """Read conversations into the store. Bad lines are skipped and listed; good ones are kept.
@@ -195,7 +186,8 @@ def _from_elsewhere(
     if source is not None:
         _import_store(store, source, [*given, *(["--listen"] if listen else [])], json)
     else:
-        _receive(str(listen), store, quiet, given)
+        refuse_files(given)
+        _receive(str(listen), store, quiet)
 
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:
@@ -339,23 +331,11 @@ def export(
         )
 
 
-def _receive(listen: str, store: str, quiet: float, given: list[str]) -> None:
+def _receive(listen: str, store: str, quiet: float) -> None:
+    from turnwise.operations.otlp_receiver import keep_storing
     from turnwise.store import Store
 
-    if given:
-        raise UsageError(f"--listen reads no files: leave out {', '.join(given)}")
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise UsageError(f"--listen is {listen!r}; use an address and a port, such as 127.0.0.1:4318")
     if "://" in store:
         raise UsageError("--listen needs a store in a file, beside which it keeps what it received")
-    from turnwise.operations.otlp_receiver import receive
-
     with Store(store, create=True) as opened:
-        try:
-            receive(
-                opened, f"{opened.location}-otlp", host.strip("[]"), int(port), quiet,
-                lambda address: note(f"receiving OTLP on {address}/v1/traces into {opened.location}"),
-            )  # fmt: skip
-        except ImportError as error:
-            raise UsageError(f"--listen needs {error.name}: pip install 'turnwise[otlp,serve]'") from None
+        receive_at(listen, opened.location, partial(keep_storing, opened, quiet))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.listening import QUIET, Listen, Quiet, receive_at, refuse_files
 from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
 from turnwise.cli.stores import opened_store
 from turnwise.cli.study_prevalence import print_label_sample, print_prevalence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
     from turnwise.runs.second_look_summary import Flagged, SecondLooks
+    from turnwise.study.prevalence import LabelSample, Prevalence
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -43,17 +46,17 @@ class _Settings(options.Settings):
 @options.grouped
 def scan(
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="Files, patterns, folders or URLs: logs/*.parquet, chats.jsonl.zst, s3://bucket/chats/*.parquet.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    *,
     out: Annotated[
         str,
         typer.Option("--out", help="Folder or URL of the findings; the same command goes on.", show_default=False),
     ],
-    *,
     file_format: options.FileFormat,
     source: Annotated[str | None, typer.Option(help="Name of the data set, in place of the files' own.")] = None,
     observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
@@ -83,6 +86,8 @@ def scan(
     address: Annotated[
         str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
     ] = None,
+    listen: Listen = None,
+    quiet: Quiet = QUIET,
     part_rows: Annotated[
         int | None,
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
@@ -108,11 +113,13 @@ def scan(
     """Score conversations in files of any size, part by part. Killed and started again it goes on.
 
     What can't be read or scored is listed in OUT/failures and the rest completes; the exit code is then 1.
-    turnwise query, study and explore read the findings: --store OUT.
+    turnwise query, study and explore read the findings: --store OUT. With --listen there are no files:
+    conversations are scored as they come, at most a minute after they have finished.
     """
     from turnwise.observers import describe_observer
     from turnwise.runs import ReadOptions, flagged, make_engine, plan_scan
     from turnwise.runs.forecast import forecast_scan
+    from turnwise.runs.scanning import LIVE
     from turnwise.runs.second_look_summary import second_looks
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
@@ -121,11 +128,20 @@ def scan(
     observer = settings.spec(observer)
     settings.check([observer])
     waits = describe_observer(observer).costs
+    if listen is not None:
+        of_files = {
+            "INPUTS": inputs, "--source": source, "--sample": sample, "--engine": engine, "--address": address,
+            "--jobs": None if waits else jobs,
+            "--dry-run": dry_run, "--rates": rates, "--label-sample": label_sample,
+            "--fail-on-findings": fail_on_findings, "--json": json,
+            **{f"--{name.replace('_', '-')}": value for name, value in file_format.to_dict().items()},
+        }  # fmt: skip
+        refuse_files([name for name, value in of_files.items() if value])
     engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")
     given = settings.of(observer, None)
     chosen = make_engine(engine_name, jobs, address, given.get("device"))
     prepared = plan_scan(
-        inputs,
+        LIVE if listen is not None else inputs or [],
         out,
         read=ReadOptions(**file_format.to_dict(), source=source),
         observer=observer,
@@ -143,12 +159,11 @@ def scan(
         threads=(jobs or 1) if engine_name == "inline" else _REQUESTS if waits else 1,
         priced_only=dry_run,
     )
+    if listen is not None:
+        _receive(prepared, listen, out, quiet)
+        return
     if dry_run:
-        expected = forecast_scan(prepared)
-        if json:
-            print_json(dataclasses.asdict(expected))
-        else:
-            _tell_forecast(expected, prepared, jobs or 1)
+        _tell_forecast(forecast_scan(prepared), prepared, jobs or 1, json=json)
         return
     known = None if rates is None else read_rates(rates, prepared.manifest)
     try:
@@ -163,6 +178,29 @@ def scan(
     looks = second_looks(result.findings)
     found = summarise(result.findings, known)
     drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)
+    _tell_all(result, looks, found, drawn, json=json)
+    if result.counts.failures:
+        note(f"{result.counts.failures} rows or scores failed; {out}/failures says which and why")
+        raise typer.Exit(1)
+    if fail_on_findings and result.counts.fired:
+        raise typer.Exit(3)
+
+
+def _receive(prepared: ScanPlan, listen: str, out: str, quiet: float) -> None:
+    """Score what is received until a signal comes, and say of each part what came of it."""
+    from turnwise.operations.live_scan import scan_received
+
+    def tell(now: Progress) -> None:
+        counts = now.counts
+        failed = f", {counts.failures} rows or scores failed" if counts.failures else ""
+        note(f"{counts.conversations} conversations, {counts.fired} fired{failed}")
+
+    receive_at(listen, out, partial(scan_received, prepared, quiet, progress=tell, patience=min(quiet, 60.0)))
+
+
+def _tell_all(
+    result: ScanResult, looks: SecondLooks | None, found: Prevalence, drawn: LabelSample | None, *, json: bool
+) -> None:
     if json:
         sampled = {} if drawn is None else {"label_sample": drawn.to_dict()}
         print_json(_as_json(result, looks) | {"prevalence": found.to_dict()} | sampled)
@@ -172,12 +210,7 @@ def scan(
         print_prevalence(found)
         if drawn is not None:
             print_label_sample(drawn, result.findings)
-        say(f"next: turnwise query gradual_drift --store {out}")
-    if result.counts.failures:
-        note(f"{result.counts.failures} rows or scores failed; {out}/failures says which and why")
-        raise typer.Exit(1)
-    if fail_on_findings and result.counts.fired:
-        raise typer.Exit(3)
+        say(f"next: turnwise query gradual_drift --store {result.findings.folder}")
 
 
 def _as_json(result: ScanResult, looks: SecondLooks | None) -> dict[str, Any]:
@@ -252,7 +285,10 @@ def _tell(result: ScanResult) -> None:
         say(f"cost: {dollars(result.cost_usd)}")
 
 
-def _tell_forecast(found: Forecast, prepared: ScanPlan, jobs: int) -> None:
+def _tell_forecast(found: Forecast, prepared: ScanPlan, jobs: int, *, json: bool) -> None:
+    if json:
+        print_json(dataclasses.asdict(found))
+        return
     say(
         f"{found.files} files, {_bytes(found.bytes)}: {found.rows} rows in {found.parts} parts; about "
         f"{found.conversations} conversations would be scored ({found.share:.0%} of those looked at)"

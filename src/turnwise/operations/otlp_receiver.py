@@ -1,7 +1,8 @@
 """A receiver of OTLP over HTTP: spans are on disk before they are acknowledged, then conversations in a store.
 
 What is sent again is known and kept once. A conversation is put together when nothing came for a while; one
-to which something comes later is stored anew, whole, under its id and a number.
+to which something comes later is stored anew, whole, under its id and a number. `turnwise.operations.live_scan`
+scores them as they come instead.
 """
 
 from __future__ import annotations
@@ -17,24 +18,23 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from hashlib import blake2b
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.bounded import read_json
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord, LoadOptions
+from turnwise.datasets import BadRecord
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.loader import step_values
 from turnwise.datasets.traces.otel import OTel
 from turnwise.datasets.traces.otlp import read_requests
 from turnwise.datasets.traces.step import Step
 from turnwise.errors import TurnwiseError, UsageError
+from turnwise.operations.spool import Spool, Taken
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -48,147 +48,7 @@ KEY: Final = "TURNWISE_OTLP_KEY"
 MOST_BYTES: Final = 64 << 20
 """Bytes of a request, unpacked."""
 
-_AT_ONCE: Final = 200
-"""Conversations that are stored in one transaction."""
-
 _LOG = logging.getLogger("turnwise.operations")
-
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS steps (place INTEGER PRIMARY KEY, chat TEXT, trace TEXT, digest BLOB UNIQUE, body TEXT);
-CREATE INDEX IF NOT EXISTS steps_by_chat ON steps (chat);
-CREATE INDEX IF NOT EXISTS steps_by_trace ON steps (trace);
-CREATE TABLE IF NOT EXISTS traces (trace TEXT PRIMARY KEY, chat TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chats (chat TEXT PRIMARY KEY, last REAL, fresh INTEGER) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS chats_by_time ON chats (fresh, last);
-"""
-
-
-class Taken(NamedTuple):
-    """What a request held: steps that are kept now, steps that were known, and why others were refused."""
-
-    kept: int
-    known: int
-    refused: tuple[str, ...]
-
-
-class Spool:
-    """Steps of traces on disk, until their conversations are stored, and for `keep` seconds after.
-
-    Threads may use it at the same time; one process.
-
-    Args:
-        path: an SQLite file; made where there is none.
-        keep: seconds for which steps of stored conversations are kept, to know what is sent again or comes late.
-
-    Raises:
-        UsageError: the file is none, or can't be written to.
-    """
-
-    def __init__(self, path: str | Path, keep: float = 86_400.0) -> None:
-        self._keep = keep
-        self._lock = threading.Lock()
-        self._path = path
-        try:
-            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._file.execute("PRAGMA journal_mode = WAL")
-            self._file.execute("PRAGMA synchronous = FULL")
-            self._file.executescript(_TABLES)
-        except sqlite3.Error as error:
-            raise UsageError(f"{path} can't keep what is received: {error}") from error
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._file.close()
-
-    def take(self, steps: Iterable[Step | BadRecord]) -> Taken:
-        """Keep steps; when this returns they are on disk.
-
-        Raises:
-            UsageError: they can't be written.
-        """
-        refused, kept, known, now = [], 0, 0, time.time()
-        rows: list[tuple[Step, str, bytes]] = []
-        for step in steps:
-            if isinstance(step, BadRecord):
-                refused.append(step.reason)
-            else:
-                body = json.dumps(step_values(step))
-                rows.append((step, body, blake2b(body.encode(), digest_size=16).digest()))
-        with self._lock:
-            try:
-                self._file.execute("BEGIN IMMEDIATE")
-                for step, body, digest in rows:
-                    chat = self._chat_of(step)
-                    done = self._file.execute(
-                        "INSERT OR IGNORE INTO steps (chat, trace, digest, body) VALUES (?, ?, ?, ?)",
-                        (chat, step.trace, digest, body),
-                    )
-                    if done.rowcount:
-                        kept += 1
-                        self._file.execute(
-                            "INSERT OR REPLACE INTO chats VALUES (?, ?, 1)",
-                            (chat, now),
-                        )
-                    else:
-                        known += 1
-                self._file.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._undo()
-                raise UsageError(f"{self._path} can't keep what is received: {error}") from error
-        return Taken(kept, known, tuple(refused))
-
-    def _undo(self) -> None:
-        if self._file.in_transaction:
-            self._file.execute("ROLLBACK")
-
-    def _chat_of(self, step: Step) -> str:
-        """The conversation of a step; those of its trace that came before it was known move there."""
-        row = self._file.execute("SELECT chat FROM traces WHERE trace = ?", (step.trace,)).fetchone()
-        if row is not None:
-            return str(row[0])
-        if not step.conversation:
-            return step.trace
-        self._file.execute("INSERT INTO traces VALUES (?, ?)", (step.trace, step.conversation))
-        if step.conversation != step.trace:
-            moved = self._file.execute(
-                "UPDATE steps SET chat = ? WHERE trace = ? AND chat = ?",
-                (step.conversation, step.trace, step.trace),
-            )
-            if moved.rowcount:
-                self._file.execute("DELETE FROM chats WHERE chat = ?", (step.trace,))
-        return step.conversation
-
-    def finished(self, quiet: float, most: int = _AT_ONCE) -> list[str]:
-        """Conversations that have something that is not stored, and to which nothing came for so many seconds."""
-        query = "SELECT chat FROM chats WHERE fresh = 1 AND last <= ? ORDER BY last LIMIT ?"
-        with self._lock:
-            return [chat for (chat,) in self._file.execute(query, (time.time() - quiet, most))]
-
-    def conversation(self, chat: str) -> Iterator[Sequence | BadRecord]:
-        """Put a conversation together: its sequence, and those of agents that the main one called."""
-        with self._lock:
-            bodies = self._file.execute(
-                "SELECT place, body FROM steps WHERE chat = ? ORDER BY place", (chat,)
-            ).fetchall()
-        steps = ((place, Step(*json.loads(body))) for place, body in bodies)
-        return OTel().grouped(steps, "otlp", LoadOptions())
-
-    def stored(self, chats: Iterable[tuple[str, float]]) -> None:
-        """Note that conversations are stored, unless something came since a time; drop what is old."""
-        with self._lock:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._file.executemany("UPDATE chats SET fresh = 0 WHERE chat = ? AND last <= ?", chats)
-            old = "SELECT chat FROM chats WHERE fresh = 0 AND last <= ?"
-            before = (time.time() - self._keep,)
-            for table in ("steps", "traces", "chats"):
-                self._file.execute(f"DELETE FROM {table} WHERE chat IN ({old})", before)
-            self._file.execute("COMMIT")
-
-    def waiting(self) -> int:
-        """How many conversations have something that is not stored."""
-        with self._lock:
-            return int(self._file.execute("SELECT count(*) FROM chats WHERE fresh = 1").fetchone()[0])
 
 
 def steps_of(body: bytes, kind: str) -> Iterator[Step | BadRecord]:
@@ -227,14 +87,21 @@ def _add(store: Store, sequence: Sequence) -> bool:
     """Store a sequence; one whose id is taken by an earlier state of it gets a number."""
     name = sequence.sequence_id
     for number in range(1, 1_000):
-        about = {**sequence.metadata, "group": name, "replaces": name} if number > 1 else sequence.metadata
-        own = replace(sequence, sequence_id=name if number == 1 else f"{name}/{number}", metadata=about)
         try:
-            return store.add_sequences([own])[0].new
+            return store.add_sequences([in_state(sequence, number)])[0].new
         except UsageError:
             continue
     _LOG.warning("%s was stored in 1,000 states; what came last is left out", name)
     return False
+
+
+def in_state(sequence: Sequence, number: int) -> Sequence:
+    """A sequence as the state of that number of a conversation, from 1: a later one has a name of its own."""
+    if number == 1:
+        return sequence
+    name = sequence.sequence_id
+    about = {**sequence.metadata, "group": name, "replaces": name}
+    return replace(sequence, sequence_id=f"{name}/{number}", metadata=about)
 
 
 def otlp_app(spool: Spool, key: str = "") -> ASGIApp:
@@ -315,15 +182,20 @@ def _knows(headers: Mapping[str, str], key: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())
 
 
-def receive(store: Store, spool_path: str | Path, host: str, port: int, quiet: float, told: Any = None) -> None:
-    """Receive until a signal ends it, and store conversations as they finish.
+def receive(
+    spool_path: str | Path,
+    host: str,
+    port: int,
+    work: Callable[[Spool, threading.Event], None],
+    told: Callable[[str], None] | None = None,
+) -> None:
+    """Receive until a signal ends it, while a thread takes conversations on as they finish.
 
     Args:
-        store: where they go.
         spool_path: the SQLite file between.
         host: address to listen on; other than this machine's own it needs a key in ``TURNWISE_OTLP_KEY``.
         port: port; 0 for a free one.
-        quiet: seconds without anything new after which a conversation is stored.
+        work: what takes them on, until the event is set; an error of it ends the receiver, and is raised.
         told: hears the address once it listens.
 
     Raises:
@@ -343,11 +215,20 @@ def receive(store: Store, spool_path: str | Path, host: str, port: int, quiet: f
     with closing(Spool(spool_path)) as spool, listening:
         if told is not None:
             told(f"http://{host}:{listening.getsockname()[1]}")
-        worker = threading.Thread(target=_keep_storing, args=(spool, store, quiet, stop), daemon=True)
-        worker.start()
         config = uvicorn.Config(otlp_app(spool, key), log_level="warning", access_log=False)
         server = uvicorn.Server(config)
         server.capture_signals = nullcontext  # type: ignore[assignment]  # it would raise them again at its end
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                work(spool, stop)
+            except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
+                failed.append(error)
+            server.should_exit = True
+
+        worker = threading.Thread(target=run, daemon=True)
+        worker.start()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         try:
@@ -355,9 +236,12 @@ def receive(store: Store, spool_path: str | Path, host: str, port: int, quiet: f
         finally:
             stop.set()
             worker.join(60)
+        if failed:
+            raise failed[0]
 
 
-def _keep_storing(spool: Spool, store: Store, quiet: float, stop: threading.Event) -> None:
+def keep_storing(store: Store, quiet: float, spool: Spool, stop: threading.Event) -> None:
+    """Store conversations to which nothing came for `quiet` seconds, until the event is set."""
     while not stop.wait(1.0):
         try:
             store_finished(spool, store, quiet)

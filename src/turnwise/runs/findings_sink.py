@@ -36,7 +36,7 @@ class FindingsSink:
         folder: where findings go; nobody else may write there, see `alone`.
         manifest: the one that is there.
         parts: all parts that there are.
-        total: bytes of input that they stand for.
+        total: bytes of input that they stand for; 0 where they come as time goes by, and none is to wait.
         tell: is told of each part that is done.
     """
 
@@ -77,7 +77,7 @@ class FindingsSink:
         """Add parts that are done; the manifest is written where it is time."""
         for done in results:
             self._done[done.entry.number] = done.entry
-            if time.monotonic() >= self._not_before:
+            if time.monotonic() >= self._not_before or not self._total:
                 self._write()
             self._counts += done.entry.counts
             self._bytes += done.size

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from turnwise.datasets import BadRecord
 from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UsageError
-from turnwise.findings import MANIFEST, PLACES, STAGES, Counts, Findings, Manifest
+from turnwise.findings import MANIFEST, PLACES, STAGES, Counts, Findings, Input, Manifest, PartEntry
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -36,6 +37,7 @@ from turnwise.runs.engines import InlineEngine
 from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.paid_replies import ScanJournal
+from turnwise.runs.part_files import done_parts
 from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
 from turnwise.runs.plan import describe_run, describe_stages
 from turnwise.runs.run import Engine, SpendingLimits, Tell, carry_out
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
 
 DEFAULT_DETECTOR = "cusum"
 """What judges conversations where nothing else is named."""
+
+LIVE = "otlp://"
+"""In place of input files: what a receiver gets."""
 
 _LIBRARIES = ("duckdb", "numpy", "onnxruntime", "tokenizers")
 
@@ -158,17 +163,42 @@ class ScanPlan:
             ObserverError: the observer can't go on; what was done is kept.
         """
         folder, began = self.work.folder, time.monotonic()
-        with alone(folder):
-            found = stored_manifest(folder, self.manifest)
-            if found is None:
-                (folder / MANIFEST).write(self.manifest.to_json())
-            elif found.complete:
+        with self._begun() as found:
+            if found.complete:
                 ScanJournal(folder).clear()  # what a kill at the very end left
                 return ScanResult(Findings(folder, found), 0, len(found.parts), time.monotonic() - began)
-            sink = FindingsSink(folder, found or self.manifest, *self.parts(), progress)
+            sink = FindingsSink(folder, found, *self.parts(), progress)
             carry_out(self.work, engine or InlineEngine(), sink)
         seconds = time.monotonic() - began
         return ScanResult(sink.findings, sink.repeated, sink.resumed, seconds, sink.cost_usd)
+
+    def run_live(
+        self, parts: Callable[[Mapping[int, PartEntry]], Iterator[Part]], progress: Tell | None = None
+    ) -> None:
+        """Do parts as they come, one after the other, and go on with findings that are there.
+
+        Args:
+            parts: yields them, given the parts that are done, by number; a part's files are whole, and the
+                manifest knows of it, when the next one is asked for.
+            progress: called after each part.
+
+        Raises:
+            FindingsError: the folder has something else, or findings of another scan.
+            ObserverError: the observer can't go on; what was done is kept.
+        """
+        with self._begun() as found:
+            done = done_parts(Findings(self.work.folder, found))
+            sink = FindingsSink(self.work.folder, found, parts(done), 0, progress)
+            carry_out(self.work, InlineEngine(), sink)
+
+    @contextmanager
+    def _begun(self) -> Iterator[Manifest]:
+        """Keep others out of the folder, and give the manifest that is there, or write it."""
+        with alone(self.work.folder):
+            found = stored_manifest(self.work.folder, self.manifest)
+            if found is None:
+                (self.work.folder / MANIFEST).write(self.manifest.to_json())
+            yield found or self.manifest
 
     def parts(self) -> tuple[Iterator[Part], int]:
         """Return a generator of the parts that there are, and the bytes of input that they stand for.
@@ -232,7 +262,8 @@ def plan_scan(
 
     Args:
         inputs: paths, patterns, folders or URLs, such as ``logs/*.parquet``, ``chats.jsonl.gz``, ``logs/`` or
-            ``s3://bucket/chats/*.parquet``. A folder stands for the data files in it.
+            ``s3://bucket/chats/*.parquet``. A folder stands for the data files in it. `LIVE` for what a receiver
+            gets; such a plan is done by `ScanPlan.run_live`.
         out: folder or URL of the findings; empty, new, or with findings of the same scan.
         read: what the files don't say of themselves, such as their format and columns.
         observer: specification of the observer, or an observer.
@@ -264,7 +295,8 @@ def plan_scan(
     check_asked(judged, halves)
     _check_extent(sample, part_rows, where)
     names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
-    reading = (read or ReadOptions()).of([fspath(name) for name in names])
+    live = names == [LIVE]
+    reading = Reading((LIVE,)) if live else (read or ReadOptions()).of([fspath(name) for name in names])
 
     given = dict(settings or {})
     info, parameters, built = _described(observer, given, priced_only)
@@ -274,7 +306,7 @@ def plan_scan(
     if stages := describe_stages("scan", built, seen):
         run[STAGES] = stages
     named = name_detector(detector, run["operating_points"], patterns)
-    described = describe_inputs(reading.files)
+    described = (Input(LIVE, 0, "live"),) if live else describe_inputs(reading.files)
     manifest = Manifest(
         versions=versions(_LIBRARIES),
         run=run,
@@ -293,7 +325,7 @@ def plan_scan(
             "sides": [str(side) for side in halves],
             "texts": texts,
         },
-        part_rows=part_rows if part_rows is not None else default_part_rows(described, PART_ROWS),
+        part_rows=part_rows or (PART_ROWS if live else default_part_rows(described, PART_ROWS)),
         inputs=described,
     )
     folder = Location(fspath(out))

@@ -7,6 +7,7 @@ import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnwise.conversation import Side
@@ -23,11 +24,44 @@ _RECENT = 4
 """Readings that are kept for who asks for the same soon: guardrails of one check do."""
 
 
+_FIRST = 1_000
+"""Outputs of texts without anything before them that are kept, some 5 kB each: many users say the same."""
+
+
+_Key = tuple[Side, bytes, tuple[int, ...], bytes]
+"""A side, the window behind its text, and the whole text."""
+
+
 class _Recent(NamedTuple):
     """A reading, and the cache behind it; None where that is among those of live conversations."""
 
     outputs: Outputs
     cache: Cache | None
+
+
+class _Remembered:
+    """The latest outputs by what was read, for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._outputs: OrderedDict[bytes, Outputs] = OrderedDict()
+
+    def find(self, key: _Key) -> Outputs | None:
+        digest = _digest(key)
+        with self._lock:
+            if digest in self._outputs:
+                self._outputs.move_to_end(digest)
+            return self._outputs.get(digest)
+
+    def keep(self, key: _Key, outputs: Outputs) -> None:
+        with self._lock:
+            self._outputs[_digest(key)] = outputs
+            if len(self._outputs) > _FIRST:
+                self._outputs.popitem(last=False)
+
+
+def _digest(key: _Key) -> bytes:
+    return blake2b(repr(key).encode(), digest_size=16).digest()
 
 
 class LanguageModelReader:
@@ -45,7 +79,8 @@ class LanguageModelReader:
         self._reach = reach
         self.caches = Caches(cache_bytes)
         self._network = Network(model, device)
-        self._recent: OrderedDict[tuple[Side, bytes, tuple[int, ...], bytes], _Recent] = OrderedDict()
+        self._recent: OrderedDict[_Key, _Recent] = OrderedDict()
+        self._first = _Remembered()
         self._lock = threading.Lock()
 
     def start(self) -> Window:
@@ -63,6 +98,17 @@ class LanguageModelReader:
         after = place.after(self.speech.remembered(text, side), self._reach)
         # What stands between the ends of a long text is in no window.
         key = (side, after.ids, after.ends, array("H", text.ids).tobytes())
+        outputs = self._first.find(key) if not lasts and len(after.ends) == 1 else None
+        if outputs is None:
+            outputs = self._read(key, text, after, side, lasts=lasts)
+            if not lasts and len(after.ends) == 1:
+                self._first.keep(key, outputs)
+        misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
+        logits, states = outputs
+        return Reading(side, logits[:, SIDES.index(side)], text.hidden, misfit, text.left_out, states)
+
+    def _read(self, key: _Key, text: Text, after: Window, side: Side, *, lasts: bool) -> Outputs:
+        """The outputs of a text at the end of a window, from the latest readings where they are there."""
         with self._lock:
             known = self._recent.pop(key, None)
         if known is None:
@@ -76,9 +122,7 @@ class LanguageModelReader:
             self._recent[key] = known
             while len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
-        misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
-        logits, states = known.outputs
-        return Reading(side, logits[:, SIDES.index(side)], text.hidden, misfit, text.left_out, states)
+        return known.outputs
 
     def _outputs(self, text: Text, after: Window, side: Side) -> tuple[Outputs, Cache]:
         """Read a text at the end of a window; return a row of outputs for each part, and the window's cache."""

@@ -110,7 +110,8 @@ class LocalObserver:
         self._read = weights.languages
         self._languages = Languages(self._read, self._reader.speech.known)
         self._heads: dict[str, Head] = {}
-        self._base = self.info.base
+        self._known = self._info(weights.metrics)
+        self._base = self._known.base
         del weights
         give_back_memory()
 
@@ -134,7 +135,7 @@ class LocalObserver:
     @property
     def info(self) -> ObserverInfo:
         """What is known of it with its weights."""
-        return self._info(self._metrics)
+        return self._known
 
     @classmethod
     def _info(cls, metrics: Mapping[str, Any]) -> ObserverInfo:

@@ -1,0 +1,188 @@
+"""What a receiver got, on disk until its conversations are stored or scored."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnwise.conversation import Sequence
+from turnwise.datasets import BadRecord, LoadOptions
+from turnwise.datasets.traces.loader import step_values
+from turnwise.datasets.traces.otel import OTel
+from turnwise.datasets.traces.step import Step
+from turnwise.errors import UsageError
+
+_AT_ONCE: Final = 200
+"""Conversations that are stored in one transaction."""
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS steps (place INTEGER PRIMARY KEY, chat TEXT, trace TEXT, digest BLOB UNIQUE, body TEXT);
+CREATE INDEX IF NOT EXISTS steps_by_chat ON steps (chat);
+CREATE INDEX IF NOT EXISTS steps_by_trace ON steps (trace);
+CREATE TABLE IF NOT EXISTS traces (trace TEXT PRIMARY KEY, chat TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chats (chat TEXT PRIMARY KEY, last REAL, fresh INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS given (part INTEGER, chat TEXT, since REAL, PRIMARY KEY (part, chat)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS states (sequence TEXT, digest TEXT, part INTEGER, PRIMARY KEY (sequence, digest))
+WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chats_by_time ON chats (fresh, last);
+"""
+
+
+class Taken(NamedTuple):
+    """What a request held: steps that are kept now, steps that were known, and why others were refused."""
+
+    kept: int
+    known: int
+    refused: tuple[str, ...]
+
+
+class Spool:
+    """Steps of traces on disk, until their conversations are stored, and for `keep` seconds after.
+
+    Threads may use it at the same time; one process.
+
+    Args:
+        path: an SQLite file; made where there is none.
+        keep: seconds for which steps of stored conversations are kept, to know what is sent again or comes late.
+
+    Raises:
+        UsageError: the file is none, or can't be written to.
+    """
+
+    def __init__(self, path: str | Path, keep: float = 86_400.0) -> None:
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._path = path
+        try:
+            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._file.execute("PRAGMA journal_mode = WAL")
+            self._file.execute("PRAGMA synchronous = FULL")
+            self._file.executescript(_TABLES)
+        except sqlite3.Error as error:
+            raise UsageError(f"{path} can't keep what is received: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._file.close()
+
+    def take(self, steps: Iterable[Step | BadRecord]) -> Taken:
+        """Keep steps; when this returns they are on disk.
+
+        Raises:
+            UsageError: they can't be written.
+        """
+        refused, kept, known, now = [], 0, 0, time.time()
+        rows: list[tuple[Step, str, bytes]] = []
+        for step in steps:
+            if isinstance(step, BadRecord):
+                refused.append(step.reason)
+            else:
+                body = json.dumps(step_values(step))
+                rows.append((step, body, blake2b(body.encode(), digest_size=16).digest()))
+        with self._lock:
+            try:
+                self._file.execute("BEGIN IMMEDIATE")
+                for step, body, digest in rows:
+                    chat = self._chat_of(step)
+                    done = self._file.execute(
+                        "INSERT OR IGNORE INTO steps (chat, trace, digest, body) VALUES (?, ?, ?, ?)",
+                        (chat, step.trace, digest, body),
+                    )
+                    if done.rowcount:
+                        kept += 1
+                        self._file.execute(
+                            "INSERT OR REPLACE INTO chats VALUES (?, ?, 1)",
+                            (chat, now),
+                        )
+                    else:
+                        known += 1
+                self._file.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._undo()
+                raise UsageError(f"{self._path} can't keep what is received: {error}") from error
+        return Taken(kept, known, tuple(refused))
+
+    def _undo(self) -> None:
+        if self._file.in_transaction:
+            self._file.execute("ROLLBACK")
+
+    def _chat_of(self, step: Step) -> str:
+        """The conversation of a step; those of its trace that came before it was known move there."""
+        row = self._file.execute("SELECT chat FROM traces WHERE trace = ?", (step.trace,)).fetchone()
+        if row is not None:
+            return str(row[0])
+        if not step.conversation:
+            return step.trace
+        self._file.execute("INSERT INTO traces VALUES (?, ?)", (step.trace, step.conversation))
+        if step.conversation != step.trace:
+            moved = self._file.execute(
+                "UPDATE steps SET chat = ? WHERE trace = ? AND chat = ?",
+                (step.conversation, step.trace, step.trace),
+            )
+            if moved.rowcount:
+                self._file.execute("DELETE FROM chats WHERE chat = ?", (step.trace,))
+        return step.conversation
+
+    def finished(self, quiet: float, most: int = _AT_ONCE) -> list[str]:
+        """Conversations that have something that is not stored, and to which nothing came for so many seconds."""
+        query = "SELECT chat FROM chats WHERE fresh = 1 AND last <= ? ORDER BY last LIMIT ?"
+        with self._lock:
+            return [chat for (chat,) in self._file.execute(query, (time.time() - quiet, most))]
+
+    def conversation(self, chat: str) -> Iterator[Sequence | BadRecord]:
+        """Put a conversation together: its sequence, and those of agents that the main one called."""
+        with self._lock:
+            bodies = self._file.execute(
+                "SELECT place, body FROM steps WHERE chat = ? ORDER BY place", (chat,)
+            ).fetchall()
+        steps = ((place, Step(*json.loads(body))) for place, body in bodies)
+        return OTel().grouped(steps, "otlp", LoadOptions())
+
+    def stored(self, chats: Iterable[tuple[str, float]]) -> None:
+        """Note that conversations are stored, unless something came since a time; drop what is old."""
+        with self._lock:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("UPDATE chats SET fresh = 0 WHERE chat = ? AND last <= ?", chats)
+            old = "SELECT chat FROM chats WHERE fresh = 0 AND last <= ?"
+            before = (time.time() - self._keep,)
+            for table in ("steps", "traces", "chats"):
+                self._file.execute(f"DELETE FROM {table} WHERE chat IN ({old})", before)
+            self._file.execute("COMMIT")
+
+    def waiting(self) -> int:
+        """How many conversations have something that is not stored."""
+        with self._lock:
+            return int(self._file.execute("SELECT count(*) FROM chats WHERE fresh = 1").fetchone()[0])
+
+    def states(self, sequence: str) -> list[str]:
+        """Digests of the states of a sequence that were given to parts of a scan."""
+        with self._lock:
+            found = self._file.execute("SELECT digest FROM states WHERE sequence = ?", (sequence,))
+            return [digest for (digest,) in found]
+
+    def give(self, part: int, chats: Iterable[str], since: float, states: Iterable[tuple[str, str]]) -> None:
+        """Note that conversations, as they were at a time, go into a part of a scan, and their states."""
+        with self._lock:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("INSERT INTO given VALUES (?, ?, ?)", ((part, chat, since) for chat in chats))
+            self._file.executemany("INSERT INTO states VALUES (?, ?, ?)", ((*state, part) for state in states))
+            self._file.execute("COMMIT")
+
+    def settle(self, done: Collection[int]) -> None:
+        """Note which parts are on disk; what was given to another one is as if it had not been given."""
+        with self._lock:
+            given = self._file.execute("SELECT part, chat, since FROM given").fetchall()
+        self.stored([(chat, since) for part, chat, since in given if part in done])
+        with self._lock:
+            self._file.execute("BEGIN IMMEDIATE")
+            lost = {(part,) for part, _, _ in given if part not in done}
+            self._file.executemany("DELETE FROM states WHERE part = ?", lost)
+            self._file.execute("DELETE FROM given")
+            self._file.execute("COMMIT")
