@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,10 @@ import pytest
 from tests.observers.local.conftest import write_weights
 
 from turnwise.cli import main
+from turnwise.cli.demo_run import demo_observer, run_demo
 from turnwise.datasets import example_judgements, examples, join_judgements, read_judgements
+from turnwise.runs import evaluate
+from turnwise.store import Store
 
 Cli = Callable[..., Any]
 
@@ -38,7 +42,6 @@ class Shown:
     local: str
     text: str
     told: Any
-    note: str
 
 
 def run(*arguments: str) -> tuple[str, str]:
@@ -55,11 +58,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("demo")
     store, local = folder / "turnwise-demo.db", f"local:{write_weights(folder / 'weights')}"
     arguments = ("--store", str(store), "--observer", "reader", "--observer", local)
-    text, _ = run(*arguments)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "altair", None)
-        told, note = run(*arguments, "--json")
-    return Shown(store, local, text, json.loads(told), note)
+    text, _ = run(*arguments, "--report")
+    told, _ = run(*arguments, "--json")
+    return Shown(store, local, text, json.loads(told))
 
 
 @pytest.fixture
@@ -123,8 +124,7 @@ def test_every_turn_of_the_examples_was_read_by_two_readers(mode: str) -> None:
     assert not readings[0] & readings[1]
 
 
-def test_one_observer_can_be_asked_for(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
+def test_one_observer_can_be_asked_for(cli: Cli, tmp_path: Path) -> None:
     asked = cli("demo", "--store", tmp_path / "one.db", "--observer", "scripted:0.5", "--json")
     assert asked.code == 0
     assert [a["run"] for a in asked.json["arms"]] == ["scripted:0.5-turn", "scripted:0.5-history"]
@@ -138,10 +138,7 @@ def test_an_observer_that_is_none_is_named_and_leaves_no_store(cli: Cli, tmp_pat
     assert not (tmp_path / "none.db").exists()
 
 
-def test_conversations_that_an_observer_says_nothing_of_are_not_checked(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
+def test_conversations_that_an_observer_says_nothing_of_are_not_checked(cli: Cli, tmp_path: Path) -> None:
     few = tmp_path / "few.jsonl"
     lines = example_judgements("history").read_text(encoding="utf-8").splitlines()
     few.write_text("\n".join(lines[:3]) + "\n", encoding="utf-8")
@@ -180,19 +177,39 @@ def test_a_second_look_of_the_reader_is_shown_beside_both(shown: Shown) -> None:
     assert "A second look" in shown.text
 
 
-def test_without_the_extra_the_demo_runs_to_its_summary_and_says_what_adds_the_report(
-    shown: Shown, tmp_path: Path
-) -> None:
+def test_a_report_needs_the_extra_and_the_demo_does_not(shown: Shown, tmp_path: Path) -> None:
     shutil.copy(shown.store, tmp_path)
     command = [sys.executable, "-c", WITHOUT_THE_EXTRA, "demo", "--observer", "reader", "--observer", shown.local]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "95 % intervals" in done.stdout
-    assert "turnwise show" in done.stdout
-    assert done.stdout.rstrip().endswith('python -m pip install "turnwise[study]"')
     assert not (tmp_path / "turnwise-demo-report").exists()
     assert shown.told["report"] is None
-    assert 'python -m pip install "turnwise[study]"' in shown.note
+    refused = subprocess.run([*command, "--report"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert 'python -m pip install "turnwise[study]"' in refused.stderr
+
+
+def test_the_conversation_that_turns_is_shown_before_all_others_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Shown
+) -> None:
+    scored: list[int] = []
+
+    def counted(store: Store, run: str, *rest: Any, ids: Any, **more: Any) -> Any:
+        scored.append(len(ids))
+        return evaluate(store, run, *rest, ids=ids, **more)
+
+    def tell(chat: Any, runs: Any) -> None:
+        told.append((chat.sequence_id, [run.peaks(chat.sequence_id) for run in runs], list(scored)))
+
+    told: list[Any] = []
+    monkeypatch.setattr("turnwise.cli.demo_run.evaluate", counted)
+    with Store(tmp_path / "demo.db", create=True) as store:
+        observers = {name: demo_observer(name) for name in ("reader", shown.local)}
+        done = run_demo(store, observers, tell)
+    assert [run.peaks(told[0][0]) for run in done.runs] == told[0][1]
+    assert told[0][2] == [38, 38, 1, 1]
+    assert f"How {told[0][0]} turns" in shown.text.partition("Attacks")[0]
 
 
 def test_the_demo_keeps_a_store_that_the_other_commands_read(cli: Cli, shown: Shown) -> None:
@@ -200,19 +217,18 @@ def test_the_demo_keeps_a_store_that_the_other_commands_read(cli: Cli, shown: Sh
     assert cli("detect", "--store", shown.store, "--run", f"{shown.local}-turn").code == 0
 
 
-def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, shown: Shown) -> None:
+def test_the_demo_ends_with_three_commands_that_run(cli: Cli, shown: Shown) -> None:
     assert str(shown.store) in shown.text
-    command = next(line for line in shown.text.splitlines() if line.strip().startswith("turnwise show"))
-    assert cli(*command.split()[1:]).code == 0
+    commands = [line.strip() for line in shown.text.splitlines() if line.startswith("  turnwise ")]
+    assert [command.split()[1] for command in commands] == ["show", "query", "detect"]
+    for command in commands:
+        assert cli(*shlex.split(command)[1:]).code == 0, command
 
 
-def test_no_table_of_the_demo_is_wider_than_80_columns(
-    cli: Cli, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
+def test_no_table_of_the_demo_is_wider_than_80_columns(cli: Cli, shown: Shown, tmp_path: Path) -> None:
     few = cli("demo", "--store", tmp_path / "few.db", "--observer", "reader", "--observer", "scripted:0.5")
     for text in (shown.text, few.out):
-        told = ("  turnwise ", "A study ", "Everything is in ")
+        told = ("  turnwise ", "A study ", "Your own: ", str(shown.store))
         lines = [line.rstrip() for line in text.splitlines() if not line.startswith(told)]
         assert len(lines) > 60
         # A name of an observer may be longer than a line, where it is not in a table.

@@ -38,18 +38,29 @@ def demo(
             "llm:provider/model; may be given several times. By default reader and local."
         ),
     ] = None,
+    with_report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Also write the report of a study on them. Needs the extra turnwise[study]."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
-    """Show a conversation turn, and compare single turns with trajectories on the conversations that ship."""
+    """Show how a conversation turns, message by message, then what each way of looking finds in those that ship.
+
+    Needs no key and no network.
+    """
     from turnwise.cli.demo_run import OBSERVERS, demo_observer, run_demo
-    from turnwise.cli.study import EXTRA, FOR_A_REPORT, is_installed
+    from turnwise.cli.study import FOR_A_REPORT, require_study
     from turnwise.store import Store
 
+    if with_report:
+        require_study(*FOR_A_REPORT)
     observers = {name: demo_observer(name) for name in observer or OBSERVERS}
     report = None
     with Store(store, create=True) as opened:
         try:
-            done = run_demo(opened, observers)
+            done = run_demo(opened, observers, None if json else _print_turning)
         except UsageError as error:
             raise UsageError(
                 f"{opened.location} holds a demo of another version ({error}); remove it, or name another "
@@ -57,21 +68,12 @@ def demo(
             ) from error
         if not json:
             _print(opened.location, done)
-        if is_installed(*FOR_A_REPORT):
-            try:
-                report = _write_report(opened, done.runs)
-            except UsageError as error:
-                note(f"no report: {error}")
-    told = (
-        f"A study of these examples, with tables and figures: {report}"
-        if report
-        else f"The demo ends with the report of a study once this is installed:\n  {EXTRA}"
-    )
+        if with_report:
+            report = _write_report(opened, done.runs)
     if json:
         print_json({"store": opened.location, "report": None if report is None else str(report), **done.to_dict()})
-        note(told)
-    else:
-        say("", *told.split("\n"))
+    elif report is not None:
+        say("", f"A study of these examples, with tables and figures: {report}")
 
 
 def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
@@ -95,8 +97,6 @@ def _print(store: str, done: Demo) -> None:
     from turnwise.cli.demo_run import LOCAL, READER
 
     telling = done.telling()
-    if telling is not None:
-        _print_turning(telling, done.runs)
     for label, title in (("attack", "Attacks"), ("benign", "Benign conversations")):
         chats = [chat for chat in done.sequences if chat.label == label]
         for beside in _side_by_side(done.runs):
@@ -130,11 +130,14 @@ def _print(store: str, done: Demo) -> None:
         "turnwise works, not how well. docs/results.md has figures on other people's data.",
     )
     run = done.runs[1].run
+    say_paragraphs(
+        f"Everything is in {store}. Next, read that conversation, ask which grow worse, let other detectors judge:"
+    )
     say(
-        f"Everything is in {store}. Next:",
         f"  turnwise show {shown} --store {store} --run {run}",
+        f"  turnwise query 'slope(reciprocity.F) > 0.1' --store {store} --run {run}",
         f"  turnwise detect --store {store} --run {run} --detector trust_ema --detector slope",
-        "  turnwise import YOUR_FILE.jsonl --store work.db && turnwise evaluate --store work.db",
+        "Your own: turnwise import FILE --store work.db, turnwise evaluate --store work.db",
     )
 
 

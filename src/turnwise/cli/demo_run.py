@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,9 @@ DETECTOR: Final = "any_turn"
 
 SECOND_LOOK: Final = "second_look"
 """The run, on the turns so far, in which the reader is asked where the embedded observer points."""
+
+_MOST_JOBS: Final = 4
+"""Conversations that are scored at the same time: each takes a processor."""
 
 _UNCHECKED: Final = ("fired", "turn", "score", "threshold", "threshold_source", "reason")
 """What is null where nothing was scored."""
@@ -107,20 +111,40 @@ class Demo:
         return (by_name[LOCAL], by_name[READER]) if {LOCAL, READER} <= by_name.keys() else None
 
 
-def run_demo(store: Store, observers: Mapping[str, Mapping[str, Observer]]) -> Demo:
+def run_demo(
+    store: Store,
+    observers: Mapping[str, Mapping[str, Observer]],
+    tell: Callable[[Chat, Sequence[DemoRun]], None] | None = None,
+) -> Demo:
     """Score the conversations that ship, where the store lacks scores, and judge them.
 
-    A store with the demo of another version is a `UsageError`.
+    `tell` is given one that turns, with the runs over it, as soon as the first observer has shown which. A store
+    with the demo of another version is a `UsageError`.
     """
     began = time.perf_counter()
-    sequences = examples()
+    sequences = tuple(examples())
     store.add_sequences(sequences)
     ids = [sequence.sequence_id for sequence in sequences]
-    for name, scorers in observers.items():
+
+    def score(name: str, scorers: Mapping[str, Observer], ids: Sequence[str]) -> None:
+        jobs = min(os.cpu_count() or 1, _MOST_JOBS)
         for context, scorer in scorers.items():
             run = f"{name}-{context}"
-            evaluate(store, run, scorer, principles=builtin_principles(), context=context, ids=ids)
-    runs = tuple(_judged(store, name, context, ids) for name in observers for context in CONTEXTS)
+            evaluate(store, run, scorer, principles=builtin_principles(), context=context, ids=ids, jobs=jobs)
+
+    def judged(names: Iterable[str], ids: Sequence[str]) -> tuple[DemoRun, ...]:
+        return tuple(_judged(store, name, context, ids) for name in names for context in CONTEXTS)
+
+    first, *others = observers
+    score(first, observers[first], ids)
+    telling = Demo(sequences, judged([first], ids), 0.0).telling()
+    if tell is not None and telling is not None:
+        for name in others:
+            score(name, observers[name], [telling.sequence_id])
+        tell(telling, judged(observers, [telling.sequence_id]))
+    for name in others:
+        score(name, observers[name], ids)
+    runs = judged(observers, ids)
     second_look = asked = None
     embedded = next((name for name in observers if name.partition(":")[0] == LOCAL), None)
     if embedded is not None and READER in observers:
