@@ -54,8 +54,10 @@ def test_runs_detect_and_show(cli: Cli, findings: str) -> None:
     assert "what about part 2?" in shown.out
 
 
-def test_status_names_the_findings(cli: Cli, findings: str) -> None:
-    assert cli("status", "--store", findings, "--json").json["store"]["value"] == findings
+def test_the_doctor_names_the_findings(cli: Cli, findings: str) -> None:
+    told = cli("doctor", "--store", findings, "--json").json
+    assert told["settings"]["store"]["value"] == findings
+    assert told["health"]["store"]["well"]
 
 
 def test_compare_and_calibrate_take_labels_from_findings_and_people(cli: Cli, findings: str) -> None:

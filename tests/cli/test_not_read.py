@@ -43,7 +43,7 @@ def test_a_run_counts_it_and_ends_well(cli: Cli, scored: Any) -> None:
     listed = cli("runs", "list", "--store", "s.db")
     assert "not read" in listed.out and "run r: 2 not read (ru 2)" in listed.out
     assert cli("runs", "list", "--store", "s.db", "--json").json[0]["unread"] == {"ru": 2}
-    assert cli("status", "--store", "s.db").code == 0
+    assert cli("doctor", "--store", "s.db").code == 0
 
 
 def test_a_sequence_and_its_verdict_say_so(cli: Cli, scored: Any) -> None:

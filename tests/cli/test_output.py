@@ -212,7 +212,7 @@ COMMANDS = [
     "list principles",
     "list datasets",
     "list guardrails",
-    "status",
+    "doctor",
     "list presets",
     "list session-presets",
     "study session-rules",

@@ -1,8 +1,10 @@
-"""The project file, ``turnwise status``, ``--quiet``, ``-h``, and help that is never cut."""
+"""The project file, ``turnwise doctor``, ``--quiet``, ``-h``, and help that is never cut."""
 
 from __future__ import annotations
 
 import json
+import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,13 +26,13 @@ def test_a_project_file_names_the_store_and_the_run(cli: Cli, evaluated: Path, m
     assert cli("query", "reciprocity.F >= 0.5", "--json").json["count"] == 1
     assert cli("query", "reciprocity.F >= 0.5", "--run", "second", "--json").json["count"] == 3
     assert cli("query", "--sql", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 2}]
-    told = cli("status", "--json").json
+    told = cli("doctor", "--json").json["settings"]
     assert told["store"] == {"value": str(evaluated), "from": str(file)}
     assert told["run"] == {"value": "first", "from": str(file)}
     assert told["observer"] == {"value": None, "from": "default"}
     monkeypatch.setenv("TURNWISE_STORE", "other.db")
-    assert cli("status", "--json").json["store"] == {"value": "other.db", "from": "TURNWISE_STORE"}
-    assert cli("status", "--store", "third.db", "--json").json["store"]["from"] == "command line"
+    assert cli("doctor", "--json").json["settings"]["store"] == {"value": "other.db", "from": "TURNWISE_STORE"}
+    assert cli("doctor", "--store", "third.db", "--json").json["settings"]["store"]["from"] == "command line"
     assert "other.db" in cli("runs", "list").err
 
 
@@ -70,10 +72,44 @@ def test_short_help_is_help(cli: Cli, arguments: list[str]) -> None:
 
 def test_help_lists_commands_uncut(cli: Cli) -> None:
     shown = cli("--help").out
-    assert "..." not in shown.partition("Commands:")[2]
+    assert "..." not in shown.partition("Start:")[2]
     assert "--install-completion" in shown
     whole = " ".join(shown.split())
     assert "have no score yet in a run. The same command again continues, and repeats nothing." in whole
+
+
+def test_without_a_command_it_says_what_comes_next(cli: Cli, evaluated: Path, monkeypatch: Any) -> None:
+    folder = evaluated.parent / "new"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert "  turnwise demo" in cli().out.splitlines()
+    (folder / "chats.jsonl").write_text("{}\n")
+    assert "  turnwise import chats.jsonl --store work.db" in cli().out.splitlines()
+    (folder / "no-store.db").write_bytes(b"SQLite format 3\0 and no more")
+    assert "no-store.db" not in cli().out
+    (folder / "work.db").write_bytes(evaluated.read_bytes())
+    told = cli().out.splitlines()
+    assert "  turnwise judgements inbox --store work.db --run first" in told
+    for command in (line.strip() for line in told if line.startswith("  turnwise")):
+        if "explore" not in command:
+            assert cli(*shlex.split(command)[1:]).code == 0, command
+
+
+def test_the_doctor_finds_what_is_broken_and_tells_nothing_private(
+    cli: Cli, evaluated: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("TURNWISE_STORE", str(evaluated))
+    done = cli("doctor", "--report")
+    assert done.code == 0
+    assert set(done.json["health"]) == {"weights of local", "weights of local-small", "store"}
+    assert "3 sequences" in done.json["health"]["store"]["found"] and done.json["extras"]["llm"] == "installed"
+    for private in (str(evaluated.parent), evaluated.name, "first", platform.node()):
+        assert private not in done.out, private
+    damaged = bytearray(evaluated.read_bytes())
+    damaged[len(damaged) // 2 :] = bytes(len(damaged) - len(damaged) // 2)
+    evaluated.write_bytes(damaged)
+    done = cli("doctor")
+    assert done.code == 1 and "BROKEN" in done.out
 
 
 def test_help_loads_the_commands_and_next_to_nothing_else() -> None:

@@ -136,7 +136,7 @@ def test_the_environment_and_a_project_name_a_server_without_its_password_being_
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TURNWISE_STORE", url)
-    code, out, err = turnwise(capsys, "status")
+    code, out, err = turnwise(capsys, "doctor")
     assert (code, PASSWORD in out + err) == (0, False)
     assert "postgresql://keeper@127.0.0.1" in out
     code, out, err = turnwise(capsys, "runs", "list")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from turnwise._version import __version__
 from turnwise.cli.bench import compare as compare_records
@@ -15,6 +15,7 @@ from turnwise.cli.bench import run as run_bench
 from turnwise.cli.check import check
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
+from turnwise.cli.doctor import doctor
 from turnwise.cli.erase import erase
 from turnwise.cli.evaluate import evaluate
 from turnwise.cli.explore import explore
@@ -44,7 +45,7 @@ from turnwise.cli.llm import cache, cost, prompt
 from turnwise.cli.mcp import mcp
 from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
-from turnwise.cli.project import defaults_of, find_project, status
+from turnwise.cli.project import defaults_of, find_project
 from turnwise.cli.query import query
 from turnwise.cli.runs import delete_run, list_runs, publish, rename_run
 from turnwise.cli.runs_compare import compare_runs, run_trends
@@ -59,6 +60,170 @@ from turnwise.cli.study_second_look import second_look
 from turnwise.cli.study_sessions import session_rules
 from turnwise.cli.study_tune import calibrate, tune
 from turnwise.cli.teach import teach
+
+_DEMO = "turnwise-demo.db"
+"""The store that ``turnwise demo`` leaves, on which examples run."""
+
+
+class Told(NamedTuple):
+    """A command, and an example of it that runs where the demo ran."""
+
+    command: Callable[..., None]
+    example: str
+
+
+class Below(NamedTuple):
+    """A group of commands."""
+
+    about: str
+    commands: Mapping[str, Told]
+
+
+SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
+    "Start": {
+        "demo": Told(demo, "turnwise demo"),
+        "check": Told(check, "turnwise check chat.json --detector any_turn --detector cusum"),
+        "list": Told(list_, "turnwise list detectors cusum"),
+        "doctor": Told(doctor, f"turnwise doctor --store {_DEMO}"),
+    },
+    "Data": {
+        "import": Told(import_, "turnwise import chats.jsonl --store work.db"),
+        "export": Told(export, f"turnwise export --store {_DEMO} --out exported --format jsonl"),
+        "erase": Told(erase, f"turnwise erase grooming-02 --store {_DEMO} --dry-run"),
+    },
+    "Score": {
+        "evaluate": Told(evaluate, f"turnwise evaluate --store {_DEMO} --run small --observer local-small"),
+        "scan": Told(scan, "turnwise scan chats.jsonl --observer local-small --out findings"),
+        "runs": Below(
+            "Runs: list them with counts, failures, cost, time and settings; compare, delete or rename them.",
+            {
+                "list": Told(list_runs, f"turnwise runs list --store {_DEMO}"),
+                "compare": Told(compare_runs, f"turnwise runs compare reader-turn reader-history --store {_DEMO}"),
+                "publish": Told(
+                    publish, "turnwise runs publish live --to otel --out scores.jsonl --store traces.db"
+                ),
+                "trends": Told(run_trends, f"turnwise runs trends --run reader-history --store {_DEMO}"),
+                "delete": Told(delete_run, f"turnwise runs delete old --store {_DEMO} --yes"),
+                "rename": Told(rename_run, f"turnwise runs rename local-turn alone --store {_DEMO} --yes"),
+            },
+        ),
+        "observers": Below(
+            "Observers: what one is worth as a judge.",
+            {"test": Told(test_observer, "turnwise observers test local-small")},
+        ),
+        "llm": Below(
+            "A language model as observer: what it costs, what it is asked, and its stored replies.",
+            {
+                "cost": Told(cost, f"turnwise llm cost --observer llm:openai/gpt-4.1-mini --store {_DEMO}"),
+                "prompt": Told(
+                    prompt, f"turnwise llm prompt reciprocity --sequence grooming-01 --turn 7 --store {_DEMO}"
+                ),
+                "cache": Told(cache, f"turnwise llm cache --store {_DEMO}"),
+            },
+        ),
+        "teach": Told(teach, "turnwise teach courtesy --draft"),
+    },
+    "Detect and query": {
+        "detect": Told(detect, f"turnwise detect --detector cusum --store {_DEMO} --run reader-history"),
+        "query": Told(query, f"turnwise query 'slope(reciprocity.F) > 0.1' --store {_DEMO} --run reader-history"),
+        "show": Told(show, f"turnwise show grooming-01 --store {_DEMO} --run reader-history"),
+        "judgements": Below(
+            "What people say of conversations: where flagged ones stand, corrected labels, scores of turns.",
+            {
+                "list": Told(list_judgements, f"turnwise judgements list --store {_DEMO}"),
+                "inbox": Told(list_inbox, f"turnwise judgements inbox --store {_DEMO} --run reader-history"),
+                "status": Told(review, f"turnwise judgements status grooming-01 read --author Jo --store {_DEMO}"),
+                "label": Told(label, f"turnwise judgements label grooming-01 attack --author Jo --store {_DEMO}"),
+                "turn": Told(turn, f"turnwise judgements turn grooming-01 7 --author Jo --store {_DEMO}"),
+                "agreement": Told(agreement, f"turnwise judgements agreement --store {_DEMO}"),
+                "export": Told(export_judgements, f"turnwise judgements export --out judged --store {_DEMO}"),
+                "hand-out": Told(
+                    hand_out_sheets,
+                    "turnwise judgements hand-out --annotator Jo --annotator Sam --most 5 --out sheets "
+                    f"--store {_DEMO}",
+                ),
+                "take-in": Told(
+                    take_in_sheets,
+                    "turnwise judgements take-in kit --out people --who colleagues --trained 'one hour' --paid no "
+                    f"--when 2026-05 --store {_DEMO}",
+                ),
+            },
+        ),
+    },
+    "Study": {
+        "study": Below(
+            "Studies of labelled conversations: compare detectors and runs, set thresholds, find patterns.",
+            {
+                "compare": Told(
+                    compare,
+                    "turnwise study compare --run reader-turn --run reader-history --folds 5 --target-fpr 0.2 "
+                    f"--store {_DEMO}",
+                ),
+                "power": Told(power, "turnwise study power --stateless 0.3 --temporal 0.5"),
+                "tune": Told(
+                    tune,
+                    f"turnwise study tune --detector hmm --target-fpr 0.2 --run reader-history --store {_DEMO}",
+                ),
+                "calibrate": Told(
+                    calibrate, f"turnwise study calibrate --alpha 0.2 --run reader-history --store {_DEMO}"
+                ),
+                "discover": Told(discover, "turnwise study discover --run first --store work.db"),
+                "prevalence": Told(prevalence, "turnwise study prevalence findings"),
+                "second-look": Told(second_look, f"turnwise study second-look --run second_look --store {_DEMO}"),
+                "map": Told(map_, "turnwise study map --conversations 50"),
+                "session-rules": Told(
+                    session_rules, f"turnwise study session-rules --run reader-history --store {_DEMO}"
+                ),
+            },
+        ),
+        "bench": Below(
+            "The yardstick: any guard, turn by turn, on the same conversations; records compared.",
+            {
+                "run": Told(run_bench, "turnwise bench run keywords --sample 5 --out keywords.json"),
+                "compare": Told(compare_records, "turnwise bench compare keywords.json never.json"),
+            },
+        ),
+    },
+    "Guard": {
+        "guard": Below(
+            "Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
+            {
+                "check": Told(guard_check, "turnwise guard check 'My SSN is 123-45-6789'"),
+                "approve-tools": Told(approve_tools, "turnwise guard approve-tools tools.json"),
+                "chat": Told(chat, "echo 'Hello there' | turnwise guard chat --preset basic"),
+                "replay": Told(replay, "turnwise guard replay chats.jsonl --audit shadow.jsonl"),
+                "forensics": Told(forensics, "turnwise guard forensics chat.json --preset basic --html chat.html"),
+                "audit": Told(audit, "turnwise guard audit audit.jsonl --blocked"),
+                "report": Told(report, "turnwise guard report audit.jsonl --alarms 0.01"),
+                "alert": Told(alert, "turnwise guard alert audit.jsonl --config alerts.yaml --once"),
+                "verify": Told(verify, "turnwise guard verify audit.jsonl"),
+                "sessions": Told(sessions, "turnwise guard sessions --state guard.db"),
+                "forget": Told(forget, "turnwise guard forget user_123 --state guard.db"),
+                "expire": Told(expire, "turnwise guard expire --days 90 --state guard.db"),
+            },
+        ),
+        "mcp": Told(mcp, "turnwise mcp -- python server.py"),
+        "hook": Told(hook, "turnwise hook --agent claude < event.json"),
+    },
+    "Serve and look": {
+        "serve": Told(serve, "turnwise serve --preset customer_service"),
+        "explore": Told(explore, f"turnwise explore --store {_DEMO}"),
+    },
+}
+"""All commands, by the part of the help in which they stand."""
+
+
+_BEFORE = "Example: "
+
+
+class Command(TyperCommand):
+    """A command whose help ends with its example in one line, as it is to be pasted."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the example, unwrapped."""
+        if self.epilog:
+            with formatter.section(_BEFORE.strip(" :")):
+                formatter.write(f"  {self.epilog.removeprefix(_BEFORE).strip('`')}\n")
 
 
 class Commands(TyperGroup):
@@ -75,6 +240,15 @@ class Commands(TyperGroup):
             command.params = [*command.params, *quiet]
         return command
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, those of the application in their sections."""
+        if ctx.parent is not None:
+            super().format_commands(ctx, formatter)
+            return
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.get_command(ctx, name).short_help) for name in names])
+
 
 def _with_summary(command: Any) -> Any:
     """A command, and those below it, with the first paragraph of their help as their summary."""
@@ -85,108 +259,27 @@ def _with_summary(command: Any) -> Any:
     return command
 
 
-def _add_group(name: str, about: str, commands: Mapping[str, Callable[..., None]]) -> None:
-    group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
-    for below, command in commands.items():
-        group.command(below)(command)
-    app.add_typer(group, name=name, cls=Commands)
-
-
 app = typer.Typer(
     cls=Commands,
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command("import")(import_)
-app.command()(export)
-app.command()(evaluate)
-_add_group(
-    "runs",
-    "Runs: list them with counts, failures, tokens, cost, time and settings; compare, delete or rename them.",
-    {
-        "list": list_runs,
-        "compare": compare_runs,
-        "publish": publish,
-        "trends": run_trends,
-        "delete": delete_run,
-        "rename": rename_run,
-    },
-)
-app.command()(detect)
-app.command()(scan)
-app.command()(show)
-app.command()(query)
-app.command()(erase)
-app.command()(explore)
-app.command()(check)
-app.command()(teach)
-app.command("list")(list_)
-_add_group("observers", "Observers: what one is worth as a judge.", {"test": test_observer})
-_add_group(
-    "llm",
-    "A language model as observer: what it costs, what it is asked, and its stored replies.",
-    {"cost": cost, "prompt": prompt, "cache": cache},
-)
-_add_group(
-    "study",
-    "Studies of labelled conversations: compare detectors and runs, set thresholds, find patterns, rate rules.",
-    {
-        "compare": compare,
-        "power": power,
-        "tune": tune,
-        "calibrate": calibrate,
-        "discover": discover,
-        "prevalence": prevalence,
-        "second-look": second_look,
-        "map": map_,
-        "session-rules": session_rules,
-    },
-)
-_add_group(
-    "bench",
-    "The yardstick: any guard, turn by turn, on the same conversations; a record of it, and records compared.",
-    {"run": run_bench, "compare": compare_records},
-)
-_add_group(
-    "judgements",
-    "What people say of conversations: where flagged ones stand, corrected labels, scores of turns.",
-    {
-        "list": list_judgements,
-        "inbox": list_inbox,
-        "status": review,
-        "label": label,
-        "turn": turn,
-        "agreement": agreement,
-        "export": export_judgements,
-        "hand-out": hand_out_sheets,
-        "take-in": take_in_sheets,
-    },
-)
-_add_group(
-    "guard",
-    "Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
-    {
-        "check": guard_check,
-        "approve-tools": approve_tools,
-        "chat": chat,
-        "replay": replay,
-        "forensics": forensics,
-        "audit": audit,
-        "report": report,
-        "alert": alert,
-        "verify": verify,
-        "sessions": sessions,
-        "forget": forget,
-        "expire": expire,
-    },
-)
-app.command()(serve)
-app.command()(mcp)
-app.command()(hook)
-app.command()(status)
+
+
+def _add(to: typer.Typer, commands: Mapping[str, Told | Below]) -> None:
+    for name, one in commands.items():
+        if isinstance(one, Below):
+            group = typer.Typer(help=one.about, no_args_is_help=True, rich_markup_mode=None)
+            _add(group, one.commands)
+            to.add_typer(group, name=name, cls=Commands)
+        else:
+            to.command(name, cls=Command, epilog=f"{_BEFORE}`{one.example}`")(one.command)
+
+
+for _commands in SECTIONS.values():
+    _add(app, _commands)
 
 
 def _print_version(wanted: bool) -> None:
@@ -219,8 +312,12 @@ def turnwise(
 ) -> None:
     """Catch manipulation that unfolds over several turns of a conversation.
 
-    A file turnwise.toml, in the working directory or above it, may name store, run and observer of a project;
-    turnwise status says what holds.
+    Without a command it says what to do next in this folder. A file turnwise.toml, in the folder or above it, may
+    name store, run and observer of a project; turnwise doctor says what holds.
     """
     if values := find_project().values:
         context.default_map = defaults_of(context.command, values)
+    if context.invoked_subcommand is None:
+        from turnwise.cli.next_steps import next_steps
+
+        say(*next_steps())

@@ -1,4 +1,4 @@
-"""``turnwise.toml``: the store, run and observer of a project, and ``turnwise status``, which says what holds."""
+"""``turnwise.toml``: the store, run and observer of a project."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 
 import typer
 
-from turnwise.cli import options
-from turnwise.cli.output import print_json, print_table, say
 from turnwise.errors import UsageError
 
 FILE = "turnwise.toml"
@@ -65,36 +63,20 @@ def defaults_of(command: Any, values: Mapping[str, str]) -> dict[str, Any]:
     return defaults
 
 
-def _source(option: str, context: typer.Context) -> str:
-    source = context.get_parameter_source(option)
-    return "DEFAULT" if source is None else source.name
-
-
-def status(
-    context: typer.Context,
-    store: options.Store = options.DEFAULT_STORE,
-    run: options.Run = None,
-    observer: options.ObserverName = None,
-    json: options.Json = False,
-) -> None:
-    """Show which store, run and observer commands use here, and where each setting comes from."""
+def settings_here(context: typer.Context) -> dict[str, dict[str, str | None]]:
+    """Store, run and observer that commands use here, by name: the value, and where it comes from."""
     from turnwise.store import shown_location
 
     told = {
         "COMMANDLINE": "command line",
         "ENVIRONMENT": "TURNWISE_STORE",
         "DEFAULT_MAP": str(find_project().path),
-        "DEFAULT": "default",
     }
-    values = {"store": shown_location(store), "run": run, "observer": observer}
-    rows = {
-        name: {"value": value, "from": told.get(_source(name, context), "default")}
-        for name, value in values.items()
-    }
-    if json:
-        print_json(rows)
-        return
-    shown = ((name, row["value"] or "each command's own", str(row["from"])) for name, row in rows.items())
-    print_table(("setting", "value", "from"), shown)
-    if not Path(store).exists() and "://" not in store:
-        say(f"There is no store {store} yet: turnwise import makes one.")
+    rows: dict[str, dict[str, str | None]] = {}
+    for name in KEYS:
+        value, source = context.params[name], context.get_parameter_source(name)
+        rows[name] = {
+            "value": shown_location(value) if name == "store" else value,
+            "from": told.get("" if source is None else source.name, "default"),
+        }
+    return rows
