@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import print_json, print_table, say
+from turnwise.cli.output import print_json, print_table, say, say_paragraphs
 from turnwise.cli.project import settings_here
 from turnwise.errors import TurnwiseError
 
@@ -56,7 +56,7 @@ def doctor(
     else:
         print_table(("installed", "version"), installed.items())
         ready = [name for name, lacking in extras.items() if not lacking]
-        say(f"Extras that are installed: {', '.join(ready) or 'none'}", "")
+        say_paragraphs(f"Extras that are installed: {', '.join(ready) or 'none'}")
         print_table(
             ("checked", "found", ""), ((one.about, one.found, "well" if one.well else "BROKEN") for one in health)
         )
@@ -65,7 +65,7 @@ def doctor(
             ("setting", "value", "from"),
             ((name, row["value"] or "each command's own", str(row["from"])) for name, row in rows),
         )
-        say("For a bug report: turnwise doctor --report prints this without paths, names and texts.")
+        say("For a bug report, turnwise doctor --report prints this without paths and names.")
     if not all(one.well for one in health):
         raise typer.Exit(1)
 
