@@ -5,7 +5,7 @@ VENV ?= $(or $(VIRTUAL_ENV),.venv)
 BIN := $(VENV)/bin
 WHAT ?= tests
 
-.PHONY: setup test slowest coverage integration check lint types imports format cli-docs site dist sizes after-weights clean
+.PHONY: setup test slowest coverage integration check lint types imports format cli-docs site dist sbom sizes after-weights clean
 
 setup: $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
@@ -54,8 +54,12 @@ site:
 dist:
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
-	$(BIN)/twine check --strict dist/*
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/python .ci/dist_contents.py dist
+
+# What installing the wheel brings, as CycloneDX: dist/turnwise.cdx.json.
+sbom: dist
+	$(BIN)/python .ci/release.py sbom dist
 
 sizes:
 	$(BIN)/python benchmarks/sizes.py
