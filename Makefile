@@ -5,7 +5,7 @@ VENV ?= $(or $(VIRTUAL_ENV),.venv)
 BIN := $(VENV)/bin
 WHAT ?= tests
 
-.PHONY: setup test slowest coverage integration check lint types imports format cli-docs dist sizes after-weights clean
+.PHONY: setup test slowest coverage integration check lint types imports format cli-docs site dist sbom sizes after-weights clean
 
 setup: $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
@@ -47,11 +47,19 @@ format:
 cli-docs:
 	$(BIN)/python -m typer turnwise.cli.app utils docs --name turnwise --title "Commands and options" --output docs/cli.md
 
+site:
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	$(BIN)/python -m documentation --build
+
 dist:
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
-	$(BIN)/twine check --strict dist/*
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/python .ci/dist_contents.py dist
+
+# What installing the wheel brings, as CycloneDX: dist/turnwise.cdx.json.
+sbom: dist
+	$(BIN)/python .ci/release.py sbom dist
 
 sizes:
 	$(BIN)/python benchmarks/sizes.py
@@ -69,4 +77,4 @@ after-weights:
 	$(BIN)/python benchmarks/outcomes.py --data $(DATA) --cache $(CACHE) --write docs
 
 clean:
-	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
+	rm -rf dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov

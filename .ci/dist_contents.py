@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections import Counter
+from email import message_from_string
 from pathlib import Path, PurePosixPath
 
 WEIGHTS = "turnwise/observers/local/weights/"
@@ -29,8 +32,10 @@ IN_SDIST = {
     ),
 }
 STRAY = ("__pycache__", ".pyc", ".db", ".db-wal", ".db-shm", ".orig", ".ipynb_checkpoints", ".DS_Store")
-MOST_WHEEL = 100_000_000
-"""Bytes of a wheel: what package indexes take by default."""
+MOST_BYTES = 100_000_000
+"""Of a file: what package indexes take by default."""
+
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def main() -> None:
@@ -40,8 +45,13 @@ def main() -> None:
     with zipfile.ZipFile(wheel) as file:
         sizes = {one.filename: one.file_size for one in file.infolist() if not one.is_dir()}
         (entry_points,) = (file.read(name).decode() for name in sizes if name.endswith("/entry_points.txt"))
+        (metadata,) = (file.read(name).decode() for name in sizes if name.endswith(".dist-info/METADATA"))
     with tarfile.open(sdist) as archive:
         inside = {one.name.partition("/")[2]: one.size for one in archive if one.isfile()}
+        of_sdist = archive.extractfile(f"{sdist.name.removesuffix('.tar.gz')}/PKG-INFO")
+        _demand(
+            of_sdist is not None and of_sdist.read().decode() == metadata, "metadata of wheel and sdist differ"
+        )
 
     package = {name for name in sizes if not name.split("/")[0].endswith(".dist-info")}
     info = {name.partition("/")[2] for name in sizes if name not in package}
@@ -51,7 +61,10 @@ def main() -> None:
     _demand("turnwise/py.typed" in package, "the wheel does not say that it is typed")
     _demand(any(name.startswith(WEIGHTS) for name in package), "the wheel has no weights")
     _demand(package >= ORDERS, "the wheel lacks what tells orders from mentions")
-    _demand(wheel.stat().st_size < MOST_WHEEL, f"the wheel has {wheel.stat().st_size:,} bytes")
+    for each in (wheel, sdist):
+        _demand(each.stat().st_size < MOST_BYTES, f"{each.name} has {each.stat().st_size:,} bytes")
+    for fault in metadata_faults(metadata, wheel.name.split("-")[1]):
+        sys.exit(f"dist_contents: {fault}")
     source = {name.removeprefix("src/") for name in inside if name.startswith("src/")}
     _demand(source == package, f"wheel and sdist differ in {sorted(source ^ package)[:5]}")
     _demand({name.split("/")[0] for name in inside} == IN_SDIST, f"top of the sdist: {_tops(inside)}")
@@ -63,6 +76,45 @@ def main() -> None:
         for top, count in _tops(held).most_common():
             size = sum(each for name, each in held.items() if _top(name) == top)
             print(f"  {top:32} {count:5} files {size:12,}")
+
+
+def metadata_faults(metadata: str, version: str) -> list[str]:
+    """Return what an index would refuse, or a user could not rely on, of a package's metadata.
+
+    Args:
+        metadata: METADATA of the wheel.
+        version: as the wheel's file name has it.
+    """
+    project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+    fields = message_from_string(metadata)
+    needs = fields.get_all("Requires-Dist", [])
+    pythons = {name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name}
+    wanted = {
+        "Name": project["name"],
+        "Version": version,
+        "Summary": project["description"],
+        "License-Expression": project["license"],
+        "Requires-Python": project["requires-python"],
+        "Description-Content-Type": "text/markdown",
+    }
+    faults = [
+        f"{name} is {fields[name]!r}, not {value!r}" for name, value in wanted.items() if fields[name] != value
+    ]
+    if sorted(fields.get_all("Classifier", [])) != sorted(project["classifiers"]):
+        faults.append("the classifiers are not those of pyproject.toml")
+    if f">={min(pythons, key=lambda one: int(one.partition('.')[2]))}" != project["requires-python"]:
+        faults.append(
+            f"the classifiers name Python {sorted(pythons)}, requires-python {project['requires-python']}"
+        )
+    if set(project["optional-dependencies"]) != set(fields.get_all("Provides-Extra", [])):
+        faults.append("the extras are not those of pyproject.toml")
+    faults += [f"{need} is fetched from a place of its own" for need in needs if "@" in need]
+    urls = set(re.findall(r"\w+://[^\s;,]+", metadata.partition("\n\n")[0]))
+    faults += [
+        f"{url} is not among [project.urls]" for url in sorted(urls - set(project.get("urls", {}).values()))
+    ]
+    faults += [f"{url} is not https" for url in sorted(urls) if not url.startswith("https://")]
+    return faults
 
 
 def _tops(names: dict[str, int]) -> Counter[str]:

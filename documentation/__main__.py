@@ -2,6 +2,7 @@
 
 python -m documentation                  # writes them
 python -m documentation --check          # says which of them are not current, and ends with 1
+python -m documentation --build          # builds the site into build/site; says its faults, and ends with 1
 python -m documentation --site build/site  # says what a built site would ask of other hosts, and ends with 1
 """
 
@@ -20,10 +21,13 @@ def main() -> int:
     """Do what the command line says and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m documentation", description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; say what is not current")
+    parser.add_argument(
+        "--build", action="store_true", help="build the site into build/site instead, and look at it"
+    )
     parser.add_argument("--site", type=Path, help="look at a built site instead")
     asked = parser.parse_args()
-    if asked.site:
-        faults = site.outside_requests(asked.site)
+    if asked.build or asked.site:
+        faults = site.build(ROOT) if asked.build else site.outside_requests(asked.site)
         print(*faults, sep="\n", end="\n" if faults else "")
         return 1 if faults else 0
     stale = [path for path, text in made().items() if current(path) != text]

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: files of the repository that a page links to are part of the site.
+"""The pages as the site has them: those of docs/, with the files of the repository that they link to.
 
 Pages link to files outside docs/ by relative paths, so that the same link holds in a checkout. Here each such file
 is carried along under ``repository/``, and the links to it, and of it, are turned to where they stand in the site.
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
-
+DOCS = "docs"
 CARRIED = "repository"
 READ_ME = "read-me.md"
 """The name of a README.md in the site, where one of that name would be taken for the index of a section."""
@@ -27,68 +25,95 @@ ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages that stand in the navigation though no page need link to them."""
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the files outside docs/ that pages link to, and those that these link to."""
-    root = Path(config.config_file_path).parent
-    docs = Path(config.docs_dir).relative_to(root).as_posix()
+def prepare(root: Path, target: Path) -> None:
+    """Write what the site is built from into a folder, which is emptied first.
+
+    Args:
+        root: the repository, with its pages in docs/.
+        target: the folder.
+    """
+    pages = sorted(one for one in (root / DOCS).rglob("*") if one.is_file())
+    paths = [*(page.relative_to(root).as_posix() for page in pages), *carried(root, pages)]
+    places = {path: in_the_site(path) for path in paths}
+    shutil.rmtree(target, ignore_errors=True)
+    for path, place in places.items():
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(".md"):
+            text = turned(path, (root / path).read_text(encoding="utf-8"), places.values())
+            (target / place).write_text(text, encoding="utf-8")
+        else:
+            shutil.copyfile(root / path, target / place)
+
+
+def carried(root: Path, pages: Iterable[Path]) -> list[str]:
+    """Return the files outside docs/ that pages link to, and those that these link to."""
     todo = [*ALWAYS]
-    for file in files.documentation_pages():
-        if Path(file.abs_src_path or "").is_relative_to(config.docs_dir):
-            todo += outside(docs, f"{docs}/{file.src_uri}", file.content_string)
+    for page in pages:
+        if page.suffix == ".md":
+            todo += outside(page.relative_to(root).as_posix(), page.read_text(encoding="utf-8"))
     seen: set[str] = set()
     while todo:
         path = todo.pop()
-        if path in seen or not may_be_carried(root / path):
-            continue
-        seen.add(path)
-        files.append(File.generated(config, in_the_site(path), abs_src_path=str(root / path)))
-        if path.endswith(".md"):
-            todo += outside(docs, path, (root / path).read_text(encoding="utf-8"))
-    return files
+        if path not in seen and may_be_carried(root / path):
+            seen.add(path)
+            if path.endswith(".md"):
+                todo += outside(path, (root / path).read_text(encoding="utf-8"))
+    return sorted(seen)
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links that leave docs/, and those of a file that was carried along, to their places in the site."""
-    root = Path(config.config_file_path).parent
-    docs = Path(config.docs_dir).relative_to(root).as_posix()
-    here = page.file.src_uri
-    path = f"{docs}/{here}"
-    if here.startswith(f"{CARRIED}/"):
-        path = here.removeprefix(f"{CARRIED}/").replace(READ_ME, "README.md")
-    return with_links(markdown, lambda link: in_site(docs, here, path, link, files))
-
-
-def in_site(docs: str, here: str, path: str, link: str, files: Files) -> str | None:
-    """Return a link as it must be in the site, or None where what it names is not there.
+def turned(path: str, text: str, places: Collection[str]) -> str:
+    """Return a page with its links as they must be in the site.
 
     Args:
-        docs: the folder of pages, from the repository's root.
-        here: the page with the link, in the site.
+        path: the page, from the repository's root.
+        text: its Markdown.
+        places: all files of the site.
+    """
+    return with_links(text, lambda link: in_site(path, link, places))
+
+
+def in_site(path: str, link: str, places: Collection[str]) -> str | None:
+    """Return a link as it must be in the site, or None where what it names is not there.
+
+    Links between pages of docs/ stay as they are, so that the build tells those that lead nowhere.
+
+    >>> in_site("docs/how-to/own-loader.md", "../../examples/loader.py", ["repository/examples/loader.py"])
+    '../repository/examples/loader.py'
+    >>> in_site("CONTRIBUTING.md", "docs/architecture.md#flow", [])
+    '../architecture.md#flow'
+    >>> in_site("docs/index.md", "../src", [])
+
+    Args:
         path: the page with the link, from the repository's root.
         link: the link, as it stands in the file.
-        files: what the site has.
+        places: all files of the site.
     """
     name, mark, anchor = link.partition("#")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
-    if target.startswith(f"{docs}/"):
-        found = target.removeprefix(f"{docs}/")
-        if not here.startswith(f"{CARRIED}/"):
-            return link
-        if not found.endswith(".md") and files.get_file_from_path(found) is None:
-            return None
-    else:
-        found = in_the_site(target)
-        if files.get_file_from_path(found) is None:
-            return None
-    return posixpath.relpath(found, posixpath.dirname(here) or ".") + mark + anchor
+    if is_page(target) and is_page(path):
+        return link
+    found = in_the_site(target)
+    if found not in places and not (is_page(target) and target.endswith(".md")):
+        return None
+    return posixpath.relpath(found, posixpath.dirname(in_the_site(path)) or ".") + mark + anchor
+
+
+def is_page(path: str) -> bool:
+    """Return whether a file, named from the repository's root, is one of docs/."""
+    return path.startswith(f"{DOCS}/")
 
 
 def in_the_site(path: str) -> str:
-    """Return where a file outside docs/ stands in the site.
+    """Return where a file stands in the site.
+
+    >>> in_the_site("docs/guard.md"), in_the_site("corpus/README.md")
+    ('guard.md', 'repository/corpus/read-me.md')
 
     Args:
         path: the file, from the repository's root.
     """
+    if is_page(path):
+        return path.removeprefix(f"{DOCS}/")
     return f"{CARRIED}/{path}".replace("README.md", READ_ME)
 
 
@@ -97,23 +122,23 @@ def may_be_carried(path: Path) -> bool:
     return path.is_file() and path.stat().st_size <= MOST_BYTES
 
 
-def outside(docs: str, path: str, text: str) -> Iterable[str]:
+def outside(path: str, text: str) -> Iterable[str]:
     """Yield the files outside docs/ that a page links to, from the repository's root."""
     for _, _, link in LINK.findall(text):
         if not is_elsewhere(link):
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.partition("#")[0]))
-            if not target.startswith((f"{docs}/", "..")):
+            if not target.startswith((f"{DOCS}/", "..")):
                 yield target
 
 
-def with_links(markdown: str, turned: Callable[[str], str | None]) -> str:
+def with_links(markdown: str, turn: Callable[[str], str | None]) -> str:
     """Return a page with its links turned; where there is nothing to link to, the words alone."""
 
     def replaced(found: re.Match[str]) -> str:
         mark, words, link = found.groups()
         if is_elsewhere(link):
             return found[0]
-        to = turned(link)
+        to = turn(link)
         return words if to is None else f"{mark}[{words}]({to})"
 
     return LINK.sub(replaced, markdown)
