@@ -7,28 +7,42 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import turnwise.datasets
 from turnwise.cli import main
+from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.store import Store
 
 README = Path(__file__).parent.parent / "README.md"
 COMMANDS = README.parent / "docs" / "command-line.md"
 
 
-def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
-    pages = README.read_text(encoding="utf-8") + COMMANDS.read_text(encoding="utf-8")
-    guard, detect = re.findall(r"```python\n(.*?)```", pages, flags=re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(guard, str(README), "exec"), names)
-    assert names["conversation"].to_messages() == [
-        {"role": "user", "content": "My SSN is [SSN]"},
-        {"role": "assistant", "content": "Thank you, noted."},
-    ]
-    exec(compile(detect, str(README), "exec"), {})
+def test_the_guard_of_the_readme_says_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text("utf-8"), re.DOTALL)[0]
+    exec(compile(code, str(README), "exec"), {})
+    assert capsys.readouterr().out == said
+
+
+def test_the_example_in_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", COMMANDS.read_text(encoding="utf-8"), flags=re.DOTALL)
+    exec(compile(code, str(COMMANDS), "exec"), {})
     assert "cusum: did not fire" in capsys.readouterr().out
+
+
+def test_the_study_of_the_readme_says_what_stands_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, said = re.findall(
+        r"```\n(turnwise study .*?)\n```\n\n```text\n(.*?)```", README.read_text("utf-8"), re.DOTALL
+    )[0]
+    with Store("turnwise-demo.db", create=True) as store:
+        run_demo(store, {"reader": demo_observer("reader")})
+    with pytest.raises(SystemExit):
+        main(shlex.split(command)[1:])
+    assert " ".join(capsys.readouterr().out.split("\n\n")[0].split()) == " ".join(said.split())
 
 
 def test_the_example_line_can_be_imported(tmp_path: Path) -> None:
@@ -78,6 +92,8 @@ def test_every_command_runs_as_pasted_in_order(
     name = write_chats(tmp_path)
     readme, page = commands(README), commands(COMMANDS)
     assert len(readme) >= 5
+    with Store("turnwise-demo.db", create=True) as store:
+        run_demo(store, {"reader": demo_observer("reader")})
     assert len(page) >= 20
     for command in dict.fromkeys((*readme, *page)):  # the page goes on in the folder of the README
         monkeypatch.setattr("sys.stdin", io.StringIO("Hello\n"))
