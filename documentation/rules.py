@@ -113,6 +113,7 @@ def score_tables_page() -> str:
     from turnwise.findings import COLUMNS, STAGE_COLUMNS
     from turnwise.store import Store
     from turnwise.store.sql import ask
+    from turnwise.study.report.result_files import VERDICT_COLUMNS
 
     told = tomllib.loads((HERE / "score-tables.toml").read_text(encoding="utf-8"))
     lines = [
@@ -120,8 +121,8 @@ def score_tables_page() -> str:
         "",
         MADE,
         "",
-        "What [`turnwise query --sql`](../sql.md) asks, and the columns of the Parquet files of",
-        "[findings](../findings.md).",
+        "The tables that [`turnwise query --sql`](../sql.md) asks, and the columns of the Parquet files of",
+        "[findings](../findings.md) and of a [study](../study.md#what-it-writes).",
         "",
     ]
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "empty.db", create=True) as store:
@@ -129,6 +130,7 @@ def score_tables_page() -> str:
         shown = {f"query: {name}": {row[0]: row[1] for row in rows} for name, rows in asked.items()}
     shown |= {f"files: {name}": dict(columns) for name, columns in COLUMNS.items()}
     shown["files: scores, after a second look"] = dict(STAGE_COLUMNS)
+    shown["files: verdicts.parquet of a study"] = VERDICT_COLUMNS
     for head, columns in shown.items():
         meanings = {**told["common"], **told[head]}
         lines += [f"## {head}", "", meanings["about"], ""]
