@@ -11,6 +11,16 @@ from pathlib import Path
 from documentation.reference import HERE, MADE, table, words
 from documentation.settings import about, described, plain, settings_table
 
+MARGINS = (
+    ("`x > y`, `x >= y`", "x - y"),
+    ("`x < y`, `x <= y`", "y - x"),
+    ("`x == y`, `x != y`", "negative distance, distance"),
+    ("`c and d`, `c or d`, `k_of(k, ...)`", "least, greatest, k-th greatest"),
+    ("`not c`", "the negative"),
+    ("`any(c)`, `all(c)`", "greatest, least so far, where c was known"),
+)
+"""Forms of conditions, and by how much each holds."""
+
 
 def pages() -> dict[str, str]:
     """Return the pages by their path from the repository's root."""
@@ -104,6 +114,12 @@ def functions_page() -> str:
         "keep their value at gaps of x and are undefined before the first.",
         "",
         *table(("function", "value at a turn"), rows),
+        "## Margins",
+        "",
+        "The margin says by how much a pattern holds (above 0) or fails to. An undefined comparison counts as minus",
+        "infinity, and a pattern of nothing else has None. At 0 the comparison decides.",
+        "",
+        *table(("form", "margin"), MARGINS),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

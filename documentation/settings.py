@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
 
-from documentation.reference import MADE, table
+from documentation.reference import MADE, table, words
 from turnwise.plugins import parameters_of
 
 
@@ -52,6 +52,9 @@ def guardrails_page() -> str:
     for one in describe_guardrails():
         told = described(GUARDRAILS.get(one.name))
         lines += [f"## {one.name}", "", *about(told), *settings_table(one.settings, told)]
+        if one.name == "drift":
+            reasons = ((f"`{reason}`", meaning) for reason, meaning in words("reasons.toml").items())
+            lines += ["### Reasons of drift", "", *table(("reason", "meaning"), reasons)]
     return "\n".join(lines).rstrip() + "\n"
 
 
