@@ -17,7 +17,7 @@ conversation decides there; figures are of the second.
 Conversations that a reader of flagged chats found to be real attempts are left out; a row has them in.
 
 ``--sweep`` prints both ends over the threshold, and ``--figure`` draws them. ``--recovery`` prints the table of
-docs/session-memory.md alone, which needs no data.
+docs/measured/recovery.csv alone, which needs no data.
 """
 
 from __future__ import annotations

@@ -11,6 +11,16 @@ from pathlib import Path
 from documentation.reference import HERE, MADE, table, words
 from documentation.settings import about, described, plain, settings_table
 
+MARGINS = (
+    ("`x > y`, `x >= y`", "x - y"),
+    ("`x < y`, `x <= y`", "y - x"),
+    ("`x == y`, `x != y`", "negative distance, distance"),
+    ("`c and d`, `c or d`, `k_of(k, ...)`", "least, greatest, k-th greatest"),
+    ("`not c`", "the negative"),
+    ("`any(c)`, `all(c)`", "greatest, least so far, where c was known"),
+)
+"""Forms of conditions, and by how much each holds."""
+
 
 def pages() -> dict[str, str]:
     """Return the pages by their path from the repository's root."""
@@ -104,6 +114,12 @@ def functions_page() -> str:
         "keep their value at gaps of x and are undefined before the first.",
         "",
         *table(("function", "value at a turn"), rows),
+        "## Margins",
+        "",
+        "The margin says by how much a pattern holds (above 0) or fails to. An undefined comparison counts as minus",
+        "infinity, and a pattern of nothing else has None. At 0 the comparison decides.",
+        "",
+        *table(("form", "margin"), MARGINS),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -113,6 +129,7 @@ def score_tables_page() -> str:
     from turnwise.findings import COLUMNS, STAGE_COLUMNS
     from turnwise.store import Store
     from turnwise.store.sql import ask
+    from turnwise.study.report.result_files import VERDICT_COLUMNS
 
     told = tomllib.loads((HERE / "score-tables.toml").read_text(encoding="utf-8"))
     lines = [
@@ -120,8 +137,8 @@ def score_tables_page() -> str:
         "",
         MADE,
         "",
-        "What [`turnwise query --sql`](../sql.md) asks, and the columns of the Parquet files of",
-        "[findings](../findings.md).",
+        "The tables that [`turnwise query --sql`](../sql.md) asks, and the columns of the Parquet files of",
+        "[findings](../findings.md) and of a [study](../study.md#what-it-writes).",
         "",
     ]
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "empty.db", create=True) as store:
@@ -129,6 +146,7 @@ def score_tables_page() -> str:
         shown = {f"query: {name}": {row[0]: row[1] for row in rows} for name, rows in asked.items()}
     shown |= {f"files: {name}": dict(columns) for name, columns in COLUMNS.items()}
     shown["files: scores, after a second look"] = dict(STAGE_COLUMNS)
+    shown["files: verdicts.parquet of a study"] = VERDICT_COLUMNS
     for head, columns in shown.items():
         meanings = {**told["common"], **told[head]}
         lines += [f"## {head}", "", meanings["about"], ""]

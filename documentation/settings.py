@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
 
-from documentation.reference import MADE, table
+from documentation.reference import MADE, table, words
 from turnwise.plugins import parameters_of
 
 
@@ -51,8 +51,18 @@ def guardrails_page() -> str:
     ]
     for one in describe_guardrails():
         told = described(GUARDRAILS.get(one.name))
-        lines += [f"## {one.name}", "", *about(told), *settings_table(one.settings, told)]
+        lines += [f"## {one.name}", "", *about(told), f"Checks by default: {checked(GUARDRAILS.get(one.name))}.", ""]
+        lines += settings_table(one.settings, told)
+        if one.name == "drift":
+            reasons = ((f"`{reason}`", meaning) for reason, meaning in words("reasons.toml").items())
+            lines += ["### Reasons of drift", "", *table(("reason", "meaning"), reasons)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def checked(kind: Any) -> str:
+    """Return what a guardrail checks where nothing else is said, as names of ``On``."""
+    on = kind.default_on if isinstance(kind.default_on, tuple) else (kind.default_on,)
+    return ", ".join(f"`{one}`" for one in on)
 
 
 def settings_page() -> str:
