@@ -342,8 +342,9 @@ def test_a_rule_of_the_guard_takes_a_file_of_patterns(own_patterns):
 def test_the_report_tells_why_conversations_were_flagged(cli, succeed, tmp_path):
     with resources.as_file(resources.files("turnwise.datasets") / "examples.jsonl") as path:
         succeed("import", path, "--store", tmp_path / "own.db")
+    observer = "--observer", "local-small"
     for context in ("turn", "history"):
-        succeed("evaluate", "--store", tmp_path / "own.db", "--run", context, "--context", context)
+        succeed("evaluate", "--store", tmp_path / "own.db", "--run", context, "--context", context, *observer)
     settings = ["--store", tmp_path / "own.db", "--target-fpr", "0.2", "--folds", "3", "--detector", "any_turn"]
     settings += ["--replicates", "20", "--seeds", "1"]
     alone = cli("study", "compare", *settings, "--why")

@@ -14,6 +14,7 @@ import urllib.request
 import pytest
 from starlette.testclient import TestClient
 
+from turnwise.cli import main
 from turnwise.errors import UsageError
 from turnwise.findings import open_findings
 from turnwise.operations.live_scan import scan_received
@@ -220,10 +221,19 @@ def test_what_was_acknowledged_survives_a_kill_and_comes_once(tmp_path, command)
     assert rows(place) == {f"c{n}": 2 for n in range(1, 41)}
 
 
-def test_another_address_needs_a_key(tmp_path, monkeypatch):
+def test_another_address_needs_a_key(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv(KEY, raising=False)
-    place = ["--store", str(tmp_path / "work.db")]
     for listen, why in (("0.0.0.0:0", KEY), ("here", "an address and a port"), ("127.0.0.1:99999", "port")):
-        command = [sys.executable, "-m", "turnwise", "import", "--listen", listen, *place]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode != 0 and why in done.stderr, done.stderr
+        for command in (
+            ["import", "--store", str(tmp_path / "work.db")],
+            ["scan", "--out", str(tmp_path / "found")],
+        ):
+            with pytest.raises(SystemExit):
+                main([*command, "--listen", listen])
+            assert why in capsys.readouterr().err
+
+
+def test_a_live_scan_reads_no_files(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["scan", "chats.jsonl", "--sample", "3", "--listen", "127.0.0.1:0", "--out", str(tmp_path / "found")])
+    assert "leave out INPUTS, --sample" in capsys.readouterr().err
