@@ -3,6 +3,7 @@
 python -m documentation                  # writes them
 python -m documentation --check          # says which of them are not current, and ends with 1
 python -m documentation --site build/site  # says what a built site would ask of other hosts, and ends with 1
+python -m documentation --words          # counts the words of the pages that people write
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from documentation import glossary, peers, reference, rules, settings, site, specification
+from documentation import glossary, peers, reference, rules, settings, site, specification, word_count
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,7 +22,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m documentation", description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; say what is not current")
     parser.add_argument("--site", type=Path, help="look at a built site instead")
+    parser.add_argument("--words", action="store_true", help="count the words of pages that people write instead")
     asked = parser.parse_args()
+    if asked.words:
+        counts = word_count.words()
+        for name, count in sorted(counts.items(), key=lambda one: -one[1]):
+            print(f"{count:6,} {name}")
+        print(f"{sum(counts.values()):6,} in all")
+        return 0
     if asked.site:
         faults = site.outside_requests(asked.site)
         print(*faults, sep="\n", end="\n" if faults else "")
