@@ -116,8 +116,8 @@ def functions_page() -> str:
         *table(("function", "value at a turn"), rows),
         "## Margins",
         "",
-        "The margin says by how much a pattern holds (above 0) or fails to. An undefined comparison counts as minus",
-        "infinity, and a pattern of nothing else has None. At 0 the comparison decides.",
+        "The margin says by how much a pattern holds (above 0) or fails to. An undefined comparison counts as",
+        "minus infinity, and a pattern of nothing else has None. At 0 the comparison decides.",
         "",
         *table(("form", "margin"), MARGINS),
     ]

@@ -51,7 +51,13 @@ def guardrails_page() -> str:
     ]
     for one in describe_guardrails():
         told = described(GUARDRAILS.get(one.name))
-        lines += [f"## {one.name}", "", *about(told), f"Checks by default: {checked(GUARDRAILS.get(one.name))}.", ""]
+        lines += [
+            f"## {one.name}",
+            "",
+            *about(told),
+            f"Checks by default: {checked(GUARDRAILS.get(one.name))}.",
+            "",
+        ]
         lines += settings_table(one.settings, told)
         if one.name == "drift":
             reasons = ((f"`{reason}`", meaning) for reason, meaning in words("reasons.toml").items())

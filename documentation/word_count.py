@@ -1,4 +1,4 @@
-"""Words of the pages that people write by hand: code and tables count, what programs write into a page does not."""
+"""Words of the pages that people write: code and tables count, what programs write into a page does not."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ TERMS: Final[Mapping[str, str]] = {
     "F": "Falsity of a turn, 0 to 1: how far it breaks a principle. The higher, the more serious.",
     "principle": "What turns are judged by, such as reciprocity: one question, answered with T, I and F.",
     "detector": "A rule that reads the scores of a conversation turn by turn and fires where they went too far.",
-    "operating point": "The threshold that a detector uses by default: set so that few ordinary conversations are flagged.",
+    "operating point": "The threshold that a detector has by default: set so that few harmless chats are flagged.",
     "false-positive rate": "The share of benign conversations that are flagged all the same.",
 }
 """Meanings by word, in the order in which they are read."""
