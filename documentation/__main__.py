@@ -4,6 +4,7 @@ python -m documentation                  # writes them
 python -m documentation --check          # says which of them are not current, and ends with 1
 python -m documentation --build          # builds the site into build/site; says its faults, and ends with 1
 python -m documentation --site build/site  # says what a built site would ask of other hosts, and ends with 1
+python -m documentation --words          # counts the words of the pages that people write
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from documentation import glossary, peers, reference, rules, settings, site, specification
+from documentation import glossary, peers, reference, rules, settings, site, specification, word_count
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,7 +26,14 @@ def main() -> int:
         "--build", action="store_true", help="build the site into build/site instead, and look at it"
     )
     parser.add_argument("--site", type=Path, help="look at a built site instead")
+    parser.add_argument("--words", action="store_true", help="count the words of pages that people write instead")
     asked = parser.parse_args()
+    if asked.words:
+        counts = word_count.words()
+        for name, count in sorted(counts.items(), key=lambda one: -one[1]):
+            print(f"{count:6,} {name}")
+        print(f"{sum(counts.values()):6,} in all")
+        return 0
     if asked.build or asked.site:
         faults = site.build(ROOT) if asked.build else site.outside_requests(asked.site)
         print(*faults, sep="\n", end="\n" if faults else "")

@@ -1,13 +1,20 @@
-"""The page of the glossary, from what the explorer says where one points at a word."""
+"""The page of the glossary: words of the documentation, and what the explorer says where one points at a word."""
 
 from __future__ import annotations
 
-from documentation.reference import MADE, table
+import tomllib
+
+from documentation.reference import HERE, MADE, table
 
 
 def pages() -> dict[str, str]:
     """Return the page by its path from the repository's root."""
     from turnwise.explorer.glossary import TERMS
 
-    lines = ["# Glossary", "", MADE, "", "The explorer says the same where you point at one of these words.", ""]
-    return {"docs/glossary.md": "\n".join([*lines, *table(("word", "meaning"), TERMS.items())]).rstrip() + "\n"}
+    parts = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))
+    lines = ["# Glossary", "", MADE, ""]
+    lines += ["The words that these pages use without explaining them again, in plain words.", ""]
+    for head, words in parts.items():
+        rows = ((word, meaning or TERMS[word]) for word, meaning in words.items())
+        lines += [f"## {head}", "", *table(("word", "meaning"), rows)]
+    return {"docs/glossary.md": "\n".join(lines).rstrip() + "\n"}

@@ -7,11 +7,11 @@ from typing import Final
 
 TERMS: Final[Mapping[str, str]] = {
     "T": "Truth of a turn, 0 to 1: how far it keeps to a principle. T, I and F need not sum to 1.",
-    "I": "Indeterminacy of a turn, 0 to 1: how far it can't be decided whether it keeps to a principle.",
+    "I": "Indeterminacy of a turn, 0 to 1: how far you can't tell whether it keeps to a principle.",
     "F": "Falsity of a turn, 0 to 1: how far it breaks a principle. The higher, the more serious.",
     "principle": "What turns are judged by, such as reciprocity: one question, answered with T, I and F.",
     "detector": "A rule that reads the scores of a conversation turn by turn and fires where they went too far.",
-    "operating point": "The threshold that a detector is used with: calibrated for the run, or its own.",
+    "operating point": "The threshold that a detector has by default: set so that few harmless chats are flagged.",
     "false-positive rate": "The share of benign conversations that are flagged all the same.",
 }
 """Meanings by word, in the order in which they are read."""
