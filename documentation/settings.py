@@ -92,8 +92,8 @@ def routes_page() -> str:
         "",
         MADE,
         "",
-        "What [`turnwise serve`](../serve.md#routes) answers to. `GET /openapi.json` has every field, with examples;",
-        "what goes wrong is a [problem](errors.md#problems-of-the-service).",
+        "What [`turnwise serve`](../serve.md#routes) answers to. `GET /openapi.json` has every field, with",
+        "examples; what goes wrong is a [problem](errors.md#problems-of-the-service).",
         "",
         *table(("route", "what it does"), rows),
     ]
