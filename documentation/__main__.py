@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from documentation import glossary, peers, reference, rules, settings, site, specification, word_count
+from documentation import formats, glossary, peers, reference, rules, settings, site, specification, word_count
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,7 +52,8 @@ def main() -> int:
 def made() -> dict[str, str]:
     """Return all pages that are made, by their path from the repository's root."""
     pages = {**reference.pages(), **settings.pages(), **rules.pages()}
-    return {**pages, **specification.pages(), **peers.pages(), **glossary.pages()}
+    pages |= {**specification.pages(), **peers.pages()}
+    return {**pages, **formats.pages(), **glossary.pages()}
 
 
 def current(path: str) -> str | None:

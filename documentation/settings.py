@@ -1,4 +1,4 @@
-"""Reference pages of settings, made from signatures and docstrings: of guardrails, and of all else."""
+"""Reference pages of settings, made from signatures and docstrings, and of the routes of the service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ class Described(NamedTuple):
 
 def pages() -> dict[str, str]:
     """Return the pages by their path from the repository's root."""
-    return {"docs/reference/guardrails.md": guardrails_page(), "docs/reference/settings.md": settings_page()}
+    return {
+        "docs/reference/guardrails.md": guardrails_page(),
+        "docs/reference/routes.md": routes_page(),
+        "docs/reference/settings.md": settings_page(),
+    }
 
 
 def guardrails_page() -> str:
@@ -69,6 +73,31 @@ def checked(kind: Any) -> str:
     """Return what a guardrail checks where nothing else is said, as names of ``On``."""
     on = kind.default_on if isinstance(kind.default_on, tuple) else (kind.default_on,)
     return ", ".join(f"`{one}`" for one in on)
+
+
+def routes_page() -> str:
+    """Return the page of what `turnwise serve` answers to, as its OpenAPI document has it."""
+    from turnwise import GuardrailPipeline
+    from turnwise.serve import ServeSettings, create_app
+
+    with GuardrailPipeline({"guardrails": ["pii"]}) as pipeline:
+        paths = create_app(pipeline, ServeSettings()).openapi()["paths"]
+    rows = [
+        (f"`{method.upper()} {path}`", told.get("description") or told["summary"])
+        for path, methods in paths.items()
+        for method, told in methods.items()
+    ]
+    lines = [
+        "# Routes of the service",
+        "",
+        MADE,
+        "",
+        "What [`turnwise serve`](../serve.md#routes) answers to. `GET /openapi.json` has every field, with",
+        "examples; what goes wrong is a [problem](errors.md#problems-of-the-service).",
+        "",
+        *table(("route", "what it does"), rows),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def settings_page() -> str:
