@@ -1,30 +1,18 @@
-"""Tutorials run as pasted, in order, and print what they say they print."""
+"""Tutorials do what they say: in an empty folder, with the installed command, word by word."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import csv
 
-import pytest
-from pages import run
-
-ROOT = Path(__file__).parents[2]
+from pages import follow
 
 
-def test_guard_a_chat_in_ten_minutes(folder):
-    run("tutorials/guard-a-chat.md")
+def test_guard_a_chat(folder):
+    follow("tutorials/guard-a-chat.md")
 
 
 def test_evaluate_your_data(folder):
-    run("tutorials/evaluate-your-data.md")
-
-
-def test_from_a_pattern_to_a_rule(folder):
-    run("tutorials/from-pattern-to-rule.md")
-    assert (folder / "matches.html").is_file()
-
-
-@pytest.mark.integration
-def test_reproduce_the_study(folder):
-    (folder / "corpus").symlink_to(ROOT / "corpus")
-    run("tutorials/reproduce-the-study.md")
-    assert (folder / "out" / "report.html").is_file()
+    follow("tutorials/evaluate-your-data.md")
+    with (folder / "verdicts.csv").open() as file:
+        fired = {(row["sequence_id"], row["detector"]) for row in csv.DictReader(file) if row["fired"] == "true"}
+    assert fired == {("t3", "any_turn"), ("t3", "cusum")}
