@@ -90,7 +90,7 @@ def run(page: str, **names: Any) -> dict[str, Any]:
     return names
 
 
-def follow(page: str, instead: Mapping[str, Callable[[], object]] | None = None) -> None:
+def follow(page: str, instead: Mapping[str, Callable[[], str]] | None = None) -> None:
     """Do in the present folder all that a tutorial says, with the installed command, as its reader does.
 
     Blocks with a title become files; ``sh`` is run by a shell, and prints nothing but what the ``text`` after it
@@ -99,30 +99,35 @@ def follow(page: str, instead: Mapping[str, Callable[[], object]] | None = None)
 
     Args:
         page: the page, from the folder of the documentation.
-        instead: what is done in place of a block of one command, by the command.
+        instead: what is done in place of a block of one command, by the command; it returns what is printed.
     """
-    import turnwise
-
     found = blocks(page)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    set_to = {"PATH": path, "PYTHONPATH": str(Path(turnwise.__file__).parents[1]), "COLUMNS": "100"}
     for block, after in zip(found, [*found[1:], None], strict=True):
         where = f"{page}, line {block.line}"
         if block.title:
             Path(block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "bash":
             assert all(line.startswith("python -m pip install") for line in block.text.splitlines()), where
-        elif block.language == "sh" and (act := (instead or {}).get(block.text.strip())):
-            act()
         elif block.language == "sh":
-            shell = ["bash", "-e", "-c", block.text]
-            ran = subprocess.run(shell, env={**os.environ, **set_to}, capture_output=True, text=True, check=False)
-            assert ran.returncode == 0, f"{where}: it ends with {ran.returncode}\n{ran.stderr}"
+            act = (instead or {}).get(block.text.strip())
+            printed = _in_shell(block.text, where) if act is None else act()
             said = after.text if after is not None and after.language == "text" else ""
             shape = after is not None and MAY_DIFFER in after.above
-            assert matches(said, ran.stdout, shape=shape), f"{where}: it prints\n{ran.stdout}"
+            assert matches(said, printed, shape=shape), f"{where}: it prints\n{printed}"
         else:
             assert block.language == "text", f"{where}: a block of {block.language!r} has neither title nor output"
+
+
+def _in_shell(text: str, where: str) -> str:
+    """Run commands as they are and return what they print; they have to end well."""
+    import turnwise
+
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {"PATH": path, "PYTHONPATH": str(Path(turnwise.__file__).parents[1]), "COLUMNS": "100"}
+    shell = ["bash", "-e", "-c", text]
+    ran = subprocess.run(shell, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{where}: it ends with {ran.returncode}\n{ran.stderr}"
+    return ran.stdout
 
 
 def commands(text: str) -> list[list[str]]:
