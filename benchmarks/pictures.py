@@ -3,7 +3,7 @@
     python benchmarks/pictures.py [--out docs/images/explorer] [--only NAME ...]
 
 Needs the extras explorer and study, playwright, and a Chromium (TURNWISE_CHROMIUM names one). The scores are the
-recorded reader's, so the pictures change only where the explorer does.
+recorded reader's, so the pictures change only where the explorer does; the tutorial's are those of `local`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,12 @@ class Picture:
     Args:
         path: its address.
         do: what is done.
+        height: of the window in pixels; None for the usual.
     """
 
     path: str
     do: Callable[[Page], object] = lambda page: None
+    height: int | None = None
 
 
 def _tried(page: Page) -> None:
@@ -64,6 +66,16 @@ def _tried(page: Page) -> None:
 
 def _moved(page: Page) -> None:
     page.get_by_role("button", name="next change ▶").click()
+
+
+def _asked_why(page: Page) -> None:
+    page.get_by_label("Your name").fill("Ann")
+    page.get_by_role("button", name="Why?").click()
+    page.get_by_role("heading", name="Why").wait_for()
+
+
+TUTORIAL = {"tutorial": Picture("/", _asked_why, height=620)}
+"""What the tutorial of the inbox shows, by name."""
 
 
 def pictures(store: Path) -> dict[str, Picture]:
@@ -108,6 +120,14 @@ def make(folder: Path) -> Path:
     return path
 
 
+def make_tutorial(folder: Path) -> Path:
+    """Make the store of the tutorial of the inbox."""
+    path = folder / "work.db"
+    turnwise("import", "turnwise:examples", "--store", str(path))
+    turnwise("evaluate", "--store", str(path), "--run", "first", "--observer", "local", "--context", "history")
+    return path
+
+
 def turnwise(*arguments: str) -> None:
     """Run a command of turnwise, as a user runs it."""
     subprocess.run([sys.executable, "-c", "from turnwise.cli import main; main()", *arguments], check=True)
@@ -121,26 +141,35 @@ def main() -> None:
     given = options.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        store = make(Path(folder))
-        if not given.only or "trajectory" in given.only:
-            chart = str(given.out / "trajectory.svg")
-            turnwise("show", ATTACK, "--store", str(store), "--run", RUN, "--plot", chart, "--quiet")
-        with explored("--store", str(store)) as running, chromium() as browser:
-            for size, (width, height) in SIZES.items():
-                page = browser.new_context(viewport={"width": width, "height": height}).new_page()
-                page.set_default_timeout(60_000)
-                page.goto(running.address)
-                for name, picture in pictures(store).items():
-                    if given.only and name not in given.only:
-                        continue
-                    page.goto(running.url + picture.path)
-                    page.locator("#content h1").wait_for()
-                    page.locator(".waiting").wait_for(state="detached")
-                    page.wait_for_load_state("networkidle")
-                    picture.do(page)
-                    page.wait_for_timeout(1500)  # charts draw themselves
-                    page.screenshot(path=given.out / f"{name}-{size}.png")
-                    print(f"{given.out / name}-{size}.png")
+        wanted = None if given.only is None else {*given.only}
+        if wanted is None or wanted - TUTORIAL.keys():
+            store = make(Path(folder))
+            if wanted is None or "trajectory" in wanted:
+                chart = str(given.out / "trajectory.svg")
+                turnwise("show", ATTACK, "--store", str(store), "--run", RUN, "--plot", chart, "--quiet")
+            _take(store, pictures(store), wanted, given.out)
+        if wanted is None or wanted & TUTORIAL.keys():
+            _take(make_tutorial(Path(folder)), TUTORIAL, wanted, given.out)
+
+
+def _take(store: Path, shown: dict[str, Picture], wanted: set[str] | None, out: Path) -> None:
+    with explored("--store", str(store)) as running, chromium() as browser:
+        for size, (width, height) in SIZES.items():
+            page = browser.new_context(viewport={"width": width, "height": height}).new_page()
+            page.set_default_timeout(60_000)
+            page.goto(running.address)
+            for name, picture in shown.items():
+                if wanted is not None and name not in wanted:
+                    continue
+                page.set_viewport_size({"width": width, "height": picture.height or height})
+                page.goto(running.url + picture.path)
+                page.locator("#content h1").wait_for()
+                page.locator(".waiting").wait_for(state="detached")
+                page.wait_for_load_state("networkidle")
+                picture.do(page)
+                page.wait_for_timeout(1500)  # charts draw themselves
+                page.screenshot(path=out / f"{name}-{size}.png")
+                print(f"{out / name}-{size}.png")
 
 
 if __name__ == "__main__":

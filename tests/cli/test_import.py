@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import line, write_lines
 
+from turnwise.datasets import examples
 from turnwise.errors import StoreError
 from turnwise.store import Store, dataset_import
 
@@ -223,3 +224,12 @@ def test_a_failed_import_leaves_a_store_alone_that_others_have_open(cli: Cli, ch
     assert cli("import", chats, "--store", new).code == 0
     assert len(list(other.heads())) == 3
     other.close()
+
+
+def test_the_conversations_that_ship_have_a_name(cli: Cli) -> None:
+    ships = len(examples())
+    assert cli("import", "turnwise:examples", "--store", "one.db").out == (
+        f"imported {ships}, skipped 0 already stored, into one.db\n"
+    )
+    assert sorted(labels("one.db")) == sorted(str(chat.label) for chat in examples())
+    assert cli("import", "turnwise:else", "--store", "one.db").code == 1

@@ -11,6 +11,7 @@ import turnwise.datasets
 from turnwise import Store, evaluate, load
 from turnwise.store import import_sequences
 
+ROOT = Path(__file__).parents[2]
 EXAMPLES = Path(turnwise.datasets.__file__).parent / "examples.jsonl"
 
 
@@ -48,3 +49,10 @@ def scored(run_name):
     with Store("work.db", create=True) as store:
         import_sequences(store, load(str(EXAMPLES)), where="examples")
         evaluate(store, run_name, "local-small")
+
+
+@pytest.mark.integration
+def test_the_study_is_reproduced(folder):
+    (folder / "corpus").symlink_to(ROOT / "corpus")
+    run("how-to/reproduce-the-study.md")
+    assert (folder / "out" / "report.html").is_file()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +18,9 @@ from turnwise.cli import main
 DOCS = Path(__file__).parents[2] / "docs"
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 TITLE = re.compile(r'title="([^"]+)"')
+FIGURES = re.compile(r"[\d▁▂▃▄▅▆▇█]+([.,]\d+)*")
+MAY_DIFFER = "may differ"
+"""What the paragraph above an output says where the figures in it are not those of every machine."""
 
 
 class Block(NamedTuple):
@@ -24,12 +31,14 @@ class Block(NamedTuple):
         title: name of the file that it is; empty where it is none.
         text: what is in it.
         line: the line of the page at which it begins.
+        above: the paragraph above it.
     """
 
     language: str
     title: str
     text: str
     line: int
+    above: str
 
 
 def blocks(page: str) -> list[Block]:
@@ -41,6 +50,7 @@ def blocks(page: str) -> list[Block]:
             title[1] if (title := TITLE.search(found[2])) else "",
             found[3],
             text[: found.start()].count("\n") + 1,
+            text[: found.start()].strip().rpartition("\n\n")[2],
         )
         for found in FENCE.finditer(text)
     ]
@@ -80,6 +90,46 @@ def run(page: str, **names: Any) -> dict[str, Any]:
     return names
 
 
+def follow(page: str, instead: Mapping[str, Callable[[], str]] | None = None) -> None:
+    """Do in the present folder all that a tutorial says, with the installed command, as its reader does.
+
+    Blocks with a title become files; ``sh`` is run by a shell, and prints nothing but what the ``text`` after it
+    says. Where the paragraph above that says that figures may differ, any figures do. ``bash`` may install
+    turnwise, nothing else.
+
+    Args:
+        page: the page, from the folder of the documentation.
+        instead: what is done in place of a block of one command, by the command; it returns what is printed.
+    """
+    found = blocks(page)
+    for block, after in zip(found, [*found[1:], None], strict=True):
+        where = f"{page}, line {block.line}"
+        if block.title:
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "bash":
+            assert all(line.startswith("python -m pip install") for line in block.text.splitlines()), where
+        elif block.language == "sh":
+            act = (instead or {}).get(block.text.strip())
+            printed = _in_shell(block.text, where) if act is None else act()
+            said = after.text if after is not None and after.language == "text" else ""
+            shape = after is not None and MAY_DIFFER in after.above
+            assert matches(said, printed, shape=shape), f"{where}: it prints\n{printed}"
+        else:
+            assert block.language == "text", f"{where}: a block of {block.language!r} has neither title nor output"
+
+
+def _in_shell(text: str, where: str) -> str:
+    """Run commands as they are and return what they print; they have to end well."""
+    import turnwise
+
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {"PATH": path, "PYTHONPATH": str(Path(turnwise.__file__).parents[1]), "COLUMNS": "100"}
+    shell = ["bash", "-e", "-c", text]
+    ran = subprocess.run(shell, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{where}: it ends with {ran.returncode}\n{ran.stderr}"
+    return ran.stdout
+
+
 def commands(text: str) -> list[list[str]]:
     """Return the arguments of the commands of turnwise in a block."""
     lines = [shlex.split(line, comments=True) for line in text.replace("\\\n", " ").splitlines()]
@@ -96,12 +146,15 @@ def command_ends_well(arguments: list[str], where: str) -> None:
         assert not leaving.code, f"{where}: turnwise {shlex.join(arguments)}\n{err.getvalue()}"
 
 
-def matches(said: str, printed: str) -> bool:
-    """Return whether what is printed is what a page says, ends of lines aside.
+def matches(said: str, printed: str, shape: bool = False) -> bool:
+    """Return whether what is printed is what a page says, ends of lines aside, or with `shape` but for figures.
 
     >>> matches("a ... c\\n", "a b c"), matches("a", "b")
     (True, False)
+    >>> matches("1 of 2 = 50.0 %", "10 of 12 =  83.3 %", shape=True), matches("1 of 2", "none", shape=True)
+    (True, False)
     """
-    plain = "\n".join(line.rstrip() for line in printed.strip().splitlines())
-    wanted = "\n".join(line.rstrip() for line in said.strip().splitlines())
+    plain, wanted = ("\n".join(line.rstrip() for line in text.strip().splitlines()) for text in (printed, said))
+    if shape:
+        plain, wanted = (FIGURES.sub("0", re.sub(r" +|─+", " ", text)) for text in (plain, wanted))
     return re.fullmatch(re.escape(wanted).replace(r"\.\.\.", ".*?"), plain, flags=re.DOTALL) is not None

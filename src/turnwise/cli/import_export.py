@@ -74,7 +74,11 @@ class _File:
 def import_(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE...", help="Files of conversations, or hf:org/name.", show_default=False),
+        typer.Argument(
+            metavar="FILE...",
+            help="Files of conversations, hf:org/name, or turnwise:examples: those that ship.",
+            show_default=False,
+        ),
     ] = None,
     *,
     store: options.Store = options.DEFAULT_STORE,

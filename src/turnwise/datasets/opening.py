@@ -59,6 +59,9 @@ for _name, _loader in {
 }.items():
     DATASETS.add_lazy(_name, f"turnwise.datasets.{_loader}")
 
+EXAMPLES = "turnwise:examples"
+"""The name under which the conversations that ship are opened, in place of a file."""
+
 _SHOWN = 12
 """Fields of a record that a message names."""
 
@@ -129,8 +132,8 @@ def open_dataset(
 
     Args:
         path_or_hf_name: a file; a pipe, such as ``/dev/fd/63`` that a shell makes of ``<(command)``; a folder,
-            for a format that is a folder of files; or ``hf:org/name``, with ``?split=...`` and ``&config=...``
-            where the data set has several.
+            for a format that is a folder of files; ``turnwise:examples``, the conversations that ship; or
+            ``hf:org/name``, with ``?split=...`` and ``&config=...`` where the data set has several.
         format: a name that `list_datasets` shows, or the YAML file of your own; None to tell it from the file,
             where that is safe.
         columns: names of columns by what they hold, such as ``{"id": "uid"}`` or ``"id=uid,messages=chat"``;
@@ -160,6 +163,8 @@ def open_dataset(
     [('a', 'benign')]
     """
     path = str(path_or_hf_name)
+    if path == EXAMPLES:
+        path = str(resources.files("turnwise.datasets") / "examples.jsonl")
     settings = load_options(columns, label, label_map, role_map, source, encoding)
     if path.startswith(HUB_PREFIX):
         return _from_hub(path.removeprefix(HUB_PREFIX), format, settings)
@@ -301,11 +306,10 @@ def examples() -> tuple[Sequence, ...]:
     True
     """
     found: list[Sequence] = []
-    with resources.as_file(resources.files("turnwise.datasets") / "examples.jsonl") as path:
-        for item in open_dataset(path, format="turnwise"):
-            if isinstance(item, BadRecord):
-                raise DatasetError(
-                    f"{path.name} of this installation, line {item.line}: {item.reason}; install turnwise again"
-                )
-            found.append(item)
+    for item in open_dataset(EXAMPLES, format="turnwise"):
+        if isinstance(item, BadRecord):
+            raise DatasetError(
+                f"{EXAMPLES} of this installation, line {item.line}: {item.reason}; install turnwise again"
+            )
+        found.append(item)
     return tuple(found)

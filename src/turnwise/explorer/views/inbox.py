@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -514,12 +515,18 @@ class _InboxView:
                 )
         self._undo.append([_as_reviewed(one, before.get(one.sequence_id)) for one in items])
         now = {one.sequence_id: one for one in made}
+        assert self._found is not None
+        counts = Counter(self._found.counts)
         for at, one in enumerate(self._items):
             if one.sequence_id in now:
                 said_of = now[one.sequence_id]
+                counts.update({one.status: -1})
+                counts.update({said_of.status: 1})
                 self._items[at] = replace(one, status=said_of.status, assignee=said_of.assignee, note=said_of.note)
                 if one.sequence_id in self._row_of:
                     self._row_of[one.sequence_id].say(self._items[at])
+        self._found = replace(self._found, counts=counts)
+        self._tell()
         return True
 
     async def _take_back(self) -> None:
