@@ -70,7 +70,7 @@ def test_the_stored_trajectories_and_the_copy_give_the_same_matches(
 ) -> None:
     fill(store, attack_1=(0.1, 0.5, 0.9), attack_2=(0.9, None, 0.1), benign_1=(0.1, 0.2), benign_x=(None, None))
     for text in ("p.F > 0.4", "slope(p.F) > 0.1", "mean(chars) > 10 and strength < 1", "last(balance) < 0"):
-        found = {match.sequence_id: (match.turn, match.final) for match in store.query(text)}
+        found = {one.sequence_id: (one.turn, one.final) for one in store.query(text)}
         expected = {
             head.sequence_id: tuple(outcome)
             for head, turns in store.trajectories("first")

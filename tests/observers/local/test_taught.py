@@ -210,7 +210,9 @@ def test_a_long_text_counts_by_its_worst_part_and_i_is_high_where_f_is_near_a_ha
     parts = observer.states([((Side.PROMPT, f"{KIND} " * 10 + f"{RUDE} " * 10),)])[0]
     assert parts is not None and len(parts) > 2
     worst = max((head.strongest(part[None]) for part in parts), key=lambda score: score.F)
-    assert head.strongest(parts) == worst
+    together = head.strongest(parts)  # one product of matrices rounds unlike one for each part
+    for name in ("T", "I", "F"):
+        assert getattr(together, name) == pytest.approx(getattr(worst, name), abs=1e-12)
     at = head.calibrated(np.linspace(-4, 5, 200)[:, None])
     unsure, falsity = at[:, 1], at[:, 2]
     assert abs(falsity[unsure.argmax()] - 0.5) < 0.1 and unsure.max() > 2 * unsure.min()
