@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 TUTORIALS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md"))
 
-PAGES = [*TUTORIALS]
+PAGES = ["README.md", *TUTORIALS]
 """Pages that are held to a grade."""
 
 HARDEST = 9
