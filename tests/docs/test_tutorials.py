@@ -28,6 +28,7 @@ def test_evaluate_your_data(folder):
     assert fired == {("t3", "any_turn"), ("t3", "cusum")}
 
 
+@pytest.mark.integration  # minutes of commands
 def test_from_a_pattern_to_a_rule(folder):
     follow("tutorials/from-pattern-to-rule.md")
     with Store("work.db") as store:
