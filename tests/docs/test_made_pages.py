@@ -14,6 +14,7 @@ from documentation import reference, settings, specification
 from documentation.__main__ import ROOT, current, made
 
 from turnwise import Conversation, GuardrailPipeline, errors
+from turnwise.explorer.glossary import TERMS
 from turnwise.observers.llm import FaultKind
 from turnwise.store.schema import metadata
 
@@ -42,6 +43,11 @@ def test_every_column_of_the_record_has_its_meaning(table):
     names = {column.name for column in metadata.tables[table].columns}
     assert names <= {*told[table], *told["common"]}
     assert set(told[table]) - {"about"} <= names
+
+
+def test_the_glossary_has_every_word_that_the_explorer_explains():
+    page = PAGES["docs/glossary.md"]
+    assert [word for word, meaning in TERMS.items() if f"| {word} | {meaning} |" not in page] == []
 
 
 def test_every_field_of_an_event_has_its_meaning(tmp_path):
