@@ -187,7 +187,7 @@ SPECIAL: Mapping[str, tuple[str, ...]] = {
 GOOD: Mapping[str, Mapping[str, str]] = {
     "demo": {"store": "demo.db", "observer": "scripted:0.1,0.9"},
     "import": {"files": "chats.jsonl", "store": "new.db"},
-    "status": {"run": "first"},
+    "doctor": {"run": "first"},
     "runs delete": {"name": "first"},
     "runs rename": {"old": "first", "new": "other"},
     "evaluate": {"run": "second", "observer": "scripted:0.1,0.9"},
