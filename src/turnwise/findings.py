@@ -365,5 +365,5 @@ def open_findings(name: str) -> Findings:
     folder = findings_folder(name)
     place = folder / MANIFEST
     if not place.exists():
-        raise FindingsError(f"{folder} has no {MANIFEST}: it is not the folder of a scan's findings")
+        raise FindingsError(f"{folder} has no {MANIFEST}: name a folder that turnwise scan wrote")
     return Findings(folder, Manifest.from_json(place.read(), str(place)))

@@ -82,7 +82,7 @@ class UnreadText:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an observer scored in a conversation, and what detectors make of it.
+    """The scores of a conversation by an observer, and the verdicts of detectors on them.
 
     Args:
         conversation: what was scored.
@@ -211,7 +211,7 @@ def check(
     sides: Iterable[str | Side] = (Side.PROMPT,),
     patterns: PatternSource | None = None,
 ) -> Report:
-    """Score a conversation and return what detectors make of it. Nothing is stored.
+    """Score a conversation and return the verdicts of detectors on it; nothing is stored.
 
     Args:
         conversation: the conversation, its messages as OpenAI's chat API takes them, or a text: one prompt.

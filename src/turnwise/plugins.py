@@ -57,14 +57,14 @@ class Registry(Generic[Part]):
         """Register a part under a name; a different part under a taken name is an error."""
         part = self._adapt(part)
         if name in self._targets or self._parts.get(name, part) is not part:
-            raise PluginError(f"{self._kind} {name!r} is registered twice")
+            raise PluginError(f"{self._kind} {name!r} is registered twice; rename one, or remove its package")
         self._parts[name] = part
         return part
 
     def add_lazy(self, name: str, target: str) -> None:
         """Register ``"module:attribute"``, imported when the name is first asked for."""
         if name in self._parts or self._targets.get(name, target) != target:
-            raise PluginError(f"{self._kind} {name!r} is registered twice")
+            raise PluginError(f"{self._kind} {name!r} is registered twice; rename one, or remove its package")
         self._targets[name] = target
 
     def register(self, name: str) -> Callable[[Any], Any]:
@@ -102,9 +102,7 @@ class Registry(Generic[Part]):
         except Exception as error:
             raise PluginError(f"{self._kind} {name!r} ({points[name].value}) failed to load: {error}") from error
         if not self._fits(part):
-            raise PluginError(
-                f"{self._kind} {name!r} ({points[name].value}) is {_shown(part)}, which can't be used as one"
-            )
+            raise PluginError(f"{self._kind} {name!r} ({points[name].value}) must be one, not {_shown(part)}")
         return self._parts.setdefault(name, part)
 
     def _entry_points(self) -> dict[str, EntryPoint]:
@@ -162,7 +160,7 @@ def check_made(kind: str, name: str, made: object, *attributes: str) -> None:
     """Raise `PluginError` where what a factory made lacks one of the attributes that such a part has."""
     lacking = [attribute for attribute in attributes if not hasattr(made, attribute)]
     if lacking:
-        raise PluginError(f"{kind} {name!r} made {_shown(made)}, which has no {', '.join(lacking)}")
+        raise PluginError(f"{kind} {name!r} made {_shown(made)}, which needs {', '.join(lacking)}")
 
 
 def _shown(thing: object) -> str:

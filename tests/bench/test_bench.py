@@ -247,7 +247,7 @@ def test_records_are_compared_and_a_changed_one_is_refused(
     assert "&lt;b&gt;" in text
     assert "<b>" not in text
     one.write_text(one.read_text().replace('"count": 0', '"count": 18', 1))
-    assert "was changed since it was made" in command(capsys, "compare", one)[2]
+    assert "was changed, its SHA-256 is of other figures" in command(capsys, "compare", one)[2]
     two.write_text("{}")
     assert "is no record" in command(capsys, "compare", two)[2]
 

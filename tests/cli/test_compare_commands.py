@@ -269,7 +269,7 @@ def test_power_says_what_the_attacks_at_hand_can_show(cli):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--stateless", "0.5", "--temporal", "0.5"], "equal"),
+        (["--stateless", "0.5", "--temporal", "0.5"], "recalls must differ"),
         (["--stateless", "0.3", "--temporal", "0.5", "--attacks", "0"], "attacks"),
         (["--stateless", "1.5", "--temporal", "0.5"], "must lie in [0, 1]"),
         (["--stateless", "0.3", "--temporal", "0.5", "--confidence", "1"], "confidence must lie in (0, 1)"),

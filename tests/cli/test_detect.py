@@ -139,7 +139,7 @@ def test_an_unknown_source_lists_those_that_exist(cli: Cli, command: tuple[str, 
     assert "unknown source 'othre'; did you mean 'other'? known: made, other" in refused.err
     apart = cli(*command, "--source", "other", "--sequence", "attack_01")
     assert apart.code == 2
-    assert "none of the named sequences comes from source 'other'" in apart.err
+    assert "no named sequence comes from source 'other'" in apart.err
 
 
 @pytest.fixture

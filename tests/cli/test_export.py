@@ -65,8 +65,8 @@ def test_the_run_of_a_project_does_not_narrow_an_export(cli: Cli, evaluated: Pat
     ("arguments", "said"),
     [
         (("import",), "name a file of conversations, or an export or a store with --from-store"),
-        (("import", "a.jsonl", "--from-store", "b"), "--from-store goes without FILE"),
-        (("import", "--strict", "--label", "benign", "--from-store", "b"), "goes without --label, --strict"),
+        (("import", "a.jsonl", "--from-store", "b"), "leave out FILE"),
+        (("import", "--strict", "--label", "benign", "--from-store", "b"), "leave out --label, --strict"),
         (("export", "--out", "x", "--format", "tables"), "unknown format 'tables'; known: arangodb, csv, jsonl"),
         (("export", "--out", "no/such"), "there is no folder"),
         (("export", "--out", "x", "--run", "secnd"), "unknown run 'secnd'; known: first"),

@@ -133,6 +133,6 @@ def test_damaged_and_other_folders_are_errors_in_a_line(cli: Cli, findings: str,
     assert "scores-000000.parquet is damaged" in done.err
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "is a folder; a store is a file" in cli("query", "F > 0.5", "--store", empty).err
+    assert "is a folder; name a file" in cli("query", "F > 0.5", "--store", empty).err
     done = cli("query", "F > 0.5", "--store", empty / "*.parquet")
     assert "has no manifest.json" in done.err

@@ -184,7 +184,7 @@ def test_standard_input_that_is_no_text_is_an_error(
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8"))
         done = cli(*command, "--config", config)
         assert done.code == 2
-        assert "not UTF-8" in done.err
+        assert "must be UTF-8" in done.err
 
 
 def test_a_text_may_be_the_arguments_of_a_tool_or_what_it_gave_back(cli: Cli, config: Path) -> None:

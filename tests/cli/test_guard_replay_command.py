@@ -311,7 +311,7 @@ def test_a_conversation_is_replayed_as_to_dict_gives_it(
 def test_what_can_not_be_replayed_is_told(cli: Cli, config: Path, tmp_path: Path) -> None:
     _talk(tmp_path, text="hash")
     done = cli("guard", "replay", tmp_path / "audit.jsonl", "--config", config)
-    assert done.code == 1 and "line 1: the conversation can't be put together: the audit holds no text" in done.err
+    assert done.code == 1 and "line 1: the conversation can't be put together: the audit has no text" in done.err
     file = tmp_path / "chat.json"
     file.write_text(json.dumps({**_talk(tmp_path).to_dict(), "turns": [{"turn": 1}]}))
     done = cli("guard", "replay", file, "--config", config)

@@ -213,18 +213,18 @@ def test_where_a_conversation_stands_survives_a_run_and_a_label(cli: Cli, work: 
 def test_what_can_not_be_said_is_refused_whole(work: Store) -> None:
     for ids, status, why in (
         (["chat-1", "chat-99"], "read", "chat-99"),
-        (["chat-1"], "fine", "a status is new, read"),
+        (["chat-1"], "fine", "a status must be one of new, read"),
         ([], "read", "at least one conversation"),
-        (["chat-1"], None, "say a status"),
+        (["chat-1"], None, "give a status"),
     ):
         with pytest.raises((UsageError, UnknownNameError), match=why):
             work.people.review(ids, status, author="Ann")
     assert work.people.reviews() == ()
-    with pytest.raises(UsageError, match="a status is new, read"):
+    with pytest.raises(UsageError, match="a status must be one of new, read"):
         inbox(work, status="fine")
 
 
 def test_a_scan_can_not_ask_for_a_status(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": "a", "messages": [{"role": "user", "content": "Hi"}]}\n')
     done = cli("scan", tmp_path / "a.jsonl", "--out", tmp_path / "found", "--where", "status = new")
-    assert done.code == 2 and "not in a store yet has no status" in done.err
+    assert done.code == 2 and "leave status out, which only a conversation in a store has" in done.err

@@ -150,4 +150,4 @@ def test_a_file_without_a_judged_conversation_is_refused(cli: Cli, judged: Path,
     other.write_text((tmp_path / "chats.jsonl").read_text().splitlines()[2] + "\n")
     told = cli("import", str(other), "--judged", str(judged), "--store", str(tmp_path / "work.db"))
     assert told.code == 1
-    assert "has no judgements of the conversations" in told.err
+    assert "has judgements of other files than" in told.err

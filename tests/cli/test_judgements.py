@@ -55,11 +55,14 @@ def test_files_and_runs_are_made_of_it(cli: Cli, said: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("label", "attack_01", "evil", "--author", "ann"), "a label is attack, benign, unlabelled, not 'evil'"),
+        (
+            ("label", "attack_01", "evil", "--author", "ann"),
+            "a label must be one of attack, benign, unlabelled, not 'evil'",
+        ),
         (("turn", "attack_01", "4", "--author", "ann"), "has turns 1 to 3, not 4"),
         (("turn", "attack_01", "-1", "--author", "ann"), "No such option"),
         (("turn", "attack_01", "x", "--author", "ann"), "'x' is no turn"),
-        (("export", "--out", "people"), "holds no correction and no judgement"),
+        (("export", "--out", "people"), "has no corrections or judgements yet"),
     ],
 )
 def test_what_does_not_fit_is_refused(cli: Cli, imported: Path, arguments: tuple[str, ...], told: str) -> None:

@@ -152,7 +152,7 @@ def test_retry_needs_the_folder_of_a_principle_of_ones_own(
     assert "principle 'candour' does not ship with turnwise: name its folder with --principle" in without.err
     wrong = cli("evaluate", "--failed", "--store", store, "--principle", "reciprocity")
     assert wrong.code == 2
-    assert "no failed score of it" in wrong.err
+    assert "none of its scores failed" in wrong.err
     assert cli("evaluate", "--failed", "--store", store, "--principle", candour, "--json").json["evaluations"] == 1
 
 
@@ -203,10 +203,10 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
         ),
         (("llm", "cost", "--observer", "local"), "observer 'local' costs nothing"),
         (("llm", "cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
-        (("evaluate", "--budget", 5), "--budget: observer local has cache_bytes"),
+        (("evaluate", "--budget", 5), "--budget; known: observer local has cache_bytes"),
         (
             ("evaluate", "--no-cache", "--repeats", 2),
-            "--repeats, --no-cache: observer local has cache_bytes",
+            "--repeats, --no-cache; known: observer local has cache_bytes",
         ),
         (
             ("evaluate", "--observer", MODEL, "--temperature", "hot"),
@@ -223,7 +223,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
         (("llm", "prompt", "reciprocity", "--sequence", "nobody", "--turn", 1), "unknown sequence 'nobody'"),
         (
             ("llm", "prompt", "reciprocity", "--sequence", "attack_01", "--turn", 9),
-            "--turn 9: attack_01 has 3 turns",
+            "--turn 9: attack_01 has only 3 turns",
         ),
         (
             ("llm", "prompt", "reciprocity", "--sequence", "attack_01", "--turn", 1, "--side", "left"),

@@ -182,7 +182,7 @@ def test_one_of_them_is_told_in_full(cli: Cli, tmp_path: Path) -> None:
 def test_what_failed_is_scored_as_its_run_scores(cli: Cli, evaluated: Path) -> None:
     for option in (("--observer", "local"), ("--context", "turn"), ("--sides", "response")):
         done = cli("evaluate", "--failed", "--store", evaluated, *option)
-        assert (done.code, f"--failed goes without {option[0]}" in done.err) == (2, True)
+        assert (done.code, f"leave out {option[0]}: --failed" in done.err) == (2, True)
 
 
 def test_observers_say_version_contexts_and_needs(cli: Cli) -> None:

@@ -75,7 +75,7 @@ def test_help_lists_commands_uncut(cli: Cli) -> None:
     assert "..." not in shown.partition("Start:")[2]
     assert "--install-completion" in shown
     whole = " ".join(shown.split())
-    assert "have no score yet in a run. The same command again continues, and repeats nothing." in whole
+    assert "have no score yet; the same command again continues, and repeats nothing." in whole
 
 
 def test_without_a_command_it_says_what_comes_next(cli: Cli, evaluated: Path, monkeypatch: Any) -> None:

@@ -245,4 +245,4 @@ def test_a_question_in_sql_has_a_limit_of_time(cli: Cli, evaluated: Path) -> Non
     assert done.code == 2
     assert "the SQL query was stopped after 0.2 s: ask for less, or give more with --timeout" in done.err
     assert cli("query", "--sql", "SELECT 1", "--timeout", "60", "--store", evaluated).code == 0
-    assert "--timeout goes with --sql" in cli("query", "F > 0", "--timeout", "1", "--store", evaluated).err
+    assert "--timeout needs --sql" in cli("query", "F > 0", "--timeout", "1", "--store", evaluated).err

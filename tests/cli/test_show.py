@@ -68,7 +68,7 @@ def test_json_has_all_turns_unless_it_is_told_how_many(cli: Cli, long: Path) -> 
 def test_a_part_after_the_last_turn_is_wrong_use(cli: Cli, long: Path) -> None:
     done = cli("show", "a", "--store", long, "--from", 121)
     assert done.code == 2
-    assert "--from 121: a has 120 turns" in done.err
+    assert "--from 121: a has only 120 turns" in done.err
 
 
 def test_a_short_conversation_is_shown_whole(cli: Cli, evaluated: Path) -> None:
@@ -157,7 +157,7 @@ def test_why_as_json(cli: Cli, bought: Path) -> None:
 def test_one_turn_is_not_a_part(cli: Cli, bought: Path) -> None:
     done = cli("show", "a", "--turn", 1, "--limit", 3, "--store", bought)
     assert (done.code, "--turn shows a single turn: leave out --from and --limit" in done.err) == (2, True)
-    assert "--turn 3: a has 2 turns" in cli("show", "a", "--turn", 3, "--store", bought).err
+    assert "--turn 3: a has only 2 turns" in cli("show", "a", "--turn", 3, "--store", bought).err
 
 
 def test_the_label_that_people_gave_stands_beside_the_imported_one(cli: Cli, evaluated: Path) -> None:
@@ -185,7 +185,7 @@ def test_the_label_that_people_gave_stands_beside_the_imported_one(cli: Cli, eva
 def test_a_turn_that_is_not_there_is_said_with_how_many_there_are(cli: Cli, evaluated: Path) -> None:
     for command in (("show", "benign_01"), ("llm", "prompt", "reciprocity", "--sequence", "benign_01")):
         refused = cli(*command, "--turn", 7, "--store", evaluated)
-        assert (refused.code, refused.err) == (2, "error: --turn 7: benign_01 has 2 turns\n")
+        assert (refused.code, refused.err) == (2, "error: --turn 7: benign_01 has only 2 turns\n")
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def test_responses_that_are_refused_change_nothing() -> None:
     before = chat.to_dict()
     for arguments, message in [
         ({"response": "x", "turn_number": 1}, "turn 1 already has a response"),
-        ({"response": "x", "turn_number": 3}, "there is no turn 3: the conversation has 2"),
+        ({"response": "x", "turn_number": 3}, "there is no turn 3: number must be 1 to 2"),
         ({"response": "x", "turn_number": 0}, "there is no turn 0"),
         ({"response": None}, "response is NoneType, not text"),
         ({"response": "x", "metadata": {"f": float("nan")}}, "nan: JSON has finite numbers only"),

@@ -71,7 +71,7 @@ def test_turns_by_number_and_the_last_one() -> None:
     assert chat.history.last is chat.turn(3)
     assert Conversation("u").history.last is None
     for number in (0, -1, 4):
-        with pytest.raises(ConversationError, match=f"there is no turn {number}: the conversation has 3"):
+        with pytest.raises(ConversationError, match=f"there is no turn {number}: number must be 1 to 3"):
             chat.turn(number)
 
 

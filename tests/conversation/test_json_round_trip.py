@@ -163,11 +163,11 @@ def test_what_is_no_object() -> None:
 def test_metadata_without_an_end_is_refused() -> None:
     endless: dict[str, Any] = {}
     endless["self"] = endless
-    with pytest.raises(ConversationError, match="nested deeper than 100 levels"):
+    with pytest.raises(ConversationError, match="nested too deeply: at most 100 levels"):
         Conversation(metadata=endless)
     deep: Any = "bottom"
     for _ in range(100):
         deep = [deep]
-    with pytest.raises(ConversationError, match="nested deeper than 100 levels"):
+    with pytest.raises(ConversationError, match="nested too deeply: at most 100 levels"):
         Conversation(metadata={"deep": deep})
     assert Conversation(metadata={"deep": deep[0]}).metadata == {"deep": deep[0]}

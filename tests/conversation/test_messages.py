@@ -233,7 +233,7 @@ def test_sharegpt_entries_become_messages() -> None:
 @pytest.mark.parametrize(
     ("messages", "message"),
     [
-        ([], "the conversation is empty: a list without messages"),
+        ([], "the conversation is empty: it needs at least one message"),
         ({"role": "user"}, "expected a list of message objects, not dict"),
         ("hello", "expected a list of message objects, not str"),
         (None, "not NoneType"),

@@ -159,7 +159,7 @@ def test_openai_messages_become_entries() -> None:
     [
         ([entry("human", "a")], "a ShareGPT item must be an object with a list under the key 'conversations'"),
         ({"messages": []}, "a ShareGPT item must be an object"),
-        ({"conversations": []}, "the conversation is empty: a list without messages"),
+        ({"conversations": []}, "the conversation is empty: it needs at least one message"),
         ({"conversations": "a"}, "expected a list of message objects, not str"),
         (
             {"conversations": [entry("human", "a"), 5]},

@@ -214,7 +214,7 @@ def test_a_response_may_say_what_was_said_beside_a_call() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"name": "", "arguments": "{}"}, "name of a tool is text that is not empty"),
+        ({"name": "", "arguments": "{}"}, "name of a tool must be text that is not empty"),
         ({"name": "f", "arguments": 5}, "arguments is int; use JSON text, or a mapping"),
         ({"name": "f", "arguments": {"at": object()}}, "arguments can't be written as JSON"),
         ({"name": "f", "turn_number": 7}, "there is no turn 7"),

@@ -104,7 +104,7 @@ def test_xguard_reads_a_list_of_conversations(array, read):
     good, bad = read(array([item, {"conversations": []}, item], "xguard-train.json"))
     assert [sequence.sequence_id for sequence in good] == ["xguard-1", "xguard-3"]
     assert [(record.line, record.reason) for record in bad] == [
-        (2, "the conversation is empty: a list without messages")
+        (2, "the conversation is empty: it needs at least one message")
     ]
     assert texts(good[0]) == [("Tell me about locks.", "Gladly."), ("And how would a thief see them?", None)]
     assert {sequence.label for sequence in good} == {Label.ATTACK}

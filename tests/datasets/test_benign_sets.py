@@ -139,7 +139,7 @@ def test_wildchat_reads_parquet(parquet, read):
     # The hash is that of the content: two chats share it, and both are kept.
     assert [sequence.sequence_id for sequence in good] == ["wildchat-101", "wildchat-202"]
     assert [(record.line, record.reason) for record in bad] == [
-        (3, "the conversation is empty: a list without messages")
+        (3, "the conversation is empty: it needs at least one message")
     ]
     assert texts(good[0]) == [("How do I knit?", "With two needles.")]
     assert good[0].metadata == {

@@ -218,12 +218,12 @@ def test_sharegpt_reads_bare_lists_and_other_columns(array, read):
 @pytest.mark.parametrize(
     ("conversations", "reason"),
     [
-        ([], "the conversation is empty: a list without messages"),
+        ([], "the conversation is empty: it needs at least one message"),
         (["a", 3], "message 2: int among plain texts"),
         ([ENTRIES[0], 3], "message 2: a message must be an object with from and value, not int"),
         ([{"from": "narrator", "value": "x"}], "message 1: unknown speaker 'narrator'; known: human"),
         ([{"from": "human", "value": None}], "message 1: value is NoneType, not text"),
-        ([{"from": "system", "value": "only"}], "sequence 'items-1' has no turns"),
+        ([{"from": "system", "value": "only"}], "sequence 'items-1' has no turns: it needs at least one"),
         ("text", "field 'conversations' is text, not a list"),
     ],
 )
@@ -234,9 +234,9 @@ def test_sharegpt_names_what_is_wrong(array, read, conversations, reason):
 
 
 def test_columns_of_a_fixed_format_are_refused(jsonl, read, line):
-    with pytest.raises(UsageError, match="the format turnwise has no 'messages'; its columns are fixed"):
+    with pytest.raises(UsageError, match="the format turnwise has no column 'messages'; its columns are fixed"):
         read(jsonl(line()), columns="messages=x")
-    with pytest.raises(UsageError, match="it takes messages, id, label"):
+    with pytest.raises(UsageError, match="known: messages, id, label"):
         read(jsonl({"messages": CHAT}), columns="prompt=x")
 
 

@@ -36,7 +36,7 @@ def test_without_the_package_the_way_to_get_it_is_named(monkeypatch):
 
 @pytest.mark.parametrize("name", ["hf:", "hf:?split=train", "hf:org/name?splt=train"])
 def test_a_name_of_another_form_is_refused(name):
-    with pytest.raises(UsageError, match="is not of the form hf:org/name"):
+    with pytest.raises(UsageError, match="must have the form hf:org/name"):
         open_dataset(name)
 
 
@@ -52,7 +52,7 @@ def test_the_format_and_its_columns_may_be_named(hub, tmp_path, read):
     path = folder(tmp_path, train=[{"q": "Hi", "a": "Hello", "uid": "x1"}])
     good, bad = read(f"hf:{path}", format="promptresponse", columns="prompt=q,response=a,id=uid", label="benign")
     assert (good[0].sequence_id, good[0].label, bad) == ("x1", Label.BENIGN, [])
-    with pytest.raises(UsageError, match="the format promptresponse has no 'messages'"):
+    with pytest.raises(UsageError, match="the format promptresponse has no column 'messages'"):
         open_dataset(f"hf:{path}", format="promptresponse", columns="messages=q")
 
 
@@ -61,7 +61,7 @@ def test_a_bad_row_is_named_and_the_rest_is_read(hub, tmp_path, read):
     good, bad = read(f"hf:{path}")
     assert len(good) == 2
     assert [(record.line, record.reason) for record in bad] == [
-        (2, "the conversation is empty: a list without messages")
+        (2, "the conversation is empty: it needs at least one message")
     ]
 
 
@@ -110,7 +110,7 @@ def test_a_file_that_breaks_is_said_to(hub, tmp_path):
     path = folder(tmp_path, train=[{"messages": CHAT}] * 10)
     with (path / "train.jsonl").open("a") as file:
         file.write("{broken\n")
-    with pytest.raises(DatasetError, match="can't be read on: "):
+    with pytest.raises(DatasetError, match="can't be read to its end: "):
         list(open_dataset(f"hf:{path}"))
 
 

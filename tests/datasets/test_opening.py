@@ -127,7 +127,7 @@ def test_an_empty_file_is_said_to_be_empty(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "is not a text file"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is no text: give UTF-8"),
         ('{"id": "a"}'.encode("utf-16"), "is UTF-16 text: read it with --encoding utf-16, or save it as UTF-8"),
         (b"PK\x03\x04rest", "is a zip archive: unpack it first"),
         (b"PAR1 but not really", "can't be read as Parquet"),
@@ -146,7 +146,7 @@ def test_a_folder_is_refused_where_one_file_is_wanted(tmp_path, jsonl, line):
     jsonl(line(), name="set/a.jsonl")
     with pytest.raises(DatasetError, match="is a folder, and messages is read from one file"):
         open_dataset(tmp_path / "set", format="messages")
-    with pytest.raises(DatasetError, match="is a folder, and not one that is a data set"):
+    with pytest.raises(DatasetError, match="is a folder, but no known data set"):
         open_dataset(tmp_path / "set")
     (tmp_path / "bare").mkdir()
     with pytest.raises(DatasetError, match="is a folder without files"):

@@ -106,7 +106,7 @@ def test_a_role_map_that_can_not_be_is_refused(tmp_path: Path, role_map: str, me
 
 def test_a_format_without_roles_of_others_takes_no_map(jsonl: Callable[..., Path]) -> None:
     path = jsonl({"prompt": "Hi", "response": "Yes"})
-    with pytest.raises(UsageError, match="promptresponse has fixed roles or none; messages, sharegpt, turns"):
+    with pytest.raises(UsageError, match="promptresponse takes none; use it with messages, sharegpt, turns"):
         open_dataset(path, format="promptresponse", role_map=ROLES)
 
 
@@ -156,7 +156,7 @@ def test_without_an_encoding_the_option_is_named(tmp_path: Path, read: Read) -> 
 def test_a_wrong_encoding_is_said_and_what_can_be_read_is_kept(tmp_path: Path, read: Read) -> None:
     path = write(tmp_path / "a.csv", ROWS)
     for name in ("base64", "nonsense", ""):
-        with pytest.raises(UsageError, match=f"unknown encoding '{name}'; such as cp1252"):
+        with pytest.raises(UsageError, match=f"unknown encoding '{name}'; use one such as cp1252"):
             open_dataset(path, encoding=name)
     for name, reason in (("ascii", "ordinal not in range"), ("utf-16", "stream does not start with BOM")):
         with pytest.raises(

@@ -89,7 +89,7 @@ def test_parquet_in_a_pipe_is_refused_at_once(read: Read) -> None:
 def test_a_fifo_that_nobody_writes_to_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(DatasetError, match=r"pipe: gave up after 0\.02 s"):
+    with pytest.raises(DatasetError, match=r"nothing came from the pipe .*pipe for 0\.02 s"):
         open_stream(str(path), wait_seconds=0.02)
 
 

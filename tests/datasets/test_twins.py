@@ -79,7 +79,7 @@ def _changed(path: tuple[str, ...], value: object) -> list[dict[str, Any]]:
     ("lines", "message"),
     [
         ([half("p", "attack", "x", 0.9)], "needs an attack and a benign half"),
-        (_changed(("turns", "0", "content"), "Other"), "turn 1 is shared, but its halves differ"),
+        (_changed(("turns", "0", "content"), "Other"), "must be the same in turn 1"),
         (_changed(("metadata", "replies"), ["complied"]), "line 1: annotation"),
         (_changed(("metadata", "scores"), {"reciprocity": [{"T": 2, "I": 0, "F": 0}] * 3}), "line 1: annotation"),
         (_changed(("metadata", "scores"), {"reciprocity": []}), "line 1: annotation"),
@@ -94,7 +94,7 @@ def test_what_is_no_pair_is_refused(tmp_path: Path, lines: list[dict[str, Any]],
 
 def test_a_pair_without_split_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
     twins = write(tmp_path, half("p", "attack", "x", 0.9), half("p", "benign", "y", 0.0), splits={"q": "train"})
-    with pytest.raises(DatasetError, match="has no split"):
+    with pytest.raises(DatasetError, match="needs a split in"):
         list(load_twins(twins))
     with pytest.raises(DatasetError, match="has no twins"):
         list(load_twins(tmp_path / "nowhere"))

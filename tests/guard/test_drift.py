@@ -426,7 +426,7 @@ def test_what_was_parked_is_gone_on_with_and_what_is_no_such_thing_is_an_error()
         [["nobody", *heads[0][1:]]],
         [["initiator", 9, *heads[0][2:]]],
     ):
-        with pytest.raises(StateError, match="state of guardrail drift can't be read"):
+        with pytest.raises(StateError, match="state of guardrail drift is broken"):
             again.resume(talk, json.dumps([version, fingerprint, broken]).encode() + newline + rest)
     with pytest.raises(StateError, match="version 2"):
         again.resume(talk, json.dumps([2, fingerprint, heads]).encode() + newline + rest)

@@ -423,7 +423,9 @@ def test_an_initiator_without_a_name_is_shared_with_nobody(store: StateStore, na
 
 def test_a_conversation_that_is_not_there_is_an_error_or_asked_for(store: StateStore) -> None:
     pipeline = guard(store)
-    with pytest.raises(GuardError, match=r"no conversation sha256:\w+: .*find_conversation.*begins one") as error:
+    with pytest.raises(
+        GuardError, match=r"no conversation sha256:\w+: .*find_conversation.*or begin it with"
+    ) as error:
         pipeline.load_conversation("ann@example.com")
     assert "ann@" not in str(error.value)
     assert pipeline.find_conversation("ann@example.com") is None
@@ -582,7 +584,7 @@ def test_a_check_that_others_outrun_again_and_again_is_told_and_its_turn_stays(
     slow = GuardrailPipeline({"guardrails": [Slow()]}, state_store=store)
     chat = slow.load_conversation("c1")
     told = slow.check_input("my turn", conversation=chat)
-    assert told.blocked and "other workers were faster again and again" in told.reasons[0]
+    assert told.blocked and "other checks of this conversation were faster again and again" in told.reasons[0]
     assert slow.state_status().again == 19
     outrun[0] = False
     assert not slow.check_input("once more", conversation=chat).failures

@@ -183,8 +183,8 @@ def test_a_batch_keeps_within_the_budget(store: Path, server: BatchServer) -> No
     ("options", "said"),
     [
         (("--observer", "local"), "--batch needs one --observer"),
-        (("--no-cache",), "--batch goes without --no-cache"),
-        ((), "is not the state of a batch"),
+        (("--no-cache",), "leave out --no-cache: --batch"),
+        ((), "is no state of a batch"),
     ],
 )
 def test_wrong_use_is_named(store: Path, server: BatchServer, options: tuple[str, ...], said: str) -> None:

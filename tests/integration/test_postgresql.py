@@ -394,7 +394,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
         (lambda s: s.url(password="an@t-word"), UsageError, "write it as %40"),
         (lambda s: s.url().replace(f":{s.port}", ":port"), UsageError, "is not a store: give a file"),
         (lambda s: s.url(query="sslmode=wr0ng-word"), StoreError, "sslmode"),
-        (lambda s: s.url(query="options=-csearch_path%3Dnot_there"), StoreError, "search_path is not there"),
+        (lambda s: s.url(query="options=-csearch_path%3Dnot_there"), StoreError, "search_path has no schema"),
         (lambda s: s.url().replace("postgresql:", "postgresql+asyncpg:"), UsageError, "write postgresql://"),
     ],
     ids=["password", "user", "database", "port", "at", "no port", "setting", "schema", "driver"],

@@ -119,10 +119,10 @@ def boom() -> ObserverInfo:
 @pytest.mark.parametrize(
     ("describe", "told"),
     [
-        (boom, "observer 'odd' can't be described: RuntimeError: boom"),
-        (lambda: {"name": "odd"}, "observer 'odd' describes itself by dict, not by an ObserverInfo"),
-        (wrong_info(contexts=3), "observer 'odd' describes itself by an ObserverInfo with a wrong contexts"),
-        (wrong_info(name=None, principles="p"), "with a wrong name, principles"),
+        (boom, "observer 'odd' can't be described (RuntimeError: boom)"),
+        (lambda: {"name": "odd"}, "observer 'odd' must describe itself by an ObserverInfo, not dict"),
+        (wrong_info(contexts=3), "observer 'odd' must give an ObserverInfo with a right contexts"),
+        (wrong_info(name=None, principles="p"), "with a right name, principles"),
     ],
 )
 def test_a_plug_in_that_describes_itself_wrongly_is_named_in_a_line(

@@ -165,11 +165,11 @@ def test_what_can_not_work_is_refused() -> None:
         build_observer("second_look:local")
     with pytest.raises(PatternError, match="not by those of runs"):
         look("0.1", ask='run("x").F > 0.2')
-    with pytest.raises(PatternError, match="is a condition"):
+    with pytest.raises(PatternError, match="must be a condition"):
         look("0.1", ask="F + 1")
     with pytest.raises(UsageError, match="share"):
         look("0.1", sample=1.5)
-    with pytest.raises(UsageError, match="from an F"):
+    with pytest.raises(UsageError, match="the F from which a turn is asked about"):
         ask_above(1.2)
 
 

@@ -112,9 +112,7 @@ def test_a_copy_goes_on_by_itself() -> None:
 
 def test_what_is_not_supported_is_said_before_anything_is_scored() -> None:
     info = build_observer("local-small").info
-    with pytest.raises(
-        UsageError, match="'local-small' does not support the context 'window:2'; it supports: turn"
-    ):
+    with pytest.raises(UsageError, match="'local-small' can't score in context 'window:2'; use one of turn"):
         check_supported(info, Context.parse("window:2"), builtin_principles())
     with pytest.raises(UsageError, match="can't score principle 'candour'; it scores only reciprocity"):
         check_supported(info, HISTORY, [*builtin_principles(), Principle("candour", "1", "s", "t", "i", "f", "p")])

@@ -294,7 +294,7 @@ def test_chats_and_siems_get_no_mark_up_of_others(tmp_path):
         ("receivers: [{name: a, kind: cef, path: x}]\nrules: [{name: r, to: [a], when: bad}]", "when"),
         ("receivers: [{name: a, kind: cef, path: x}]\nrules: [{name: r, to: [a], quiet: late}]", "22:00-07:00"),
         ("receivers: [{name: a, kind: cef, path: x}]\nrules: [{name: r, to: [a], count: 3}]", "needs by"),
-        ("receivers: [{name: a, kind: webhook, url: 'file:///x'}]\nrules: [{name: r, to: [a]}]", "no address"),
+        ("receivers: [{name: a, kind: webhook, url: 'file:///x'}]\nrules: [{name: r, to: [a]}]", "must be like https://"),
         ("hello", "give receivers and rules"),
     ],
 )  # fmt: skip

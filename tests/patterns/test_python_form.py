@@ -104,8 +104,8 @@ def test_joining_with_and_is_refused_rather_than_dropping_a_part() -> None:
         (lambda: ~F, "not takes a condition"),
         (lambda: (F > 0.5) + 1, "takes a number, but reciprocity.F > 0.5 is a condition"),
         (lambda: -(F > 0.5), "- takes a number"),
-        (lambda: F > "0.5", "'0.5' is not a number"),
-        (lambda: F > True, "True is not a number"),
+        (lambda: F > "0.5", "'0.5' must be a number"),
+        (lambda: F > True, "True must be a number"),
         (lambda: F + float("nan"), "finite"),
         (lambda: F + float("inf"), "finite"),
         (lambda: F > 10**400, "finite"),
@@ -126,7 +126,7 @@ def test_joining_with_and_is_refused_rather_than_dropping_a_part() -> None:
         (lambda: Call("at", F), "at needs k"),
         (lambda: Call("peak", F, (("k", 1),)), "peak has no parameter 'k'"),
         (lambda: p.named("gradual_drift", limt=1), "gradual_drift has no parameter 'limt'"),
-        (lambda: p.named("gradual_drift", limit=F > 1), "limit of gradual_drift is a number"),
+        (lambda: p.named("gradual_drift", limit=F > 1), "limit of gradual_drift must be a number"),
     ],
 )
 def test_what_does_not_fit_is_refused_where_it_is_built(build: object, words: str) -> None:

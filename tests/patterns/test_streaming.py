@@ -222,9 +222,9 @@ def test_turns_come_in_order() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense", "is JSON"),
+        ("nonsense", "must be JSON"),
         ("[]", "not a saved pattern state"),
-        ('{"pattern": "x", "turn": 0, "cells": []}', "not of the pattern peak"),
+        ('{"pattern": "x", "turn": 0, "cells": []}', "of another pattern"),
         ('{"pattern": "DIGEST", "turn": "0", "cells": [[null]]}', "damaged"),
         ('{"pattern": "DIGEST", "turn": 0, "cells": []}', "damaged"),
         ('{"pattern": "DIGEST", "turn": 0, "cells": [[]]}', "damaged"),
@@ -240,7 +240,7 @@ def test_a_state_that_is_none_is_refused(text: str, message: str) -> None:
 
 def test_a_state_is_refused_by_another_pattern() -> None:
     one, other = Evaluator(parse("peak(F) > 0.5")), Evaluator(parse("peak(T) > 0.5"))
-    with pytest.raises(PatternError, match="not of the pattern"):
+    with pytest.raises(PatternError, match="of another pattern"):
         other.update(one.start(), TurnScores(1, {}))
 
 

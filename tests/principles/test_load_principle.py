@@ -88,9 +88,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(name, message):
 
 def test_a_path_to_nothing(tmp_path):
     for given in (tmp_path / "nowhere", str(tmp_path / "nowhere")):
-        with pytest.raises(
-            PrincipleError, match=r"no folder .*nowhere: a principle is a folder with principle.toml"
-        ):
+        with pytest.raises(PrincipleError, match=r"no folder .*nowhere: name a folder with principle.toml"):
             load_principle(given)
 
 
@@ -102,7 +100,7 @@ def test_a_path_to_the_file_instead_of_its_folder(folder):
 @pytest.mark.parametrize("name", ["principle.toml", "prompt.md"])
 def test_a_folder_without_one_of_its_files(folder, name):
     (folder / name).unlink()
-    with pytest.raises(PrincipleError, match=f"{name} is missing: a principle is a folder with"):
+    with pytest.raises(PrincipleError, match=f"{name} is missing: a principle needs"):
         load_principle(folder)
 
 
@@ -201,7 +199,7 @@ def test_an_installed_package_brings_a_principle():
     assert not is_named("nonesuch")
     with pytest.raises(UnknownNameError, match="did you mean 'candour'"):
         load_principle("candor")
-    with pytest.raises(PluginError, match="principle 'frankness' of an installed package calls itself 'candour'"):
+    with pytest.raises(PluginError, match="principle 'frankness' of a package calls itself 'candour'"):
         list_principles()
     with pytest.raises(PluginError, match="principle 'number'"):
         load_principle("number")

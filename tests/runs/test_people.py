@@ -127,6 +127,6 @@ def test_who_said_nothing_is_named(store: Store, tmp_path: Path) -> None:
         export_people(store, tmp_path / "people", ["anne"])
     with (
         Store(tmp_path / "empty.db", create=True) as empty,
-        pytest.raises(UsageError, match="no correction and no"),
+        pytest.raises(UsageError, match="no corrections or judgements"),
     ):
         export_people(empty, tmp_path / "people")

@@ -190,16 +190,14 @@ def test_what_can_not_be_is_refused_before_anything_is_stored(
 def test_two_principles_of_one_name_are_refused(
     filled: Store, observer: Any, make_principle: Callable[..., Principle]
 ) -> None:
-    with pytest.raises(UsageError, match="two principles of one name: p, p"):
+    with pytest.raises(UsageError, match="two principles have one name: p, p"):
         evaluate(filled, "r", observer, principles=[make_principle("p"), make_principle("p", "2")])
 
 
 def test_a_context_that_the_observer_does_not_support_is_refused(
     filled: Store, probe: None, principles: Principles
 ) -> None:
-    with pytest.raises(
-        UsageError, match="'probe' does not support the context 'window:2'; it supports: turn, hist"
-    ):
+    with pytest.raises(UsageError, match="'probe' can't score in context 'window:2'; use one of turn, hist"):
         evaluate(filled, "r", "probe", principles=principles, context="window:2")
 
 

@@ -324,12 +324,12 @@ def test_the_embedded_observer_gives_the_scores_of_an_ordinary_run(logs: Logs, t
     [
         ({"sample": 0}, "at least 1 conversation"),
         ({"part_rows": 0}, "a part has 1 to"),
-        ({"where": "cost > 1"}, "has no cost"),
+        ({"where": "cost > 1"}, "leave cost out"),
         ({"where": "colour = red"}, "unknown field"),
         ({"principles": []}, "no principle to judge against"),
-        ({"principles": builtin_principles()[:1] * 2}, "two principles of one name: reciprocity, reciprocity"),
+        ({"principles": builtin_principles()[:1] * 2}, "two principles have one name: reciprocity, reciprocity"),
         ({"sides": []}, "no side to judge"),
-        ({"read": ReadOptions(format="messages", columns="colour=red")}, "has no 'colour'"),
+        ({"read": ReadOptions(format="messages", columns="colour=red")}, "has no column 'colour'"),
     ],
 )
 def test_what_can_not_be_is_said_before_anything_is_written(

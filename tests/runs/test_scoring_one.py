@@ -119,7 +119,7 @@ def score_of(principle: str, side: Side = Side.PROMPT) -> Observation:
         ([score_of("p", Side.RESPONSE)], "a score for p, response at turn 1 that was not asked for"),
         (
             [score_of("p"), score_of("p")],
-            "a score for p, prompt at turn 1 that was not asked for, or gave it twice",
+            "a score for p, prompt at turn 1 that was not asked for, or gave it twice; it must give each once",
         ),
         ([score_of("p"), ObservationFailure("p", Side.PROMPT, "r", "m")], "or gave it twice"),
         ([FINE], r"gave Score\(T=0.9, I=0.1, F=0.2\) at turn 1, not a score"),

@@ -97,7 +97,7 @@ def test_lengths_are_handed_on_and_are_zero_where_they_are_not_known():
 
 @pytest.mark.parametrize("other", [{"run": "other"}, {"sequence": "s2"}])
 def test_runs_and_sequences_never_mix(other):
-    with pytest.raises(ScoreError, match="a trajectory never mixes runs or sequences"):
+    with pytest.raises(ScoreError, match="give evaluations of 'run'/'s1' only"):
         Trajectory("run", "s1", 3, [evaluation(1), evaluation(2, **other)])
 
 
@@ -108,7 +108,7 @@ def test_two_evaluations_for_one_key_are_an_error_even_if_they_agree():
 
 @pytest.mark.parametrize("turn", [0, -1, 4])
 def test_a_turn_outside_the_sequence_is_an_error(turn):
-    with pytest.raises(ScoreError, match=f"turn {turn} is outside sequence 's1' of 3 turns"):
+    with pytest.raises(ScoreError, match=f"turn {turn} must be from 1 to 3, turns of sequence 's1'"):
         Trajectory("run", "s1", 3, [evaluation(turn)])
 
 

@@ -75,7 +75,7 @@ def test_a_text_that_can_not_be_stored_is_a_bad_line(store: Store, make_sequence
     result = import_sequences(store, [make_sequence("a"), broken, make_sequence("c")], where="chats.jsonl")
     assert (result.imported, names(store)) == (2, ["a", "c"])
     (error,) = result.errors
-    assert (error.line, "unpaired surrogate" in error.reason) == (2, True)
+    assert (error.line, "half of a surrogate pair" in error.reason) == (2, True)
 
 
 def test_a_conflict_without_a_line_is_named_by_its_place(store: Store, make_sequence: MakeSequence) -> None:

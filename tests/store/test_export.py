@@ -406,7 +406,7 @@ def test_the_rest_of_a_damaged_store_can_be_exported(
         ("evaluations", lambda rows: rows.append({**rows[0], "id": 9}), "its rows don't fit together"),
         ("evaluations", lambda rows: rows.reverse(), "rows are not in the order of their keys"),
         ("sequences", lambda rows: rows[0].update(label="odd"), "row 1: label is 'odd', not one of attack"),
-        ("sequences", lambda rows: rows.pop(), "turns of a sequence 2 that is not there"),
+        ("sequences", lambda rows: rows.pop(), "turns of a missing sequence 2"),
         ("turns", lambda rows: rows.pop(), "sequence 'b' can't be read (only 1 of its 2 turns are there)"),
         ("runs", lambda rows: rows[0].update(created_at="2025-01-31"), "not a time with a zone, such as"),
         ("runs", lambda rows: rows[0].update(id=True), "runs.jsonl, row 1: id is True, not a whole number"),

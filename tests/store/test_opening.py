@@ -63,7 +63,7 @@ def test_create_opens_a_store_that_is_there(path: Path, make_sequence: MakeSeque
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is a folder; a store is a file"):
+    with pytest.raises(StoreError, match="is a folder; name a file"):
         Store(tmp_path, create=True)
 
 

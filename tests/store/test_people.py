@@ -110,7 +110,7 @@ def test_a_turn_may_be_scored_again(chats: Store) -> None:
         ({"author": "a\u202eb"}, "at most 100 characters, all of which can be seen"),
         ({"author": "a" * 101}, "at most 100 characters"),
         ({"note": "x" * 10_001}, "a note has at most 10,000 characters, not 10,001"),
-        ({"label": "evil"}, "a label is attack, benign, unlabelled, not 'evil'"),
+        ({"label": "evil"}, "a label must be one of attack, benign, unlabelled, not 'evil'"),
     ],
 )
 def test_what_can_not_be_kept_is_refused(chats: Store, wrong: dict[str, str], said: str) -> None:

@@ -124,10 +124,10 @@ def test_another_system_message_is_other_content(store: Store) -> None:
 
 
 def test_a_text_that_is_no_unicode_is_refused_and_named(store: Store, make_sequence: MakeSequence) -> None:
-    with pytest.raises(UsageError, match=r"'cut off \\ud83d' contains an unpaired surrogate"):
+    with pytest.raises(UsageError, match=r"'cut off \\ud83d' has half of a surrogate pair"):
         store.add_sequences([make_sequence("good"), make_sequence("bad", ("cut off \ud83d", None))])
     assert store.counts()["sequences"] == 0
-    with pytest.raises(UsageError, match="unpaired surrogate"):
+    with pytest.raises(UsageError, match="half of a surrogate pair"):
         store.sequence("\udcff")
 
 
@@ -239,7 +239,7 @@ def test_other_turns_are_never_relabelled(store: Store, make_sequence: MakeSeque
     store.add_sequences([make_sequence("a"), make_sequence("b")])
     other = make_sequence("b", ("first of b", "another reply"), label=Label.BENIGN)
     with pytest.raises(
-        UsageError, match="'b': the store holds a sequence of that id with other content: its turns"
+        UsageError, match="'b': the store holds a sequence of that id with other content, its turns"
     ):
         store.add_sequences([make_sequence("a", label=Label.BENIGN), other], relabel=True)
     assert {str(head.label) for head in store.heads()} == {"attack"}

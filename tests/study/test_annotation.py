@@ -178,7 +178,7 @@ def test_the_page_is_safe_and_has_what_the_columns_mean(store: Store, tmp_path: 
     [
         ([], {}, "name the annotators"),
         (["ann", "Ann"], {}, "'Ann' is named twice"),
-        (["set-a", "b"], {}, "can't begin with"),
+        (["set-a", "b"], {}, "must not begin with"),
         (["ann"], {}, "two of 1 annotators"),
         (["ann", "ben"], {"twice": 1.5}, "a share of 1.5"),
         (["ann", "ben"], {"most": 0}, "at least one conversation"),
@@ -351,7 +351,7 @@ def test_no_sheet_is_larger_than_what_is_read(
 ) -> None:
     hand_out(store, tmp_path / "kit", ["ann"], twice=0)
     monkeypatch.setattr(sheet_files, "MOST_BYTES", 1 << 10)
-    with pytest.raises(DatasetError, match="no sheet of a kit has"):
+    with pytest.raises(DatasetError, match="a sheet has at most"):
         take(store, tmp_path / "kit")
     with pytest.raises(UsageError, match="hand out fewer"):
         hand_out(store, tmp_path / "other", ["ann"], twice=0)
@@ -362,10 +362,10 @@ def test_no_sheet_is_larger_than_what_is_read(
     [
         (
             {"provenance": {**TOLD, "paid": " ", "trained": ""}},
-            "tell trained, paid, as options or under provenance",
+            "give trained, paid, as options or under provenance",
         ),
-        ({"distance": 2}, "a distance is from 0 to 1"),
-        ({"adjudicator": "carl"}, "needs the name of who settled"),
+        ({"distance": 2}, "distance must be from 0 to 1"),
+        ({"adjudicator": "carl"}, "give both the sheet of settled rows"),
         ({"name": ""}, "say who you are"),
         ({"name": "n" * 99}, "at most 100 characters"),
     ],
@@ -425,5 +425,5 @@ def test_a_store_with_another_text_is_refused(store: Store, tmp_path: Path) -> N
             take(other, tmp_path / "kit")
     manifest = tmp_path / "kit/manifest.json"
     manifest.write_text(manifest.read_text().replace('"reciprocity": "1', '"reciprocity": "0'))
-    with pytest.raises(DatasetError, match="other definitions of reciprocity"):
+    with pytest.raises(DatasetError, match="need the definitions of reciprocity"):
         take(store, tmp_path / "kit")

@@ -81,11 +81,11 @@ def test_a_set_has_the_shape_of_most_of_its_attacks(truth: list[float], shape: s
 def test_what_can_not_be_simulated_or_placed_is_refused() -> None:
     with pytest.raises(UsageError, match="use sudden"):
         Kind(1.0, "spiral", 5, 0.5)
-    with pytest.raises(UsageError, match="noise is above 0"):
+    with pytest.raises(UsageError, match="noise must be above 0"):
         Kind(0.0, "sudden", 5, 0.5)
     with pytest.raises(UsageError, match="at least 50"):
         gain_map(kinds=[THIN], conversations=10)
-    with pytest.raises(UsageError, match="flagged ones and quiet ones"):
+    with pytest.raises(UsageError, match="some flagged and some not"):
         kind_of([([0.1, 0.1], [0.1, 0.2])])
 
 

@@ -50,7 +50,7 @@ def test_what_was_not_scored_is_counted_and_never_a_number() -> None:
     found = observer_rates(ScriptedObserver(_fails_often))
     assert found.answered.of - found.answered.count == found.failures["malformed"] > 50
     assert found.cost_usd == pytest.approx(0.5 * found.failures["malformed"] / found.turns)
-    with pytest.raises(UsageError, match="too few to tell"):
+    with pytest.raises(UsageError, match="some must have F of at least"):
         observer_rates(ScriptedObserver(lambda name, turn, request: None))
 
 

@@ -213,4 +213,4 @@ def filesystem(protocol: str) -> Any:
             f"{protocol}:// needs another package: pip install 'turnwise[{extra}]' ({_line(error)})"
         ) from None
     except ValueError as error:
-        raise LocationError(f"{protocol}:// is no place that fsspec knows: {_line(error)}") from None
+        raise LocationError(f"fsspec knows no {protocol}:// ({_line(error)}): use s3:// or another one") from None

@@ -207,7 +207,7 @@ def _callable(name: str, module_name: str, attribute: str) -> Guard:
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"no guard {spec!r}: {error}; name a guard, or module:function") from error
     if not callable(function):
-        raise UsageError(f"guard {spec!r} can't be called")
+        raise UsageError(f"guard {spec!r} can't be called: name a function, as module:function")
     source = {} if module.__file__ is None else {"sha256": _sha256(Path(module.__file__).read_bytes())}
     return _of_messages(name, {"kind": "python", "function": spec, **source}, function)
 

@@ -162,9 +162,9 @@ def read_record(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"can't read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is no record of turnwise bench run") from error
+        raise UsageError(f"{path} is no record of turnwise bench run: name a file that it wrote") from error
     if not whole:
-        raise UsageError(f"{path} was changed since it was made: its sha256 is that of other figures")
+        raise UsageError(f"{path} was changed, its SHA-256 is of other figures: restore it")
     return record
 
 

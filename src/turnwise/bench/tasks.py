@@ -49,7 +49,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Task:
-    """Conversations that are told together.
+    """Conversations whose figures are reported together.
 
     `about` says who wrote and read them, as far as that is known; `own` ones ship with turnwise. `left_out` counts
     by reason: a reader disputes the label, or there is none.
@@ -131,9 +131,7 @@ def load_tasks(
         else:
             task = _task(name, "", False, _opened(sets[name], file_format or {}), recorded)
         if not task.items:
-            raise UsageError(
-                f"task {name} has no labelled conversation: --label benign or --label attack names one"
-            )
+            raise UsageError(f"task {name} has no labels: give one with --label benign or --label attack")
         tasks.append(task if sample is None else sampled(task, sample))
     return tuple(tasks)
 

@@ -95,7 +95,7 @@ SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
         "evaluate": Told(evaluate, f"turnwise evaluate --store {_DEMO} --run small --observer local-small"),
         "scan": Told(scan, "turnwise scan chats.jsonl --observer local-small --out findings"),
         "runs": Below(
-            "Runs: list them with counts, failures, cost, time and settings; compare, delete or rename them.",
+            "Runs: list, compare, publish, delete or rename them, and follow their trends.",
             {
                 "list": Told(list_runs, f"turnwise runs list --store {_DEMO}"),
                 "compare": Told(compare_runs, f"turnwise runs compare reader-turn reader-history --store {_DEMO}"),
@@ -108,11 +108,11 @@ SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
             },
         ),
         "observers": Below(
-            "Observers: what one is worth as a judge.",
+            "Observers: measure how good one is as a judge.",
             {"test": Told(test_observer, "turnwise observers test local-small")},
         ),
         "llm": Below(
-            "A language model as observer: what it costs, what it is asked, and its stored replies.",
+            "A language model as observer: its cost, its prompts and its stored replies.",
             {
                 "cost": Told(cost, f"turnwise llm cost --observer llm:openai/gpt-4.1-mini --store {_DEMO}"),
                 "prompt": Told(
@@ -128,7 +128,7 @@ SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
         "query": Told(query, f"turnwise query 'slope(reciprocity.F) > 0.1' --store {_DEMO} --run reader-history"),
         "show": Told(show, f"turnwise show grooming-01 --store {_DEMO} --run reader-history"),
         "judgements": Below(
-            "What people say of conversations: where flagged ones stand, corrected labels, scores of turns.",
+            "Judgements of people: the inbox of flagged conversations, corrected labels, scores of turns.",
             {
                 "list": Told(list_judgements, f"turnwise judgements list --store {_DEMO}"),
                 "inbox": Told(list_inbox, f"turnwise judgements inbox --store {_DEMO} --run reader-history"),
@@ -177,7 +177,7 @@ SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
             },
         ),
         "bench": Below(
-            "The yardstick: any guard, turn by turn, on the same conversations; records compared.",
+            "Measure any guard turn by turn on the same conversations, the yardstick, and compare the records.",
             {
                 "run": Told(run_bench, "turnwise bench run keywords --sample 5 --out keywords.json"),
                 "compare": Told(compare_records, "turnwise bench compare keywords.json never.json"),
@@ -186,7 +186,7 @@ SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
     },
     "Guard": {
         "guard": Below(
-            "Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
+            "Guardrails: check a text, try a chat, replay recorded conversations, read audits, forget people.",
             {
                 "check": Told(guard_check, "turnwise guard check 'My SSN is 123-45-6789'"),
                 "approve-tools": Told(approve_tools, "turnwise guard approve-tools tools.json"),
@@ -313,7 +313,7 @@ def turnwise(
     """Catch manipulation that unfolds over several turns of a conversation.
 
     Without a command it says what to do next in this folder. A file turnwise.toml, in the folder or above it, may
-    name store, run and observer of a project; turnwise doctor says what holds.
+    name store, run and observer of a project; turnwise doctor shows which hold.
     """
     if values := find_project().values:
         context.default_map = defaults_of(context.command, values)

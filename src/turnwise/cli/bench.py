@@ -42,17 +42,20 @@ def run(
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be given several times.")] = None,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="At most so many attacks and so many benign conversations a task.")
+        int | None, typer.Option(min=1, help="Most attacks, and most benign conversations, of a task.")
     ] = None,
     answers: Annotated[
-        str | None, typer.Option(help="Folder that keeps what guards answered: the same command goes on there.")
+        str | None,
+        typer.Option(help="Folder that keeps what guards answered: the same command continues from it."),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Ask again what failed in --answers.")] = False,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that an answer may take.")] = 60.0,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Conversations at a time, for guards that wait for answers.")
     ] = 1,
-    detector: Annotated[str, typer.Option(help="What makes a flag of an observer's scores.")] = "any_turn",
+    detector: Annotated[
+        str, typer.Option(help="Detector that turns an observer's scores into flags.")
+    ] = "any_turn",
     python: Annotated[
         list[str] | None,
         typer.Option(help="Interpreter of a peer's own environment, such as nemo=nemo-env/bin/python."),
@@ -126,9 +129,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 def compare(
     record: Annotated[list[str], typer.Argument(help="Records of turnwise bench run.", show_default=False)],
-    out: Annotated[str | None, typer.Option(help="Write a page to this HTML file as well.")] = None,
+    out: Annotated[str | None, typer.Option(help="Also write a page to this HTML file.")] = None,
 ) -> None:
-    """Print records beside each other; sets whose conversations differ stand apart."""
+    """Print records side by side; sets whose conversations differ are listed apart."""
     from turnwise.bench import html_page, read_record
     from turnwise.cli.files import check_file, write_text
 

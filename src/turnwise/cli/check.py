@@ -20,7 +20,7 @@ def check(
         ),
     ],
     *,
-    observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
+    observer: Annotated[str, typer.Option(help="Observer that scores; see turnwise list observers.")] = "local",
     context: options.Context = "history",
     principle: options.Principles = None,
     detector: options.Detectors = None,
@@ -30,9 +30,9 @@ def check(
     settings: options.Settings,
     json: options.Json = False,
 ) -> None:
-    """Score one conversation and print the verdicts of the detectors. Nothing is stored.
+    """Score one conversation and print the verdicts of the detectors; nothing is stored.
 
-    Exits with 1 where evaluations failed; texts that the observer does not read are told, and are no failures.
+    Exits with 1 where evaluations failed; texts that the observer does not read are listed, and are no failures.
     """
     from turnwise.cli.files import read_conversation
     from turnwise.front_door import check as check_conversation

@@ -46,7 +46,7 @@ def demo(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Show how a conversation turns, message by message, then what each way of looking finds in those that ship.
+    """Show how a conversation turns, message by message, and what each observer finds in the shipped ones.
 
     Needs no key and no network.
     """

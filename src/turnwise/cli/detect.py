@@ -61,7 +61,7 @@ def detect(
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
-    """Run detectors over every sequence of a run: which fire, at which turn and why."""
+    """Run detectors over every sequence of a run, and print which fire, at which turn and why."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.runs import detect as detect_in_run
     from turnwise.runs import judges_of

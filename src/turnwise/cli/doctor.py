@@ -38,7 +38,7 @@ def doctor(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Say what is installed, whether weights and store are whole, and which settings commands use here.
+    """Check the installation, weights and store, and show which settings commands use here.
 
     Exits with 1 where something is broken.
     """

@@ -27,8 +27,8 @@ def erase(
         typer.Option(help="All conversations in which this person speaks, in any spelling; may be repeated."),
     ] = None,
     reason: Annotated[str, typer.Option(help="Why, for the receipt.")] = "",
-    author: Annotated[str, typer.Option(help="Who does it, for the receipt.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be erased.")] = False,
+    author: Annotated[str, typer.Option(help="Your name, for the receipt.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be erased.")] = False,
     receipt: Annotated[Path | None, typer.Option(help="Write the receipt to this JSON file as well.")] = None,
     yes: Yes = False,
     state: State = None,
@@ -36,7 +36,7 @@ def erase(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Erase conversations or a person: texts, scores, notes, cached replies, indexes; a receipt stays.
+    """Erase conversations or a person: texts, scores, notes, cached replies, indexes; a receipt is kept.
 
     No byte of the texts is left in any file of the store, which is written anew. The audit in the store, and those
     of --audit, keep their chain with the texts gone. Backups and exports that were made before, data sets that are

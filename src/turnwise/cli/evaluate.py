@@ -37,14 +37,15 @@ def evaluate(
     observer: Annotated[
         list[str] | None,
         typer.Option(
-            help="What scores; see turnwise list observers. Several make a panel, a run each. "
+            help="Observer that scores; see turnwise list observers. Several make a panel, a run each. "
             "[default: that of the run, else local]"
         ),
     ] = None,
     context: Annotated[
         str | None,
         typer.Option(
-            help="What it may see: turn, window:k, history, transcript. [default: that of the run, else history]"
+            help="What the observer may see: turn, window:k, history, transcript. "
+            "[default: that of the run, else history]"
         ),
     ] = None,
     principle: options.Principles = None,
@@ -63,7 +64,7 @@ def evaluate(
         Path | None,
         typer.Option(
             help="First ask a language model for all that is missing in one batch of its provider, and wait "
-            "for it. FILE keeps its state meanwhile: the same command goes on after a kill.",
+            "for it. FILE keeps its state meanwhile: the same command continues after a kill.",
             metavar="FILE",
         ),
     ] = None,
@@ -71,7 +72,7 @@ def evaluate(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Score the turns that have no score yet in a run. The same command again continues, and repeats nothing.
+    """Score the turns of a run that have no score yet; the same command again continues, and repeats nothing.
 
     Exits with 1 where evaluations failed; with --failed only these are scored again.
     """
@@ -81,9 +82,9 @@ def evaluate(
 
     if failed:
         if batch is not None:
-            raise UsageError("--failed goes without --batch: what failed is asked for one by one")
+            raise UsageError("leave out --batch: --failed asks for what failed one by one")
         if wrong := [f"--{name}" for name in _OF_THE_RUN if options.given(name, command)]:
-            raise UsageError(f"--failed goes without {', '.join(wrong)}: it scores as the run does")
+            raise UsageError(f"leave out {', '.join(wrong)}: --failed scores as the run does")
         _evaluate_failed(run, principle or [], selection, jobs, settings, store, json)
         return
     principles, halves, label = (
@@ -102,7 +103,7 @@ def evaluate(
         if batch is not None and (len(specs) > 1 or not specs[0].startswith("llm:")):
             raise UsageError("--batch needs one --observer, a language model such as llm:openai/gpt-4.1-mini")
         if batch is not None and settings.no_cache:
-            raise UsageError("--batch goes without --no-cache: its replies are read like kept ones")
+            raise UsageError("leave out --no-cache: --batch reads its replies from the cache")
         for spec in specs:
             whole = run if len(specs) == 1 else f"{run}-{spec}" if run else None
             seen = context or (known[whole].context if whole in known else "history")
@@ -265,7 +266,7 @@ def _failed_principles(failed: Collection[str], given: Sequence[str]) -> tuple[P
     own = {principle.name: principle for principle in map(load_principle, given)}
     for name in own:
         if name not in failed:
-            raise UsageError(f"--principle {name}: no failed score of it; scores failed for: {', '.join(failed)}")
+            raise UsageError(f"--principle {name}: none of its scores failed; name one of {', '.join(failed)}")
     for name in sorted(failed):
         if name not in own and not is_named(name):  # a folder of that name here may be another one
             raise UsageError(f"principle {name!r} does not ship with turnwise: name its folder with --principle")

@@ -24,7 +24,7 @@ _PATIENCE_SECONDS = 20.0
 def explore(
     store: options.Store = options.DEFAULT_STORE,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Open the conversations that ship, scored by two observers.")
+        bool, typer.Option("--demo", help="Open the shipped conversations, scored by two observers.")
     ] = False,
     host: Annotated[
         str,
@@ -45,9 +45,9 @@ def explore(
     patterns: options.PatternsFile = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser of this machine.")] = False,
 ) -> None:
-    """Look at conversations, scores and patterns in a browser. Needs the extra turnwise[explorer].
+    """Open conversations, scores and patterns in a browser; needs the extra turnwise[explorer].
 
-    Whoever has the address that is printed may look: it holds a token. With another --host the password in
+    Whoever has the printed address can open it: it holds a token. With another --host the password in
     TURNWISE_EXPLORER_PASSWORD is asked for. Nothing is changed in the store but what people add to it.
     """
     import os

@@ -85,9 +85,9 @@ def check_file(path: str | PathLike[str]) -> None:
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from error
     if missing:
-        raise UsageError(f"can't write {path}: there is no folder {target.parent}")
+        raise UsageError(f"can't write {path}: there is no folder {target.parent}; make it first")
     if is_folder:
-        raise UsageError(f"can't write {path}: it is a folder")
+        raise UsageError(f"can't write {path}: it is a folder; name a file in it")
 
 
 def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> int:

@@ -36,7 +36,7 @@ ConfigFile: TypeAlias = Annotated[
     str | None, typer.Option("--config", help="YAML file of your own, in place of a preset.")
 ]
 Findings: TypeAlias = Annotated[
-    bool, typer.Option("--fail-on-findings", help="Exit with 3 where something was blocked or warned of.")
+    bool, typer.Option("--fail-on-findings", help="Exit with 3 if something was blocked or warned of.")
 ]
 
 DEFAULT_PRESET = "basic"
@@ -150,7 +150,7 @@ def _read_text(text: str) -> str:
     try:
         return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise UsageError(f"standard input is not UTF-8 text: {error}") from error
+        raise UsageError(f"standard input must be UTF-8 text: {error}") from error
 
 
 def approve_tools(
@@ -161,7 +161,7 @@ def approve_tools(
         str, typer.Option(help="The file of digests that the setting approved of sources names.")
     ] = "approved-tools.json",
 ) -> None:
-    """Approve descriptions of tools as they are now, so that sources finds what changes later."""
+    """Approve descriptions of tools as they are now, so that the guardrail sources finds later changes."""
     from pathlib import Path
 
     from turnwise._support.bounded import read_json
@@ -191,7 +191,7 @@ def replay(
     config: ConfigFile = None,
     file_format: options.FileFormat,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=options.MOST, help="The first so many conversations.")
+        int | None, typer.Option(min=1, max=options.MOST, help="Most conversations to replay, from the first on.")
     ] = None,
     audit: Annotated[
         str | None,
@@ -208,7 +208,7 @@ def replay(
 
     Calls of tools and what they gave back are checked as well.
 
-    Rate limits are left out, and the audit of the configuration: they are about live conversations.
+    Rate limits and the audit of the configuration are left out: they are for live conversations.
     """
     from turnwise.datasets import BadRecord, open_dataset
     from turnwise.guard.forensics import recorded

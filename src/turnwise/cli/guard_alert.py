@@ -23,14 +23,16 @@ def alert(
     since: Annotated[
         str | None,
         typer.Option(
-            help="Tell of events from this time on. By default of what nobody was told of in the last day, and "
-            "the first time only of what comes."
+            help="Report events from this time on. By default those of the last day that nobody was told of; "
+            "the first time, only new ones."
         ),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Tell of what is there, and end; for a timer.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Report what is there, and end; for use with a timer.")
+    ] = False,
     test: Annotated[bool, typer.Option("--test", help="Send each receiver a test alert, and end.")] = False,
 ) -> None:
-    """Follow an audit and tell webhooks, chats and a SIEM what the rules say, until a signal ends it.
+    """Follow an audit and send alerts to webhooks, chats and a SIEM by your rules, until stopped.
 
     It runs beside the guard and only reads, so a receiver that is dead or slow holds up no check. What was sent or
     given up is written into the audit.

@@ -42,7 +42,7 @@ def audit(
         typer.Option(
             min=1,
             max=options.MOST,
-            help=f"The latest so many. Default: {SHOWN}, with --json and --csv all.",
+            help=f"Most checks to list, the latest ones. Default: {SHOWN}, with --json and --csv all.",
         ),
     ] = None,
     csv: Annotated[
@@ -62,7 +62,7 @@ def audit(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """List the checks that an audit holds, in the order in which they were written, or write them to a file."""
+    """List the checks in an audit, in the order in which they were written, or write them to a file."""
     from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
 
     question = AuditQuestion(
@@ -76,7 +76,7 @@ def audit(
         limit=limit if limit is not None or json or csv is not None else SHOWN,
     )
     if evidence and csv is not None:
-        raise UsageError("--evidence goes with --json, not with --csv")
+        raise UsageError("--evidence needs --json, not --csv")
     answer = read_audit(location, question)
     if evidence:
         _print_evidence(answer, json=json)
@@ -144,7 +144,7 @@ def verify(
     ] = 1,
     json: options.Json = False,
 ) -> None:
-    """Verify the chain of hashes over the events, and say where it breaks; exit code 1 where it does.
+    """Verify the chain of hashes of an audit, and say where it breaks; the exit code is then 1.
 
     Files that rotation moved away are part of it: beside the file, with its name and more. The key of the
     environment variable TURNWISE_AUDIT_KEY is used where there is one.

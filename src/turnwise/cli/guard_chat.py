@@ -35,7 +35,7 @@ def chat(
 ) -> None:
     """Type messages and see scores, verdict and stance after each; nothing goes to a model.
 
-    With --json a line of JSON for every check.
+    With --json, print a line of JSON for every check.
     """
     from turnwise.conversation import Conversation
 
@@ -166,7 +166,7 @@ def _lines() -> Iterator[str]:
             note("")
             return
         except UnicodeDecodeError as error:
-            raise UsageError(f"standard input is not UTF-8 text: {error}") from error
+            raise UsageError(f"standard input must be UTF-8 text: {error}") from error
         if not line and not typed:
             return
         yield line.removesuffix("\n")

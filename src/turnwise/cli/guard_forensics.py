@@ -28,17 +28,17 @@ def forensics(
             show_default=False,
         ),
     ],
-    html: Annotated[str | None, typer.Option(help="Write a page as well, which opens offline.")] = None,
+    html: Annotated[str | None, typer.Option(help="Also write a page, which opens offline.")] = None,
     preset: Annotated[
         str | None, typer.Option(help="Check it first with this preset, where no guard looked at it.")
     ] = None,
     config: ConfigFile = None,
     audit: Annotated[
-        str | None, typer.Option(metavar="FILE_OR_STORE", help="Say as well where the chain of this audit breaks.")
+        str | None, typer.Option(metavar="FILE_OR_STORE", help="Also show where the chain of this audit breaks.")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say what the guard saw in a conversation: what was blocked by whom, and where it began to drift."""
+    """Show what the guard saw in a conversation: what was blocked, by which guardrail, and where drift began."""
     from turnwise.cli.files import read_conversation, write_text
     from turnwise.guard.forensics import (
         analyze_conversation_forensics,

@@ -26,14 +26,14 @@ def report(
         str | None, typer.Option(help="From this time on, such as 2025-01-31; UTC by default.")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
-    guardrail: Annotated[str, typer.Option(help="Whose scores thresholds are about.")] = "drift",
+    guardrail: Annotated[str, typer.Option(help="Guardrail whose scores the thresholds are for.")] = "drift",
     threshold: Annotated[
-        float | None, typer.Option(help="Tell what this threshold of it would have done.", show_default=False)
+        float | None, typer.Option(help="Show what this threshold would have done.", show_default=False)
     ] = None,
     alarms: Annotated[
         float | None,
         typer.Option(
-            help="Tell the threshold that flags at most this share of the conversations, such as 0.01: true "
+            help="Find the threshold that flags at most this share of the conversations, such as 0.01: true "
             "and false alarms.",
             show_default=False,
         ),
@@ -41,7 +41,7 @@ def report(
     false_alarms: Annotated[
         float | None,
         typer.Option(
-            help="Tell the threshold that keeps this rate of false alarms, from the blind labels in --labels.",
+            help="Find the threshold that keeps this rate of false alarms, from the blind labels in --labels.",
             show_default=False,
         ),
     ] = None,
@@ -53,12 +53,12 @@ def report(
             show_default=False,
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="With which --false-alarms holds.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence with which --false-alarms holds.")] = 0.95,
     json: options.Json = False,
 ) -> None:
-    """Report what a guard did by its audit, or what it would have done in mode log: counts, drift, thresholds.
+    """Report from its audit what a guard did, or in mode log would have done: counts, drift, thresholds.
 
-    Conversations count once. What would have been blocked is told apart from what was.
+    Conversations count once. What would have been blocked is listed apart from what was.
     """
     from contextlib import ExitStack
 
@@ -99,7 +99,7 @@ def _add(store: Store, location: str) -> None:
     known = {head.sequence_id for head in store.heads()}
     records = recorded(location)
     if records is None:
-        raise UsageError(f"--labels takes conversations from an audit in a file, and {location} is none")
+        raise UsageError(f"--labels needs an audit in a file, which {location} is not")
     good = [one for one in records if not isinstance(one, BadRecord) and one.sequence_id not in known]
     store.add_sequences(good)
     note(f"{len(good)} conversations added to {store.location}")

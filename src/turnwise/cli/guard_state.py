@@ -42,11 +42,13 @@ def sessions(
     *,
     state: Annotated[str, typer.Option("--state", help=_STATE, show_default=False)],
     terminated: Annotated[bool, typer.Option("--terminated", help="List those that were ended.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=options.MOST, help="List so many, the latest first.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, max=options.MOST, help="Most sessions to list, the latest first.")
+    ] = 100,
     tenant: Tenant = None,
     json: options.Json = False,
 ) -> None:
-    """List the sessions of a state store by digest, as their names are not in it, or show what is known of one."""
+    """List the sessions of a state store by digest, as names are not stored, or show what is known of one."""
     if session is None:
         if tenant is not None:
             raise UsageError("--tenant says whose session is meant: give its name too")
@@ -192,7 +194,7 @@ def forget(
     tenant: Tenant = None,
     json: options.Json = False,
 ) -> None:
-    """Forget a person, or one conversation: in a state store, and their texts in audits; print the receipt."""
+    """Forget a person or a conversation, in a state store and in audits, and print the receipt."""
     from turnwise.clock import utc_now
     from turnwise.guard.forgetting import forget_in
 
@@ -226,12 +228,14 @@ def forget(
 
 
 def expire(
-    days: Annotated[float, typer.Option(min=0, max=36_500, help="What is older goes.", show_default=False)],
+    days: Annotated[
+        float, typer.Option(min=0, max=36_500, help="Erase what is older than this.", show_default=False)
+    ],
     state: State = None,
     audit: Audits = None,
     json: options.Json = False,
 ) -> None:
-    """Erase what is old: states not used for so many days, and personal parts of events of audits.
+    """Erase what is old: states that were not used for this many days, and personal parts of audit events.
 
     A pipeline with keep_days under state: or audit: does the same by itself: states that are past their time count
     as unknown at once, and go as others come; events are erased with the first one after the start, and then once

@@ -20,7 +20,7 @@ def hook(
         str, typer.Option(metavar="auto|claude|codex", help="Whose hook it is; auto tells by the event.")
     ] = "auto",
 ) -> None:
-    """Answer a hook's event of Claude Code or Codex, from standard input; the preset agent by default.
+    """Answer a hook event of Claude Code or Codex on standard input, by default with the preset agent.
 
     A helper stays in the background after the first event, and ends when none came for half an hour.
     """
@@ -29,5 +29,5 @@ def hook(
     if preset is not None and config is not None:
         raise UsageError("--preset and --config name a configuration each: give one of them")
     if on_error not in ON_ERROR or agent not in AGENTS:
-        raise UsageError(f"--on-error is {', '.join(ON_ERROR)}; --agent is {', '.join(AGENTS)}")
+        raise UsageError(f"--on-error must be one of {', '.join(ON_ERROR)}; --agent one of {', '.join(AGENTS)}")
     raise typer.Exit(run(HookSettings(preset, config, on_error, agent)))

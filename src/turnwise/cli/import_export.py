@@ -90,7 +90,7 @@ def import_(
         ),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after.")
+        bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after it.")
     ] = False,
     judged: Annotated[
         Path | None,
@@ -111,7 +111,7 @@ def import_(
     quiet: Quiet = QUIET,
     json: options.Json = False,
 ) -> None:
-    """Read conversations into the store. Bad lines are skipped and listed; good ones are kept.
+    """Read conversations into the store; bad lines are skipped and listed.
 
     Of several files, those that can't be read are named and the others imported; the exit code is then 1.
     """
@@ -163,7 +163,7 @@ def import_(
                 file.imported, file.skipped, file.errors = result.imported, result.skipped, result.errors
                 file.relabelled, file.other_labels = result.relabelled, result.other_labels
         if judged is not None and not taken:
-            raise DatasetError(f"{judged} has no judgements of the conversations in {', '.join(files)}")
+            raise DatasetError(f"{judged} has judgements of other files than {', '.join(files)}: name those")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
         _tell(done, runs, store, judged=judged is not None, relabel=relabel, json=json)
         if any(file.failed for file in done):
@@ -199,7 +199,7 @@ def _import_store(store: str, source: str, of_files: list[str], json: bool) -> N
     from turnwise.store import Store
 
     if of_files:
-        raise UsageError(f"--from-store goes without {', '.join(of_files)}")
+        raise UsageError(f"leave out {', '.join(of_files)}: --from-store takes no files")
     with Store(store, create=True) as opened:
         merged = opened.import_from(source)
     if json:
@@ -309,7 +309,7 @@ def export(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Write all of the store to files: sequences, runs, scores, failures, replies and the audit of guards.
+    """Write all of the store to files: sequences, runs, scores, failures, replies and audits of guards.
 
     The files show the store as it was at one moment, whoever writes to it meanwhile. The folder is there once all
     of it is written.

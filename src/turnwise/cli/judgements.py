@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from turnwise.study.people_agreement import Agreement
 
 Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
-Author = Annotated[str, typer.Option(help="Your name, which is kept with what you say.", envvar="TURNWISE_AUTHOR")]
+Author = Annotated[
+    str, typer.Option(help="Your name, which is kept with the judgement.", envvar="TURNWISE_AUTHOR")
+]
 Authors = Annotated[
     list[str] | None, typer.Option("--author", help="Only this person; may be given several times.")
 ]
@@ -34,7 +36,7 @@ def list_inbox(
         typer.Option(help="Only of this status; may be given several times."),
     ] = None,
     assignee: Annotated[
-        str | None, typer.Option(help="Only what this person is to look at; nobody for what no one is.")
+        str | None, typer.Option(help="Only what is assigned to this person; nobody for what is unassigned.")
     ] = None,
     source: options.Source = None,
     principle: Annotated[str | None, typer.Option(help="Only where this principle counted most.")] = None,
@@ -44,7 +46,7 @@ def list_inbox(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """List what to read first: the conversations that detectors flagged, the most serious first."""
+    """List the conversations that detectors flagged, the most serious first."""
     from turnwise.runs import inbox
 
     with opened_store(store) as opened:
@@ -91,14 +93,12 @@ def review(
         str, typer.Argument(help="new, read, confirmed, dismissed or unsure; same keeps it.", show_default=False)
     ],
     author: Author,
-    assignee: Annotated[
-        str | None, typer.Option(help="Who is to look at them; nobody takes it from whoever it was.")
-    ] = None,
+    assignee: Annotated[str | None, typer.Option(help="Who is to read them; nobody to unassign them.")] = None,
     because: Annotated[str, typer.Option("--note", help="Why, in your words.")] = "",
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Say how far you have come with conversations that were flagged. It is no label: those are given blind."""
+    """Set the status of flagged conversations; it is not a label, as labels are given blind."""
     from turnwise.store import Store
 
     with Store(store) as opened:
@@ -112,7 +112,7 @@ def review(
 
 
 def list_judgements(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
-    """List what people said of conversations: corrected labels, turns where it turned, scores of turns."""
+    """List the judgements of people: corrected labels, turns where a conversation turned, scores of turns."""
     with opened_store(store, prepared=False) as opened:
         corrections, scores = opened.people.corrections(), opened.people.scores()
     if json:
@@ -141,7 +141,7 @@ def label(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Say which label a conversation should have. The one it was imported with stays."""
+    """Correct the label of a conversation; the one that it was imported with is kept."""
     from turnwise.store import Store
 
     with Store(store) as opened:
@@ -159,7 +159,7 @@ def turn(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Say at which turn a conversation turned."""
+    """Record at which turn a conversation turned."""
     from turnwise.store import Store
 
     if turn != "none" and not (turn.isascii() and turn.isdecimal() and len(turn) < 10):
@@ -178,7 +178,7 @@ def _tell(store: Store, said: Correction, json: bool) -> None:
 
 
 def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
-    """Tell how far people agree: Krippendorff's alpha with its interval, by principle, on labels and on turns."""
+    """Measure how far people agree: Krippendorff's alpha with its interval, by principle, label and turn."""
     from turnwise.store import Store
     from turnwise.study.people_agreement import agreement as agreement_of
 
@@ -217,7 +217,7 @@ def export_judgements(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Write what people said in the format of the replay observer, with what was corrected beside it."""
+    """Write the judgements of people in the format of the replay observer, with corrections beside them."""
     from turnwise.runs import export_people, record_people
     from turnwise.store import Store
 
@@ -248,7 +248,7 @@ def hand_out_sheets(
     only_f: Annotated[bool, typer.Option("--only-f", help="Ask for F alone, not for T and I.")] = False,
     twice: Annotated[float, typer.Option(help="Share of the conversations that two people judge.")] = 0.2,
     most: Annotated[int | None, typer.Option(help="Draw this many conversations.", show_default="all")] = None,
-    seed: Annotated[int, typer.Option(help="What is drawn is drawn with it.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     guideline: Annotated[
         Path | None, typer.Option(help="Markdown file of your own guideline.", show_default="the one that ships")
     ] = None,
@@ -277,7 +277,7 @@ def take_in_sheets(
         typer.Argument(metavar="SHEET...", help="Filled sheets; those in the kit by default.", show_default=False),
     ] = None,
     *,
-    out: Annotated[Path, typer.Option(help="Folder that the set gets a folder in.")],
+    out: Annotated[Path, typer.Option(help="Folder in which the set gets a folder of its own.")],
     name: Annotated[str, typer.Option(help="Name of the set.")] = "people",
     distance: Annotated[float, typer.Option(help="Largest difference in F that nobody has to settle.")] = 0.3,
     adjudicated: Annotated[Path | None, typer.Option(help="The sheet of disagreements, filled.")] = None,
@@ -292,7 +292,7 @@ def take_in_sheets(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Take in filled sheets: agreement, what is to be settled, and a set that studies take for truth."""
+    """Read filled sheets: report agreement, list what to settle, and write a set that studies take for truth."""
     from turnwise.store import Store
     from turnwise.study.annotation import take_in
 

@@ -85,13 +85,11 @@ def list_(
         typer.Argument(help="One of them; of an observer local:path/to/model too.", show_default=False),
     ] = None,
     patterns: options.PatternsFile = None,
-    out: Annotated[
-        str | None, typer.Option(help="File to write what is known of NAME to, such as a preset to change.")
-    ] = None,
+    out: Annotated[str | None, typer.Option(help="File to write NAME to, such as a preset to change.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     json: options.Json = False,
 ) -> None:
-    """List what there is to choose from, with parameters and settings; with NAME tell all of one.
+    """List detectors, observers, presets and the like with their settings; with NAME, show one in full.
 
     Data sets: the formats that can be imported, their licence, what the label means, where the data come from.
     Observers: context modes, what they need, what can be set; of one NAME the model card: data, licences, figures

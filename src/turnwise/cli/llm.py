@@ -34,7 +34,7 @@ def cost(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Estimate the cost of a run's missing evaluations with a language model. Sends nothing, needs no key."""
+    """Estimate what a run's missing scores cost with a language model; sends nothing, needs no key."""
     from turnwise.observers import DEFAULT_OBSERVER, Context, build_cost_estimator
     from turnwise.runs import Plan
     from turnwise.runs.forecast import forecast_evaluation
@@ -90,7 +90,7 @@ def prompt(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Print the exact messages that would be sent to a language model for one score. Sends nothing."""
+    """Print the exact messages that a language model would be sent for one score; sends nothing."""
     from turnwise.observers import Context
     from turnwise.observers.llm import fresh_nonce, prompt_version, render
     from turnwise.principles import load_principle
@@ -132,7 +132,7 @@ def cache(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Count the stored replies by model, with their cost. Every reply that was ever paid for is counted."""
+    """Count the stored replies by model, with their cost; every reply that was ever paid for is counted."""
     from turnwise.store import Store
 
     with Store(store) as opened:

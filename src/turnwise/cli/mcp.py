@@ -40,11 +40,11 @@ def mcp(
         ),
     ] = "leave-out",
     on_error: Annotated[
-        str, typer.Option(metavar="block|allow", help="What becomes of a message that can't be checked.")
+        str, typer.Option(metavar="block|allow", help="What to do with a message that can't be checked.")
     ] = "block",
     audit: Annotated[str | None, typer.Option(metavar="FILE", help="Write every check to this file.")] = None,
 ) -> None:
-    """Stand between an MCP client and a server, and check all that passes; the preset mcp by default.
+    """Check everything that passes between an MCP client and a server, by default with the preset mcp.
 
     In the client's settings put turnwise mcp -- before the server's command. --url needs the extra turnwise[mcp].
     """
@@ -58,7 +58,7 @@ def mcp(
     if url is None and (listen is not None or header):
         raise UsageError("--listen and --header need --url")
     if descriptions not in DESCRIPTIONS or on_error not in ("block", "allow"):
-        raise UsageError("--descriptions is leave-out or withhold, --on-error is block or allow")
+        raise UsageError("--descriptions must be leave-out or withhold, --on-error must be block or allow")
     default = None if config is not None else preset or "mcp"
     with GuardrailPipeline(read_config(default, config), audit=audit) as pipeline:
 
@@ -94,8 +94,8 @@ def mcp(
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise UsageError(f"--header {text!r} is no 'NAME: VALUE'")
+        raise UsageError(f"--header {text!r} must have the form 'NAME: VALUE'")
     try:
         return name.strip().lower(), Template(value.strip()).substitute(os.environ)
     except (KeyError, ValueError) as error:
-        raise UsageError(f"--header {name}: there is no environment variable {error}") from None
+        raise UsageError(f"--header {name}: set the environment variable {error}, or write $$ for a $") from None

@@ -25,7 +25,7 @@ def test(
     settings: options.ModelSettings,
     json: options.Json = False,
 ) -> None:
-    """Measure an observer on the conversations that ship, beside two readings of them by a large language model.
+    """Measure an observer on the shipped conversations, beside two readings by a large language model.
 
     Sends one request for each turn and principle, about 750 in all, and 60 more with text that talks to the judge.
     """

@@ -37,12 +37,18 @@ Store: TypeAlias = Annotated[
     ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
-Run: TypeAlias = Annotated[str | None, typer.Option(help="Name of the run; the only one where there is one.")]
+Run: TypeAlias = Annotated[
+    str | None, typer.Option(help="Name of the run; may be left out where there is only one.")
+]
 ObserverName: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="What scores, such as local or llm:openai/gpt-4.1-mini; see turnwise list observers."),
+    typer.Option(
+        help="Observer that scores, such as local or llm:openai/gpt-4.1-mini; see turnwise list observers."
+    ),
 ]
-Context: TypeAlias = Annotated[str, typer.Option(help="What it may see: turn, window:k, history, transcript.")]
+Context: TypeAlias = Annotated[
+    str, typer.Option(help="What the observer may see: turn, window:k, history, transcript.")
+]
 Label: TypeAlias = Annotated[
     str | None, typer.Option(help="Only sequences with this label: attack, benign or unlabelled.")
 ]
@@ -78,11 +84,13 @@ Where: TypeAlias = Annotated[
     ),
 ]
 FailOnFindings: TypeAlias = Annotated[
-    bool, typer.Option("--fail-on-findings", help="Exit with 3 where a detector fired.")
+    bool, typer.Option("--fail-on-findings", help="Exit with 3 if a detector fired.")
 ]
 CorrectedBy: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(help="Person whose corrected labels hold, see turnwise judgements; may be given several times."),
+    typer.Option(
+        help="Use labels as this person corrected them, see turnwise judgements; may be given several times."
+    ),
 ]
 Rates: TypeAlias = Annotated[
     str | None,
@@ -150,7 +158,7 @@ class Selection:
             known = {head.source for head in store.heads()}
             if self.source not in known:
                 raise UnknownNameError("source", self.source, known)
-            raise UsageError(f"none of the named sequences comes from source {self.source!r}")
+            raise UsageError(f"no named sequence comes from source {self.source!r}: name others, or leave it out")
         return found
 
 
@@ -239,7 +247,7 @@ class Settings:
         """The observer that is meant: as named, or with a second look of another one."""
         if self.second_look is None:
             if not observer.startswith("second_look:") and (self.ask_above, self.ask_when) != (None, None):
-                raise UsageError("--ask-above and --ask-when go with --second-look, which names the judge")
+                raise UsageError("--ask-above and --ask-when need --second-look, which names the judge")
             return observer
         if self.ask_above is not None and self.ask_when is not None:
             raise UsageError("--ask-above and --ask-when say the same thing twice: give one of them")
@@ -257,7 +265,7 @@ class Settings:
             there_are = "; ".join(
                 f"observer {spec} has {', '.join(sorted(settings)) or 'none'}" for spec, settings in known.items()
             )
-            raise UsageError(f"unknown setting {', '.join(wrong)}: {there_are}")
+            raise UsageError(f"unknown setting {', '.join(wrong)}; known: {there_are}")
 
     def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
         """The settings of one observer: as given, else as the run that is continued has them.

@@ -77,7 +77,7 @@ def query(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Ask which stored trajectories match a pattern, and from which turn on."""
+    """Find the stored trajectories that match a pattern, and the turn from which they do."""
     from turnwise.cli.files import ARROW_FILES, check_export
     from turnwise.plots import check_target
     from turnwise.store.query import COLUMNS, need
@@ -90,7 +90,7 @@ def query(
             "the statement"
         )
     if sql is None and timeout is not None:
-        raise UsageError("--timeout goes with --sql")
+        raise UsageError("--timeout needs --sql")
     if plot is not None:
         check_target(plot)
     if export is not None:

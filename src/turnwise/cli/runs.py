@@ -47,7 +47,7 @@ def delete_run(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Delete a run with its scores, failures and calls. Sequences and replies that were paid for stay."""
+    """Delete a run with its scores, failures and calls; sequences and replies that were paid for stay."""
     from turnwise.store import Store
 
     with Store(store) as opened:
@@ -180,16 +180,20 @@ def publish(
     to: Annotated[str, typer.Option(help="langfuse, langsmith, phoenix or otel.", show_default=False)],
     url: Annotated[
         str | None,
-        typer.Option(help="Its address, such as https://cloud.langfuse.com; keys come from the environment."),
+        typer.Option(
+            help="Address of the service, such as https://cloud.langfuse.com; keys come from the environment."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write them to this file in place of sending them.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the scores to this file instead of sending them.")
+    ] = None,
     sent: Annotated[
         Path | None,
         typer.Option(help="File that keeps what was sent, so that nothing is sent twice. [default: STORE-sent]"),
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
 ) -> None:
-    """Give scores and verdicts back to the traces that conversations were imported from.
+    """Send scores and verdicts back to the traces that conversations were imported from.
 
     F of each turn and principle goes to the turn's last span, as turnwise.PRINCIPLE; turnwise.flagged marks the
     turn at which the run's detectors fired. Keys: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, LANGSMITH_API_KEY,

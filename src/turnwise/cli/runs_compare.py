@@ -37,7 +37,7 @@ TREND_COLUMNS = {
 """Columns of the export of ``trends``."""
 
 Facet = Annotated[
-    str, typer.Option("--by", help="What rates are told apart by: source, label, model, category or language.")
+    str, typer.Option("--by", help="Break rates down by source, label, model, category or language.")
 ]
 Export = Annotated[
     str | None, typer.Option(help="Write the rows with all columns to this file: .csv, .parquet or .json.")
@@ -50,7 +50,7 @@ def compare_runs(
     detector: Annotated[
         list[str] | None,
         typer.Option(
-            "--detector", help="Detector of both runs; given twice, of the first and of the second. [any_turn]"
+            "--detector", help="Detector for both runs; given twice, for the first and the second. [any_turn]"
         ),
     ] = None,
     patterns: options.PatternsFile = None,
@@ -63,7 +63,7 @@ def compare_runs(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """List what one run flags and the other does not, with what each flags by source, model or label."""
+    """List what one run flags and the other does not, with the rates of both by source, model or label."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.runs.flips import arm_verdicts, compare_arms
     from turnwise.study.facets import facet_rates
@@ -112,7 +112,7 @@ def run_trends(
     patterns: options.PatternsFile = None,
     by: Facet = "source",
     reference: Annotated[
-        int, typer.Option(min=1, max=520, help="Weeks, the first ones, that later weeks are tested against.")
+        int, typer.Option(min=1, max=520, help="How many first weeks later weeks are tested against.")
     ] = 4,
     time: Annotated[str, typer.Option(help="Time of a conversation: said (its first turn) or imported.")] = "said",
     corrected_by: options.CorrectedBy = None,
@@ -120,7 +120,7 @@ def run_trends(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Print what a run flags week by week, and in which weeks that has drifted from the first ones."""
+    """Print what a run flags week by week, and which weeks have drifted from the first ones."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.runs.flips import arm_verdicts
     from turnwise.study.trends import trends

@@ -55,11 +55,13 @@ def scan(
     *,
     out: Annotated[
         str,
-        typer.Option("--out", help="Folder or URL of the findings; the same command goes on.", show_default=False),
+        typer.Option(
+            "--out", help="Folder or URL of the findings; the same command continues.", show_default=False
+        ),
     ],
     file_format: options.FileFormat,
     source: Annotated[str | None, typer.Option(help="Name of the data set, in place of the files' own.")] = None,
-    observer: Annotated[str, typer.Option(help="What scores; see turnwise list observers.")] = "local",
+    observer: Annotated[str, typer.Option(help="Observer that scores; see turnwise list observers.")] = "local",
     context: options.Context = "history",
     detector: Annotated[
         str, typer.Option(help="What judges the scores: a detector such as cusum:limit=0.4, or a YAML file.")
@@ -70,7 +72,9 @@ def scan(
     where: Annotated[
         str | None, typer.Option(help='Only conversations for which this holds, such as "turns >= 3".')
     ] = None,
-    sample: Annotated[int | None, typer.Option(help="Only so many conversations, drawn at random.", min=1)] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Most conversations to score, drawn at random.", min=1)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     engine: Annotated[
         str | None,
@@ -93,11 +97,11 @@ def scan(
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
     ] = None,
     no_texts: Annotated[
-        bool, typer.Option("--no-texts", help="Keep scores alone, and no text of a conversation.")
+        bool, typer.Option("--no-texts", help="Keep only scores, and no text of a conversation.")
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Say what there is and what it would take; write nothing."),
+        typer.Option("--dry-run", help="Print what there is and what scoring would take; write nothing."),
     ] = False,
     settings: _Settings,
     rates: options.Rates = None,
@@ -110,7 +114,7 @@ def scan(
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
-    """Score conversations in files of any size, part by part. Killed and started again it goes on.
+    """Score conversations in files of any size, part by part; started again, it continues where it stopped.
 
     What can't be read or scored is listed in OUT/failures and the rest completes; the exit code is then 1.
     turnwise query, study and explore read the findings: --store OUT. With --listen there are no files:

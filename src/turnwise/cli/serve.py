@@ -52,7 +52,7 @@ def serve(
     ] = 30.0,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Tell every caller reasons and scores, not operators alone."),
+        typer.Option("--explain", help="Show reasons and scores to every caller, not only to operators."),
     ] = False,
     body_bytes: Annotated[int, typer.Option(min=1_024, help="Bytes of the bodies that a worker has at once.")] = 64
     << 20,
@@ -60,9 +60,9 @@ def serve(
         float, typer.Option(min=0.1, help="Time that requests under way have when the service ends.")
     ] = 30.0,
 ) -> None:
-    """Serve a pipeline over HTTP; the preset basic by default. Needs the extra turnwise[serve].
+    """Serve a pipeline over HTTP, by default the preset basic; needs the extra turnwise[serve].
 
-    API keys are needed unless it listens on this machine alone. SIGHUP reads the configuration anew, SIGTERM ends
+    API keys are needed unless only this machine can reach it. SIGHUP reads the configuration anew, SIGTERM ends
     the service once what is under way has ended.
     """
     import logging

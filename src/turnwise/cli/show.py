@@ -64,7 +64,7 @@ def show(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
+    """Show a sequence: prompts, replies, and T, I and F of every principle with the reasoning."""
     from turnwise.conversation import Label
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.runs import detect

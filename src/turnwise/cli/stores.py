@@ -55,7 +55,7 @@ def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:
     """Refuse the number of a turn that a sequence does not have."""
     if turn > turns:
         there = "1 turn" if turns == 1 else f"{turns} turns"
-        raise UsageError(f"{option} {turn}: {sequence_id} has {there}")
+        raise UsageError(f"{option} {turn}: {sequence_id} has only {there}")
 
 
 class CountedLabels(NamedTuple):

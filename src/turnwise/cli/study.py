@@ -137,7 +137,7 @@ def compare(
         bool,
         typer.Option(
             "--why",
-            help="Tell in the report why ten conversations were flagged; it then quotes words of their texts.",
+            help="Explain in the report why ten conversations were flagged; it then quotes words of their texts.",
         ),
     ] = False,
     report: Annotated[
@@ -148,7 +148,7 @@ def compare(
 ) -> None:
     """Compare detectors, and runs, at the same rate of false positives, with baselines, intervals and tests.
 
-    Runs of different contexts tell the gain of context from the gain of trajectory. Runs that all have the same
+    Runs of different contexts separate the gain of context from that of trajectory. Runs that all have the same
     context, by two observers, also ask which of them finds more, detector by detector.
     """
     from turnwise.study.compare import Settings, why_flagged
@@ -229,13 +229,15 @@ def power(
     confidence: Annotated[float, typer.Option(help="Confidence with which that rate is to be kept.")] = 0.95,
     attacks: Annotated[
         int | None,
-        typer.Option(help="Attacks that you have: how probably do they show the difference?", min=1, max=20_000),
+        typer.Option(
+            help="Attacks that you have: print how probably they show the difference.", min=1, max=20_000
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Compute how many attacks and benign conversations a comparison needs, by the exact power of its tests.
 
-    The two recalls may as well be those of two observers.
+    The two recalls may also be those of two observers.
     """
     from turnwise.study import needed_benign, paired_power, study_size, unpaired_power
     from turnwise.study.stats.power import MOST_UNPAIRED

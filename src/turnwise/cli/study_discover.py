@@ -28,7 +28,7 @@ def discover(
     level: Annotated[
         float, typer.Option(help="Probability of any false finding among the patterns tested, in (0, 1).")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of the split in two halves.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split in two halves.")] = 0,
     corrected_by: options.CorrectedBy = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,

@@ -17,11 +17,11 @@ def map_(
         Path | None, typer.Option(help="File for the map as a figure: .html, .svg, .png or .pdf.")
     ] = None,
     conversations: Annotated[int, typer.Option(help="Simulated attacks of each kind.", min=50)] = 300,
-    seed: Annotated[int, typer.Option(help="Of all chance; the same seed gives the same map.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed; the same one gives the same map.", min=0)] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes.", min=1)] = 1,
     json: options.Json = False,
 ) -> None:
-    """Say when an accumulator beats the highest F: by noise, shape, length and share of bad turns."""
+    """Show when an accumulator beats the highest F: by noise, shape, length and share of bad turns."""
     require_study()
     from turnwise.plots.render import check_target, save
     from turnwise.study import gain_map

@@ -17,7 +17,7 @@ def second_look(
         float, typer.Option(help="Highest F from which the judge's verdict is positive.", min=0.0, max=1.0)
     ] = 0.5,
     count: Annotated[
-        str | None, typer.Option(help="What the rates are of, turns or conversations; by default what was drawn.")
+        str | None, typer.Option(help="Count turns or conversations; by default what was drawn.")
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,

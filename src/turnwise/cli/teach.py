@@ -51,7 +51,7 @@ def teach(
     observer: Annotated[
         str, typer.Option(help="Observer that learns: local, or local:FOLDER with weights of your own.")
     ] = "local",
-    seed: Annotated[int, typer.Option(help="Of folds and draws.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of folds and draws.")] = 0,
     json: options.Json = False,
 ) -> None:
     """Teach the embedded observer a principle of your own from a few hundred annotated turns.

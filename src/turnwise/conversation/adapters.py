@@ -146,7 +146,7 @@ def sharegpt_messages(entries: object) -> list[dict[str, Any]]:
         elif entry.text is None:
             message["call"] = entry.raw["value"]  # no word to the user, so it stands beside an empty text
         if message.get("content") is None and entry.role is not Role.ASSISTANT:
-            raise ConversationError(f"message {place} has no text: content is missing or null")
+            raise ConversationError(f"message {place} needs text: its content is missing or null")
         messages.append(message)
     return messages
 

@@ -96,7 +96,7 @@ class History:
             ConversationError: no turn has that number.
         """
         if not 1 <= number <= len(self._turns):
-            raise ConversationError(f"there is no turn {number}: the conversation has {len(self._turns)}")
+            raise ConversationError(f"there is no turn {number}: number must be 1 to {len(self._turns)}")
         return self._turns[number - 1]
 
     @property
@@ -133,7 +133,7 @@ class History:
         return self._latest
 
     def now(self, given: datetime | None = None) -> datetime:
-        """Return a time in UTC; by default what the clock says.
+        """Return a time in UTC, by default that of the clock.
 
         Raises:
             ConversationError: a time without a zone.
@@ -237,7 +237,7 @@ class History:
     # What a guard does to turns
 
     def withdraw(self, number: int) -> Turn:
-        """Let a turn wait for its response no longer, as when its prompt was blocked, and return it.
+        """Stop a turn from waiting for its response, as when its prompt was blocked, and return it.
 
         A response that names the turn is still taken.
 
@@ -368,7 +368,7 @@ class History:
                 self.append(turn)
 
     def take_back(self, number: int) -> None:
-        """Take the last turn away again, as though it had not been said; see `take_over` for the rate limit.
+        """Remove the last turn, as though it had not been said; see `take_over` for the rate limit.
 
         Raises:
             ConversationError: it is not the last turn.

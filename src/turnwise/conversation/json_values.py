@@ -29,7 +29,7 @@ def json_copy(value: object, where: str, depth: int = 0) -> Any:
             raise ConversationError(f"{where} holds {value}: JSON has finite numbers only")
         return value
     if depth >= MAX_DEPTH:
-        raise ConversationError(f"{where} is nested deeper than {MAX_DEPTH} levels")
+        raise ConversationError(f"{where} is nested too deeply: at most {MAX_DEPTH} levels are read")
     if isinstance(value, Mapping):
         return json_object(value, where, depth)
     if isinstance(value, list | tuple):
@@ -79,7 +79,7 @@ def as_utc(stamp: object, where: str) -> datetime:
     try:
         return stamp.astimezone(UTC)
     except OverflowError:
-        raise ConversationError(f"{where} {stamp} is out of range in UTC") from None
+        raise ConversationError(f"{where} {stamp} is out of range in UTC; use a later or earlier time") from None
 
 
 def read_utc(text: object, where: str) -> datetime | None:

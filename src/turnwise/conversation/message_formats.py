@@ -125,7 +125,7 @@ class Format:
         if not isinstance(raws, list | tuple):
             raise ConversationError(f"expected a list of message objects, not {type(raws).__name__}")
         if not raws:
-            raise ConversationError("the conversation is empty: a list without messages")
+            raise ConversationError("the conversation is empty: it needs at least one message")
         entries = []
         for place, raw in enumerate(raws, start=1):
             try:

@@ -127,7 +127,7 @@ class Limits:
             return turn
 
     def use_clock(self, clock: Clock) -> None:
-        """Go by another clock (of aware times) from now on, unless the conversation has one of its own."""
+        """Use another clock (of aware times) from now on, unless the conversation has one of its own."""
         with self._history.lock:
             if self._history.clock is utc_now and clock is not utc_now:
                 self._history.clock = clock

@@ -53,7 +53,7 @@ class Sequence:
         if not self.sequence_id:
             raise ConversationError("a sequence needs an id that is not empty")
         if self.conversation.get_turn_count() == 0:
-            raise ConversationError(f"sequence {self.sequence_id!r} has no turns")
+            raise ConversationError(f"sequence {self.sequence_id!r} has no turns: it needs at least one")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sequence as JSON values."""

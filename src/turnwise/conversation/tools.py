@@ -126,7 +126,7 @@ class Tools:
             ConversationError: as for `add_call`.
         """
         if not isinstance(name, str) or not name:
-            raise ConversationError("the name of a tool is text that is not empty")
+            raise ConversationError("the name of a tool must be text that is not empty")
         text = arguments if isinstance(arguments, str) else _json(arguments)
         with self._history.lock:
             turn = self._turn_of_call(turn_number)

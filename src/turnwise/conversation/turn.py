@@ -85,7 +85,7 @@ class _Metadata:
         return copied if self._record is None else {**copied, GUARD_KEY: _plain(self._record)}
 
     def _get(self) -> dict[str, Any]:
-        """The metadata; what a guard said becomes JSON values once somebody looks, and stays that."""
+        """The metadata; a guard's details become JSON values when they are first read."""
         record = self._record
         if record is not self._shown:
             self.own_metadata[GUARD_KEY] = _plain(record)
@@ -150,7 +150,7 @@ class Turn(_Metadata):
 
     @property
     def silent(self) -> bool:
-        """Whether nobody speaks in it: it only has what a guard checked beside the messages."""
+        """Whether nobody speaks in it: it holds only what a guard checked beside the messages."""
         own = self.own_metadata
         spoken = self.prompt or self.response is not None or any(key in own for key in MESSAGE_KEYS)
         return CONTEXT_KEY in own and not spoken
@@ -303,7 +303,7 @@ Turn.metadata = property(Turn._get, Turn._set)  # type: ignore[assignment, misc]
 
 
 class Seen(StrEnum):
-    """What a reader had before them when they scored a turn."""
+    """What a reader saw when they scored a turn."""
 
     PROMPT = "prompt"
     """This turn's prompt alone."""

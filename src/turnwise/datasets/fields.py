@@ -115,12 +115,12 @@ def checked_messages(messages: list[Any]) -> list[Any]:
     The rest is checked where the conversation is built.
     """
     if not messages:
-        raise RecordError("the conversation is empty: a list without messages")
+        raise RecordError("the conversation is empty: it needs at least one message")
     for number, message in enumerate(messages, start=1):
         if not isinstance(message, dict):
             raise RecordError(f"message {number} is {kind(message)}, not an object with role and content")
         if message.get("content") is None and message.get("role") != "assistant":
-            raise RecordError(f"message {number} has no text: content is missing or null")
+            raise RecordError(f"message {number} needs text: its content is missing or null")
     return messages
 
 

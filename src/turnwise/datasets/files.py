@@ -123,7 +123,9 @@ def parse_encoding(name: str | None) -> str | None:
         "".encode(name)  # refuses those that are of no text, such as base64
         known = codecs.lookup(name).name
     except (LookupError, ValueError):
-        raise UsageError(f"unknown encoding {name!r}; such as cp1252, latin-1, utf-16 or shift_jis") from None
+        raise UsageError(
+            f"unknown encoding {name!r}; use one such as cp1252, latin-1, utf-16 or shift_jis"
+        ) from None
     return None if known in ("utf-8", "utf-8-sig") else known
 
 
@@ -324,7 +326,7 @@ def _from_pipe(pipe: FileIO, path: str, wait_seconds: float) -> Iterator[bytes]:
         elif poll.poll(1e3 * _POLL_SECONDS):
             no_writer_yet = False
         elif time.monotonic() > deadline:
-            raise DatasetError(f"nothing writes to the pipe {path}: gave up after {wait_seconds:g} s")
+            raise DatasetError(f"nothing came from the pipe {path} for {wait_seconds:g} s: start its writer")
 
 
 def _filled(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -234,7 +234,7 @@ def read_format(path: str) -> Format:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise UsageError(f"it is {kind(value)}, not text" if value != "" else "it is empty")
+        raise UsageError(f"it is {kind(value)}, not text" if value != "" else "it is empty; give text")
     return value
 
 

@@ -40,7 +40,7 @@ def _parts(name: str) -> tuple[str, str | None, str | None]:
     wanted = parse_qs(query, keep_blank_values=True)
     unknown = [key for key in wanted if key not in ("split", "config")]
     if unknown or not path:
-        raise UsageError(f"hf:{name} is not of the form hf:org/name?split=train&config=default")
+        raise UsageError(f"hf:{name} must have the form hf:org/name?split=train&config=default")
     return path, wanted.get("config", [None])[0], wanted.get("split", [None])[0]
 
 
@@ -73,7 +73,7 @@ def _rows(path: str, rows: Any) -> Iterator[Mapping[str, Any]]:
             # Dates and the like become text, as in a file.
             yield parse_json(json.dumps(dict(row), default=str))
     except Exception as error:
-        raise DatasetError(f"hf:{path} can't be read on: {_line(error)}") from error
+        raise DatasetError(f"hf:{path} can't be read to its end: {_line(error)}") from error
 
 
 def _line(error: Exception) -> str:

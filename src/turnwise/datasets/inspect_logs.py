@@ -57,7 +57,7 @@ class InspectLogs:
         place = Path(path)
         files = sorted(place.glob(f"*{ENDING}")) if place.is_dir() else [place]
         if not files:
-            raise DatasetError(f"{path} has no file that ends with {ENDING}")
+            raise DatasetError(f"{path} has no file that ends with {ENDING}: name a folder of logs, or a log")
         ids, number = UniqueIds(), 0
         for file in files:
             for log, sample in _samples(file):
@@ -76,7 +76,7 @@ def _samples(file: Path) -> Iterator[tuple[EvalLog, EvalSample]]:
     except ImportError:
         raise DatasetError("reading logs of inspect_ai needs it: pip install 'turnwise[inspect]'") from None
     if not file.is_file():
-        raise DatasetError(f"{file}: there is no such file")
+        raise DatasetError(f"there is no file {file}: check the path")
     try:
         _check_sizes(file)
         if file.suffix != ENDING:
@@ -105,7 +105,7 @@ def _check_sizes(file: Path) -> None:
     except BadZipFile as error:
         raise DatasetError(f"{file} is damaged: {error}") from error
     if large:
-        raise DatasetError(f"{file}: {large[0]} has more than {MAX_LINE >> 20} MiB, which is the most")
+        raise DatasetError(f"{file}: {large[0]} is too large: at most {MAX_LINE >> 20} MiB are read")
 
 
 def _sequence(log: EvalLog, sample: EvalSample, builder: SequenceBuilder) -> Sequence:

@@ -192,9 +192,9 @@ def _pairs(what: str, given: str | Mapping[str, str], example: str) -> dict[str,
     for part in given.split(","):
         name, equals, value = (piece.strip() for piece in part.rpartition("="))
         if not (name and equals and value):
-            raise UsageError(f"{what}: {part.strip()!r} is not of the form name=value, as in {example}")
+            raise UsageError(f"{what}: {part.strip()!r} must have the form name=value, as in {example}")
         if name in found:
-            raise UsageError(f"{what}: {name!r} is named twice")
+            raise UsageError(f"{what}: {name!r} is named twice; name it once")
         found[name] = value
     return found
 
@@ -212,7 +212,10 @@ def _meanings(what: str, given: str | Mapping[Any, str] | None, example: str) ->
             f"{what}: {given!r} is neither a pair such as {example} nor a readable file: {error.strerror}"
         ) from error
     except (YamlError, UnicodeDecodeError) as error:
-        raise UsageError(f"{what}: {given}: {error}") from error
+        raise UsageError(
+            f"{what}: {given} can't be read: {error}; give UTF-8 text with pairs such as "
+            f"{example.replace('=', ': ')}"
+        ) from error
     if not isinstance(value, dict):
         raise UsageError(f"{what}: {given} must hold pairs such as {example.replace('=', ': ')}")
     return value

@@ -133,9 +133,7 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
     if data.startswith(_UTF16):
         raise DatasetError(f"{path} is UTF-16 text: read it with --encoding utf-16, or save it as UTF-8")
     if b"\x00" in data:
-        raise DatasetError(
-            f"{path} is not a text file: data sets are read as UTF-8 text, text of another --encoding, or Parquet"
-        )
+        raise DatasetError(f"{path} is no text: give UTF-8, another encoding with --encoding, or Parquet")
     delimiters = _TABLES.get(PurePath(name).suffix)
     if delimiters:
         try:
@@ -262,18 +260,18 @@ def _folder(path: str, name: str, encoding: str | None) -> Head:
 
     there = files(Path(path).iterdir()) or files(Path(path).rglob("*.jsonl"))
     if not there:
-        raise DatasetError(f"{path} is a folder without files")
+        raise DatasetError(f"{path} is a folder without files: check the path")
     return Head(path, name, Layout.FOLDER, read_head(str(there[0]), encoding).records, encoding=encoding)
 
 
 def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
     """Yield the records of a file in order, holding one at a time; not those of a folder or archive."""
     if head.layout is Layout.ARCHIVE:
-        raise DatasetError(f"{head.path} is a zip archive, which only the format that it is of can read")
+        raise DatasetError(f"{head.path} is a zip archive, which this format can't read: unpack it first")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder: name a file in it")
     if head.layout is Layout.PROTOBUF:
-        raise DatasetError(f"{head.path} is protobuf, which only the format otel can read")
+        raise DatasetError(f"{head.path} is protobuf: read it with --format otel")
     if head.layout is Layout.PARQUET:
         number = 0
         try:

@@ -99,7 +99,9 @@ def get_loader(name: str) -> Loader:
     except TurnwiseError:
         raise
     except Exception as error:  # a loader may be foreign code
-        raise PluginError(f"data set format {name!r} can't be built: {type(error).__name__}: {error}") from error
+        raise PluginError(
+            f"data set format {name!r}: mend its package, {type(error).__name__}: {error}"
+        ) from error
     check_made("data set format", name, loader, "info", "sniff", "load")
     check_made("data set format", name, loader.info, *(field.name for field in fields(DatasetInfo)))
     return loader
@@ -224,7 +226,7 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
         names = " or ".join(loader.info.name for loader in certain)
         raise DatasetError(f"{head.path} may be {names}: say which with --format")
     if head.layout is Layout.FOLDER:
-        raise DatasetError(f"{head.path} is a folder, and not one that is a data set: name a file in it")
+        raise DatasetError(f"{head.path} is a folder, but no known data set: name a file in it")
     role = _unknown_role(renamed)
     if role is not None:
         raise DatasetError(
@@ -264,11 +266,11 @@ def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
     """Raise UsageError unless the format takes the columns, and the roles in other words, that the user named."""
     if options.role_map and not info.roles:
         taking = [name for name in DATASETS.names() if get_loader(name).info.roles]
-        raise UsageError(f"role map: the format {info.name} has fixed roles or none; {', '.join(taking)} take one")
+        raise UsageError(f"role map: the format {info.name} takes none; use it with {', '.join(taking)}")
     unknown = [what for what in options.columns if what not in info.columns]
     if unknown:
-        takes = f"it takes {', '.join(info.columns)}" if info.columns else "its columns are fixed"
-        raise UsageError(f"columns: the format {info.name} has no {unknown[0]!r}; {takes}")
+        hint = f"known: {', '.join(info.columns)}" if info.columns else "its columns are fixed, so leave that out"
+        raise UsageError(f"columns: the format {info.name} has no column {unknown[0]!r}; {hint}")
 
 
 def _seen(head: Head) -> str:
@@ -284,7 +286,7 @@ def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[S
     path, rows = open_hub(name)
     first = list(islice(rows, RECORDS))
     if not first:
-        raise DatasetError(f"hf:{name} has no rows")
+        raise DatasetError(f"hf:{name} has no rows: check its split and config")
     head = Head(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
     loader = detect_format(head, options) if format is None else get_loader(format)
     check_columns(loader.info, options)

@@ -75,7 +75,7 @@ def load_twins(folder: str | Path, split: str | None = None) -> Iterator[Pair]:
     for file in files:
         for name, halves in _by_pair(file):
             if splits and name not in splits:
-                raise DatasetError(f"{file}: pair {name!r} has no split in {root.parent / SPLITS_FILE}")
+                raise DatasetError(f"{file}: pair {name!r} needs a split in {root.parent / SPLITS_FILE}")
             if split is None or splits.get(name) == split:
                 yield _pair(file, name, splits.get(name), halves)
 
@@ -118,5 +118,5 @@ def _pair(file: Path, name: str, split: str | None, halves: dict[Label, Twin]) -
     for number in range(1, shared + 1):
         one, other = (half.sequence.conversation.turn(number) for half in (attack, benign))
         if (one.prompt, one.response) != (other.prompt, other.response):
-            raise DatasetError(f"{file}: pair {name!r} says that turn {number} is shared, but its halves differ")
+            raise DatasetError(f"{file}: the halves of pair {name!r} must be the same in turn {number}")
     return Pair(name, split, shared, attack, benign)

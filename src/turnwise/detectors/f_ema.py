@@ -56,7 +56,7 @@ class FEma(ByPrinciple):
             object.__setattr__(self, name, checked)
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
         if math.isinf(self.level) and math.isinf(self.slope_limit):
-            raise DetectorError(f"{self.name}: level and slope_limit are both infinite, so nothing could fire")
+            raise DetectorError(f"{self.name}: level and slope_limit are both infinite; set one of them")
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the average of a principle."""

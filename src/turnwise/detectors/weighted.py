@@ -46,7 +46,9 @@ class Weighted(Combination):
         weights = tuple(number(self.name, "weights", weight, 0.0) for weight in self.weights)
         object.__setattr__(self, "weights", weights)
         if len(weights) != len(self.members):
-            raise DetectorError(f"{self.name}: {len(weights)} weights for {len(self.members)} members")
+            raise DetectorError(
+                f"{self.name}: {len(self.members)} members need as many weights, not {len(weights)}"
+            )
 
     def update(self, state: State, scores: TurnScores) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it."""

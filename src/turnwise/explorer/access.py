@@ -156,7 +156,7 @@ class Gate:
         async for part in request.stream():
             body += part
             if len(body) > _LONGEST_FORM:
-                return _form("That is too long for a password.", 413)
+                return _form("This password is too long.", 413)
         try:
             form = dict(parse_qsl(body.decode("ascii"), max_num_fields=4))
         except ValueError:
@@ -168,7 +168,7 @@ class Gate:
             return self._access.let_in(RedirectResponse(target if own else "/", 303))
         if taken is None:
             return _form("Too many wrong passwords: wait a minute.", 429)
-        return _form("That is not the password.", 401)
+        return _form("Wrong password.", 401)
 
 
 def _same(one: str, other: str) -> bool:
@@ -193,7 +193,7 @@ def _form(said: str, status: int = 200) -> Response:
         "Password",
         '<form method="post"><label for="password">Password of this explorer</label>'
         '<input id="password" name="password" type="password" autocomplete="current-password" autofocus required>'
-        f'<button type="submit">Look</button><p role="alert">{html.escape(said)}</p></form>',
+        f'<button type="submit">Open</button><p role="alert">{html.escape(said)}</p></form>',
         status,
     )
 

@@ -39,7 +39,7 @@ def header(page: Page, theme: str | None) -> None:
         kept = "dark" if dark.value else "light"
         ui.run_javascript(f"document.cookie = '{THEME}={kept}; path=/; max-age=31536000; samesite=strict'")
 
-    ui.link("To the content", "#content").classes("skip")
+    ui.link("Skip to the content", "#content").classes("skip")
     with ui.header(wrap=False).classes("bar"):
         with (
             ui.button(icon="menu").props('flat dense color=inherit aria-label="Views"').classes("lt-md"),

@@ -160,7 +160,7 @@ def _in_process(
     assert setup.lists is not None
     lock = setup.lists.lock(place.chat)
     if not (yield from entered(lock, here=here)):
-        raise GuardError(f"an earlier check of this conversation has not ended for {TURN_SECONDS:g} s")
+        raise GuardError(f"an earlier check of this conversation has run for {TURN_SECONDS:g} s; wait for it")
     try:
         place.enter(index)
         run = _one(setup, text, place.chat, kwargs, CheckMode(here, placed=place.text(index)))

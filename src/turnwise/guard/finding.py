@@ -13,7 +13,7 @@ from turnwise.sessions import Stance
 
 
 class Action(StrEnum):
-    """What becomes of a text in which a guardrail finds something, from mild to strict."""
+    """What happens to a text in which a guardrail finds something, from mild to strict."""
 
     LOG = "log"
     WARN = "warn"
@@ -79,7 +79,7 @@ def kinds_on(on: On | Iterable[On]) -> frozenset[TextKind]:
 
 
 class OnError(StrEnum):
-    """What becomes of a text that a guardrail failed to check."""
+    """What happens to a text that a guardrail failed to check."""
 
     ALLOW = "allow"
     WARN = "warn"
@@ -156,7 +156,7 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a guardrail says of a text.
+    """What a guardrail found in a text.
 
     Args:
         found: whether it found something.

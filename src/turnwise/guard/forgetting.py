@@ -52,7 +52,7 @@ class Memory(NamedTuple):
 
 
 class GuardSession:
-    """One session of a pipeline, as `GuardrailPipeline.session` gives it. It shows what is known at each look.
+    """One session of a pipeline, from `GuardrailPipeline.session`; every attribute is read anew from its state.
 
     Where several guardrails have a session memory, the strictest of their stances counts.
 
@@ -137,7 +137,7 @@ class GuardSession:
         return self.stance
 
     def reset(self) -> bool:
-        """Let the session begin anew, a terminated one as well, and return whether it was known.
+        """Reset the session, even a terminated one, and return whether it was known.
 
         What speaks against the person of this name is forgotten, too.
 

@@ -175,7 +175,7 @@ class Guardrail(ABC):
         return False
 
     def take_over(self, before: Guardrail) -> None:
-        """Go on with what another guardrail remembers, whose place this one takes when a pipeline is reloaded.
+        """Take over the memory of the guardrail that this one replaces when a pipeline is reloaded.
 
         Args:
             before: the one of the same name and class; it may still be asked for a while.
@@ -183,15 +183,15 @@ class Guardrail(ABC):
         return
 
     def close(self) -> None:
-        """Let go of what is still under way, since the pipeline is closed; by default there is nothing."""
+        """Stop what is still under way, since the pipeline is closed; by default there is nothing."""
         return
 
     @abstractmethod
     def check(self, check: Check) -> Finding:
-        """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+        """Return the finding on a text. An exception is a failed check, which is handled by ``on_error``."""
 
     def note(self, check: Check, said: Mapping[str, Detail]) -> None:
-        """Take note of what all guardrails said of a text, once they have; by default nothing is noted.
+        """Take note of the results of all guardrails on a text; by default nothing is noted.
 
         It is also called where this guardrail was spared the text. What it changes in ``check.state`` is written
         with the check, and ``check.stance`` is what the result tells.
@@ -203,7 +203,7 @@ class Guardrail(ABC):
         return
 
     def forget(self, session_id: str, store: StateStore | None = None) -> bool:
-        """Forget what it remembers of a session beside `sessions`, and return whether there was any.
+        """Forget its memory of a session outside `sessions`, and return whether there was any.
 
         Args:
             session_id: the session.
@@ -212,7 +212,7 @@ class Guardrail(ABC):
         return False
 
     def placed(self, name: str, clock: Clock) -> Guardrail:
-        """Return the guardrail as it stands in a pipeline; most don't care.
+        """Return the guardrail to use in a pipeline, by default itself.
 
         Args:
             name: how the pipeline calls it.
@@ -256,7 +256,7 @@ class AsyncGuardrail(Guardrail):
 
     @abstractmethod
     async def acheck(self, check: Check) -> Finding:
-        """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+        """Return the finding on a text. An exception is a failed check, which is handled by ``on_error``."""
 
     def check(self, check: Check) -> Finding:
         """Run `acheck` to its end in a thread; it is cancelled when the time of the check is up."""

@@ -178,7 +178,7 @@ class GuardrailPipeline:
 
     @property
     def audit_status(self) -> AuditStatus | None:
-        """How the audit is doing: what is written, waits, was dropped or failed. None without one that tells."""
+        """Counts of audit events written, waiting, dropped and failed; None without an audit that counts."""
         return getattr(self._setup.audit, "status", None)
 
     # Changes at run time: checks and streams under way end with what they began with
@@ -195,7 +195,7 @@ class GuardrailPipeline:
         self._switch(name, enabled=True)
 
     def disable(self, name: str) -> None:
-        """No longer let a guardrail run: results tell it as skipped. Arguments and errors as for `enable`."""
+        """Stop running a guardrail: results list it as skipped. Arguments and errors as for `enable`."""
         self._switch(name, enabled=False)
 
     def _switch(self, name: str, *, enabled: bool) -> None:
@@ -204,11 +204,11 @@ class GuardrailPipeline:
 
     @property
     def mode(self) -> Mode:
-        """How it runs: ``on``, ``off`` or ``log``; see `set_mode`."""
+        """The mode: ``on``, ``off`` or ``log``; see `set_mode`."""
         return self._setup.mode
 
     def set_mode(self, mode: Mode | str) -> None:
-        """Run otherwise from the next check on; what `enable`, `disable` and `reload` change stays beside it.
+        """Change the mode from the next check on; what `enable`, `disable` and `reload` set is kept.
 
         Args:
             mode: ``on``: as the configuration says. ``log``: guardrails run, and nothing is blocked or redacted;
@@ -230,7 +230,7 @@ class GuardrailPipeline:
             self._setup = self._setup.in_mode(Mode(mode))
 
     def reload(self, config: Config | Mapping[str, Any] | str | PathLike[str]) -> None:
-        """Go on with another configuration from the next check on.
+        """Use another configuration from the next check on.
 
         Sessions, and what the rate limits counted, live on. Guardrails begin anew: word lists and patterns are
         read again, and what `enable` and `disable` changed is as the configuration says. An audit that was given
@@ -255,7 +255,7 @@ class GuardrailPipeline:
         return None if keeper is None else keeper.store
 
     def state_status(self, *, ask: bool = False) -> StateStatus | None:
-        """Return how the state store is doing, for metrics and health checks; None where there is none.
+        """Return the status of the state store, for metrics and health checks; None without one.
 
         Args:
             ask: whether the store is asked now, which may take as long as it waits for; else what checks met.
@@ -297,8 +297,9 @@ class GuardrailPipeline:
         if found is None:
             raise GuardError(
                 f"the state store has no conversation {pseudonym(conversation_id)}: none was begun, or it was "
-                "forgotten or has expired; find_conversation gives None for one that is not there, "
-                "Conversation(conversation_id=...) begins one"
+                "forgotten or has expired; use find_conversation, which gives None for one that is not there, "
+                "or begin "
+                "it with Conversation(conversation_id=...)"
             )
         return found
 
@@ -433,7 +434,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
-        """Check a prompt, which becomes a turn of the conversation whatever comes of it.
+        """Check a prompt, which becomes a turn of the conversation whatever the verdict is.
 
         Only a rate limit keeps it from becoming one: the refused attempt is noted in the conversation's metadata,
         without its text. One that is longer than the configuration's ``max_characters`` is blocked unread, and its
@@ -482,7 +483,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
-        """Check a response, which completes its turn whatever comes of it.
+        """Check a response, which completes its turn whatever the verdict is.
 
         `Conversation.to_messages` leaves the response out until its check has ended.
 
@@ -623,7 +624,7 @@ class GuardrailPipeline:
         conversation: Conversation | NoConversation = NO_CONVERSATION,
         session_id: str | None = None,
     ) -> PipelineResult:
-        """Check what a server says of a tool, before a model reads it; it is kept with the last turn.
+        """Check the description of a tool before a model reads it; it is kept with the last turn.
 
         The text under check is the description, then keys and values of the schema. The conversation remembers
         what it let through first, so that `sources` finds a later change.

@@ -71,7 +71,7 @@ def digest_of(name: str) -> str:
 
 
 class NoConversation(Enum):
-    """Stands for the conversation of a text that stands by itself."""
+    """The conversation of a text that belongs to none."""
 
     NO_CONVERSATION = "no conversation"
 

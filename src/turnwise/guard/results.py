@@ -18,7 +18,7 @@ _DEPTH = 12
 
 
 class Status(StrEnum):
-    """What became of a guardrail at a check. What is skipped or not read is not checked, and that is not clean."""
+    """The status of a guardrail at a check. A text that is skipped or not read is not checked, so not clean."""
 
     EVALUATED = "evaluated"
     SKIPPED = "skipped"
@@ -35,7 +35,7 @@ class Path(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What came of a text: the verdict on it, or why there is none."""
+    """The outcome of a text: the verdict on it, or why there is none."""
 
     PASSED = "passed"
     WARNED = "warned"
@@ -61,7 +61,7 @@ _UNFINISHED = ("dropped", "cancelled", "timed_out")
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What one guardrail said at one check.
+    """The result of one guardrail at one check.
 
     Args:
         status: evaluated, skipped, failed or not_read.
@@ -106,7 +106,7 @@ class Detail:
 
     @property
     def did(self) -> str:
-        """What it did, in a word: the action, else ``block`` or ``failed``; empty where it did nothing."""
+        """Its effect in a word: the action, else ``block`` or ``failed``; empty where it had none."""
         if self.action is not None:
             return str(self.action)
         return "block" if self.blocked else "failed" if self.status is Status.FAILED else ""
@@ -256,7 +256,7 @@ class PipelineResult(dict[str, Any]):
         }
 
     def without_reasons(self) -> dict[str, Any]:
-        """The dict without what tells how near a text came: reasons, warnings, details, stance, unread languages.
+        """The dict without reasons, warnings, details, stance and unread languages, which help to probe a guard.
 
         Of failures the names of the guardrails are left, and a text with a warning is one that passed.
         """
@@ -288,7 +288,7 @@ class PipelineResult(dict[str, Any]):
 
     @property
     def outcome(self) -> Outcome:
-        """What came of the text; one without a verdict must not go on either, though nothing blocked it."""
+        """The outcome of the text; one without a verdict must not go on either, though nothing blocked it."""
         if self.rate_limited:
             return Outcome.LIMITED
         for name in _UNFINISHED:
@@ -332,7 +332,7 @@ class PipelineResult(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a second look said after its check had ended.
+    """The result of a second look that came after its check had ended.
 
     Args:
         conversation_id: the conversation.

@@ -224,7 +224,7 @@ class Levels:
     >>> Levels(0.5, 0.4)
     Traceback (most recent call last):
         ...
-    turnwise.errors.GuardError: warn_above is 0.5 and block_above 0.4; both are in [0, 1], warn_above the lower one
+    turnwise.errors.GuardError: warn_above 0.5 must be at most block_above 0.4, both in [0, 1]
     """
 
     warn: float
@@ -233,8 +233,7 @@ class Levels:
     def __post_init__(self) -> None:
         if not 0.0 <= self.warn <= self.block <= 1.0:
             raise GuardError(
-                f"warn_above is {self.warn:g} and block_above {self.block:g}; both are in [0, 1], warn_above the "
-                "lower one"
+                f"warn_above {self.warn:g} must be at most block_above {self.block:g}, both in [0, 1]"
             )
 
 

@@ -43,7 +43,7 @@ def goes_on(result: PipelineResult) -> bool:
 def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> Messages:
     """A list of messages as a model may be sent it; see `GuardrailPipeline.sendable`."""
     if not goes_on(result):
-        raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
+        raise GuardError("the last message was blocked, so nothing may be sent; see result.reasons")
     given: Messages = [message if isinstance(message, dict) else dict(message) for message in messages]
     first = len(given) - 1
     while first and has_results(given[first]) and has_results(given[first - 1]):

@@ -62,7 +62,7 @@ _ON_ERROR_BY_ACTION = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A guardrail with the settings that every guardrail has; `Step.of` fills in what is not said.
+    """A guardrail with the settings that every guardrail has; `Step.of` fills in what is not given.
 
     Args:
         guardrail: the guardrail.
@@ -109,7 +109,7 @@ class Step:
         if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
             raise GuardError(f"{self.name}: stream_every is {every!r}; use a number of characters from 1, or null")
         if every is not None and self.guardrail.remembers:
-            raise GuardError(f"{self.name}: it is asked once about a text, so stream_every can't be set")
+            raise GuardError(f"{self.name}: this guardrail is asked once about a text; leave stream_every out")
 
     @classmethod
     def of(
@@ -124,7 +124,7 @@ class Step:
         timeout: float | str | None = DEFAULT,
         stream_every: int | None = None,
     ) -> Step:
-        """Return a step with what is not said taken from the guardrail.
+        """Return a step whose settings that were not given are those of the guardrail.
 
         Args:
             guardrail: the guardrail.
@@ -144,7 +144,9 @@ class Step:
             GuardError: no guardrail, or a value that can't be.
         """
         if not isinstance(guardrail, Guardrail):
-            raise GuardError(f"{name}: a guardrail is a subclass of Guardrail, not {type(guardrail).__name__}")
+            raise GuardError(
+                f"{name}: a guardrail must be a subclass of Guardrail, not {type(guardrail).__name__}"
+            )
         strictest = _member(name, "action", Action, action or guardrail.default_action)
         limit = timeout
         if timeout == DEFAULT:
@@ -175,7 +177,7 @@ class Step:
         return kind in kinds_on(self.on)
 
     def run(self, check: Check) -> Detail:
-        """Return what the guardrail says; whatever it does, this ends and returns."""
+        """Return the guardrail's result; this always ends and returns."""
         start = perf_counter()
         try:
             if self.timeout is None:
@@ -190,7 +192,7 @@ class Step:
             return self._failed_or_stopped(error, check, perf_counter() - start)
 
     async def arun(self, check: Check) -> Detail:
-        """Return what the guardrail says, as `run`, and leave the event loop free meanwhile."""
+        """Return the guardrail's result, as `run`, without blocking the event loop."""
         start = perf_counter()
         left = inf if check.deadline is None else check.deadline.left
         acheck = getattr(self.guardrail, "acheck", None)
@@ -228,14 +230,14 @@ class Step:
         return type(self.guardrail).note is not Guardrail.note
 
     def note(self, check: Check) -> None:
-        """Let the guardrail take note of what all said; the text has its verdict, so a failure is only logged."""
+        """Let the guardrail take note of all results; the text has its verdict, so a failure is only logged."""
         try:
             self.guardrail.note(check, check.said)
         except Exception as error:  # noqa: BLE001 - as in run
             _LOG.warning("not noted: guardrail=%s error=%s", self.name, type(error).__name__)
 
     def failed(self, error: BaseException | str, seconds: float = 0.0) -> Detail:
-        """Return what is told of a check that failed: it ends as ``on_error`` says."""
+        """Return the result of a check that failed, by ``on_error``."""
         reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         detail = failure(self.on_error, reason, seconds)
         return logged(detail) if self.logs else detail

@@ -193,7 +193,7 @@ class _Stream:
 
     def _called(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun | PipelineResult:
         if self._result is None:
-            raise GuardError("the response has not ended: calls of tools are checked after its text")
+            raise GuardError("the response has not ended: end it first, calls of tools are checked after its text")
         return self._call(name, arguments, call_id, here=here)
 
     def _whole_characters(self, piece: str) -> str:

@@ -169,9 +169,7 @@ class Guard(AbstractCapability[Any]):
     @property
     def _conversation(self) -> Conversation:
         if self._chat is None:
-            raise UsageError(
-                "the guard checks models and tools within a run of an agent; durable execution has none"
-            )
+            raise UsageError("the guard checks only within a run of an agent, and durable execution has none")
         return self._chat
 
     # What tools give back

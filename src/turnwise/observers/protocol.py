@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Workers(StrEnum):
-    """What an observer spends its time on, and so how it is run in parallel."""
+    """What limits an observer, computing or waiting, and so how it is run in parallel."""
 
     PROCESSES = "processes"
     THREADS = "threads"
@@ -205,7 +205,7 @@ class Observer(Protocol):
     def observe(
         self, state: Any, turn: Turn, wanted: Collection[Request], /
     ) -> Sequence[Observation | ObservationFailure | NotRead]:
-        """Take the next turn into the state and give the scores that are wanted of it.
+        """Take the next turn into the state and give the scores that are asked for.
 
         The prompt side may depend on earlier turns and on this prompt, never on this turn's response; the
         response side on both. What is wanted but missing from the answer is a gap: the observer has nothing to
@@ -218,7 +218,7 @@ class CanStop(Protocol):
     """An observer that can be told to give up what it only waits for, such as the pause before a retry."""
 
     def stop(self, reason: str) -> None:
-        """Send nothing any more; what was sent already is still answered."""
+        """Send no further request; those that were sent are still answered."""
 
 
 @runtime_checkable

@@ -130,7 +130,7 @@ def build_cost_estimator(spec: str, **settings: object) -> CostEstimator:
     name, factory = _factory(spec)
     make = getattr(factory, "cost_estimator", None)
     if make is None:
-        raise UsageError(f"observer {spec!r} costs nothing, so there is nothing to estimate")
+        raise UsageError(f"observer {spec!r} costs nothing: only a paid observer has a cost to estimate")
     made: CostEstimator = _made(spec, name, make, settings)
     return made
 
@@ -149,7 +149,7 @@ def describe_observer(name: str) -> ObserverInfo:
     try:
         info = factory.describe()
     except Exception as error:  # an observer may be foreign code
-        raise PluginError(f"observer {name!r} can't be described: {told(error)}") from error
+        raise PluginError(f"observer {name!r} can't be described ({told(error)}): mend its package") from error
     return _checked_info(name, info)
 
 
@@ -213,7 +213,7 @@ def _built(spec: str, name: str, make: Callable[..., Any], settings: Mapping[str
     try:
         info = observer.info
     except Exception as error:  # an observer may be foreign code
-        raise PluginError(f"observer {name!r} has no info: {told(error)}") from error
+        raise PluginError(f"observer {name!r} has no info ({told(error)}): mend its package") from error
     _checked_info(name, info)
     return observer
 
@@ -333,7 +333,7 @@ def _example(known: Mapping[str, Setting]) -> str:
 def _checked_info(name: str, info: object) -> ObserverInfo:
     """Check that what an observer says of itself can be shown and relied on."""
     if not isinstance(info, ObserverInfo):
-        raise PluginError(f"observer {name!r} describes itself by {type(info).__name__}, not by an ObserverInfo")
+        raise PluginError(f"observer {name!r} must describe itself by an ObserverInfo, not {type(info).__name__}")
     wrong = [
         field for field in ("name", "version", "summary", "needs") if not isinstance(getattr(info, field), str)
     ]
@@ -348,7 +348,7 @@ def _checked_info(name: str, info: object) -> ObserverInfo:
     if not isinstance(info.operating_points, Mapping):
         wrong.append("operating_points")
     if wrong:
-        raise PluginError(f"observer {name!r} describes itself by an ObserverInfo with a wrong {', '.join(wrong)}")
+        raise PluginError(f"observer {name!r} must give an ObserverInfo with a right {', '.join(wrong)}")
     return info
 
 

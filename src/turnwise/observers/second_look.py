@@ -82,7 +82,7 @@ def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
     'F >= 0.2 or peak(F) >= 0.5'
     """
     if not 0 <= threshold <= 1:
-        raise UsageError(f"a turn is asked about from an F in [0, 1], not from {threshold}")
+        raise UsageError(f"the F from which a turn is asked about must be in [0, 1], not {threshold}")
     series = "F" if side is Side.PROMPT else "response.F"
     return f"{series} >= {threshold:g} or peak({series}) >= {max(threshold, SUSPICION):g}"
 
@@ -143,9 +143,9 @@ class SecondLookObserver:
         judge_settings: Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= sample <= 1:
-            raise UsageError(f"sample is a share in [0, 1], not {sample}")
+            raise UsageError(f"sample must be a share in [0, 1], not {sample}")
         if per_conversation is not None and per_conversation < 0:
-            raise UsageError(f"per_conversation is a number of turns, not {per_conversation}")
+            raise UsageError(f"per_conversation must be a number of turns, not {per_conversation}")
         if isinstance(argument, tuple):
             self._screen, self._judge = argument
             self._specs = tuple(str(getattr(one, "spec", one.info.name)) for one in argument)
@@ -280,7 +280,7 @@ class SecondLookObserver:
         """Begin a conversation; `ObserverError` in a context that one of the two does not support."""
         if context.mode not in self._contexts:
             known = ", ".join(map(str, self._contexts)) or "none"
-            raise ObserverError(f"screen and judge can't both score in context {context}; they share: {known}")
+            raise ObserverError(f"screen and judge can't both score in context {context}; use one of {known}")
         screen = ObserverSession(self._screen, context, conversation_id)
         judge = ObserverSession(self._judge, context, conversation_id)
         return _State(conversation_id, screen, judge, self._rule.start())

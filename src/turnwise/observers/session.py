@@ -88,7 +88,7 @@ class ObserverSession:
             self._goes_on = False
 
     def observe(self, turn: Turn, wanted: Collection[Request] = ()) -> ObservedTurn:
-        """Take the next turn in, and return what the observer gives of what is wanted of it.
+        """Take the next turn in, and return the scores that are asked for.
 
         Raises:
             ObserverError: the observer can't go on, or gave what was not asked for.
@@ -128,7 +128,7 @@ class ObserverSession:
         return tuple(one for one in observed if one.turn in wanted)
 
     def copy(self) -> ObserverSession:
-        """Return a session that stands where this one does, and goes on by itself."""
+        """Return an independent copy of the session at this turn."""
         other = ObserverSession.__new__(ObserverSession)
         other._observer, other._context = self._observer, self._context
         other._goes_on, other._broken = self._goes_on, self._broken
@@ -137,7 +137,7 @@ class ObserverSession:
         return other
 
     def park(self) -> bytes | None:
-        """Return where the session stands as bytes, for `resumed`.
+        """Return the state of the session as bytes, for `resumed`.
 
         None where the observer's state can't become bytes: then the turns have to be read again to get there.
         """
@@ -152,7 +152,7 @@ class ObserverSession:
     def resumed(
         cls, observer: Observer, context: Context, conversation_id: str, parked: bytes, *, goes_on: bool = False
     ) -> ObserverSession:
-        """Return a session that stands where `park` was called, maybe in another process.
+        """Return the session whose state `park` gave, maybe in another process.
 
         Args:
             observer: the same observer, in the same version.
@@ -190,8 +190,9 @@ class ObserverSession:
                 raise ObserverError(f"{self._named()} gave {item!r} at turn {turn.number}, not a score")
             if missing.pop((item.principle, item.side), None) is None:
                 raise ObserverError(
-                    f"{self._named()} gave a score for {item.principle}, {item.side} at turn {turn.number} that "
-                    "was not asked for, or gave it twice"
+                    f"{self._named()} gave a score for {item.principle}, {item.side} at turn {turn.number} "
+                    "that was "
+                    "not asked for, or gave it twice; it must give each once"
                 )
         return tuple(missing.values())
 
@@ -210,7 +211,7 @@ def check_asked(principles: Iterable[Principle], sides: Collection[Side]) -> Non
     if not names:
         raise UsageError("no principle to judge against: name at least one")
     if len(set(names)) < len(names):
-        raise UsageError(f"two principles of one name: {', '.join(names)}")
+        raise UsageError(f"two principles have one name: {', '.join(names)}; rename one")
     if not sides:
         raise UsageError("no side to judge: name prompt, response or both")
 
@@ -230,10 +231,8 @@ def check_supported(
         UsageError: it does not support the context, or can't score one of the principles.
     """
     if context.mode not in info.contexts:
-        raise UsageError(
-            f"observer {info.name!r} does not support the context {str(context)!r}; it supports: "
-            f"{', '.join(info.contexts)}"
-        )
+        known = ", ".join(info.contexts)
+        raise UsageError(f"observer {info.name!r} can't score in context {str(context)!r}; use one of {known}")
     for principle in principles:
         if info.principles is not None and principle.name not in info.principles:
             _check_taught(info, info.principles, principle, sides)

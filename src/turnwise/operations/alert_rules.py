@@ -21,7 +21,7 @@ from turnwise.operations.receivers import ReceiverSettings
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When to tell whom.
+    """When an alert is sent, and to whom.
 
     Args:
         name: what alerts call it.
@@ -60,18 +60,20 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not self.to:
-            raise GuardError(f"rule {self.name}: to is empty; name receivers")
+            raise GuardError(f"rule {self.name}: to is empty; name at least one receiver")
         if self.share is not None and (not 0.0 < self.share <= 1.0 or self.by is not None):
-            raise GuardError(f"rule {self.name}: share is above 0 and at most 1, and goes without by")
+            raise GuardError(f"rule {self.name}: share must be above 0 and at most 1, without by")
         if self.count < 1 or (self.count > 1 and self.by is None):
-            raise GuardError(f"rule {self.name}: count is at least 1, and more than 1 needs by")
+            raise GuardError(f"rule {self.name}: count must be at least 1, and above 1 it needs by")
         if self.within <= 0 or self.group < 0 or self.least < 1:
-            raise GuardError(f"rule {self.name}: within is above 0 seconds, group at least 0, least at least 1")
+            raise GuardError(
+                f"rule {self.name}: within must be above 0 seconds, group at least 0, least at least 1"
+            )
         try:
             _ = self.quiet and self._hours(), ZoneInfo(self.zone)
         except (ValueError, ZoneInfoNotFoundError) as error:
             raise GuardError(
-                f"rule {self.name}: quiet is like 22:00-07:00, zone like Europe/Berlin: {error}"
+                f"rule {self.name}: quiet must be like 22:00-07:00, zone like Europe/Rome: {error}"
             ) from error
 
     def _hours(self) -> tuple[time_of_day, time_of_day]:
@@ -79,7 +81,7 @@ class Rule:
         return time_of_day.fromisoformat(first.strip()), time_of_day.fromisoformat(last.strip())
 
     def quiet_until(self, now: datetime) -> datetime | None:
-        """When the quiet hours end that are now; None where there are none now."""
+        """When the present quiet hours end; None outside quiet hours."""
         if not self.quiet:
             return None
         first, last = self._hours()

@@ -107,7 +107,7 @@ class Alerts:
         return count
 
     def run(self, stop: threading.Event, every: float = 1.0) -> None:
-        """Go on until told to stop; a look that fails is logged and made again."""
+        """Run until told to stop; a step that fails is logged and repeated."""
         while not stop.is_set():
             try:
                 self.step()
@@ -116,7 +116,7 @@ class Alerts:
             stop.wait(every)
 
     def finish(self, seconds: float = 30.0) -> int:
-        """Wait until nothing waits any more, or so long; returns how many wait still, to be told another time."""
+        """Wait until all alerts are sent, or the time is over; returns how many are left for another time."""
         self._hand_over(None)
         for sender in self._senders.values():
             sender.drain(seconds)

@@ -18,7 +18,7 @@ _ANSWER: Final = 65_536
 
 
 class DeliveryError(TurnwiseError):
-    """Something did not arrive; the message says why."""
+    """An alert or score could not be delivered; the message says why."""
 
 
 def is_address(url: str) -> bool:

@@ -22,7 +22,7 @@ NAMED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is told at once.
+    """An alert, with the events that it is about.
 
     Args:
         alert_id: the same where it is sent again.
@@ -100,14 +100,14 @@ class ReceiverSettings:
         url = self.url if self.url is not None else os.environ.get(self.url_env or "", "")
         if not is_address(url):
             where = self.url_env or "url"
-            raise GuardError(f"receiver {self.name}: {where} is no address like https://example.com/alerts")
+            raise GuardError(f"receiver {self.name}: {where} must be like https://example.com/alerts")
         return url
 
     def secret(self) -> bytes:
         """The key of the signature; GuardError where the variable is empty."""
         text = os.environ.get(self.secret_env or "", "")
         if not text:
-            raise GuardError(f"receiver {self.name}: the environment variable {self.secret_env} is empty")
+            raise GuardError(f"receiver {self.name}: set the environment variable {self.secret_env} to the secret")
         if text.startswith("whsec_"):
             with suppress(ValueError):
                 return base64.b64decode(text.removeprefix("whsec_"), validate=True)

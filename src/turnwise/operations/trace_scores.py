@@ -199,7 +199,7 @@ https://arize.com/docs/phoenix/api, and the conventions https://github.com/open-
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of scores: how many were sent or written, and how many had been before."""
+    """How many scores were sent or written, and how many had been sent before."""
 
     sent: int
     before: int
@@ -249,7 +249,7 @@ def send_scores(scores: Iterable[TraceScore], target: str, url: str, ledger: str
     """
     kind = _target(target)
     if not is_address(url):
-        raise UsageError(f"{url!r} is no address like https://cloud.langfuse.com")
+        raise UsageError(f"{url!r} must be an address such as https://cloud.langfuse.com")
     address = url.rstrip("/") + ("" if url.rstrip("/").endswith(kind.path) else kind.path)
     sent = before = 0
     try:

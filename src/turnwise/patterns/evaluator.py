@@ -20,7 +20,7 @@ State = dict[str, Any]
 
 
 class PatternValue(NamedTuple):
-    """What an expression says after a turn.
+    """The value of an expression after a turn.
 
     Args:
         holds: whether it holds at this turn; always False for a number.
@@ -150,7 +150,9 @@ class Evaluator:
 
     def _misused(self, state: State, turn: int | None) -> PatternError:
         if state["pattern"] != self.digest:
-            return PatternError(f"the state is not of the pattern {self.expression}, but of another one")
+            return PatternError(
+                f"the state is of another pattern: give one of {self.expression}, or start the conversation again"
+            )
         return PatternError(f"turn {turn} came after turn {state['turn']}; turns come in order, each once")
 
 
@@ -204,7 +206,7 @@ class Stream:
 
     @classmethod
     def from_json(cls, expression: Expression, text: str) -> Self:
-        """Return a stream that goes on where another left off.
+        """Return a stream that continues where another stopped.
 
         Args:
             expression: the same expression.
@@ -217,7 +219,7 @@ class Stream:
         try:
             state = json.loads(text)
         except ValueError as error:
-            raise PatternError(f"the state of a pattern is JSON; this is not: {error}") from error
+            raise PatternError(f"the state of a pattern must be JSON: {error}") from error
         stream._state = stream._evaluator.check_state(state)
         return stream
 

@@ -226,7 +226,7 @@ class Number(NumberExpression):
 
     def __post_init__(self) -> None:
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
-            raise PatternError(f"{self.value!r} is not a number")
+            raise PatternError(f"{self.value!r} must be a number")
         if not -LARGEST <= self.value <= LARGEST:
             raise PatternError(f"a number must be finite and at most {LARGEST:g} in size, not {self.value!r}")
         object.__setattr__(self, "value", float(self.value))
@@ -390,7 +390,7 @@ class Call(Expression):
             elif parameter.required:
                 raise PatternError(f"{self.function} needs {parameter.name}")
         if given:
-            raise PatternError(f"{self.function} has no parameter {next(iter(given))!r}")
+            raise PatternError(f"{self.function} has no parameter {next(iter(given))!r}; leave it out")
         object.__setattr__(self, "parameters", tuple(values))
         if self.function == "rise" and values[0][1] >= values[1][1]:
             raise PatternError(

@@ -33,7 +33,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class NamedPattern:
-    """A pattern with a name, so that a person can say it in a word.
+    """A pattern with a name.
 
     Args:
         name: in snake_case; no word of the language.
@@ -62,7 +62,7 @@ class NamedPattern:
             if not is_plain_name(name):
                 raise PatternError(f"the name of a {what} has letters, digits and _ only, not {name!r}")
             if is_built_in(name):
-                raise PatternError(f"a {what} can't be called {name!r}: that word is reserved in patterns")
+                raise PatternError(f"a {what} can't be called {name!r}, a word of patterns: choose another name")
 
     @property
     def usage(self) -> str:
@@ -181,14 +181,14 @@ def read_patterns(text: str, source: str) -> tuple[NamedPattern, ...]:
     except YamlError as error:
         raise PatternError(f"{source}: not readable as YAML: {error}") from error
     if not isinstance(data, dict) or not data:
-        raise PatternError(f"{source}: a file of patterns is a mapping from name to definition")
+        raise PatternError(f"{source}: a file of patterns must be a mapping from name to definition")
     return tuple(_read(name, definition, source) for name, definition in data.items())
 
 
 def _read(name: object, definition: Any, source: str) -> NamedPattern:
     where = f"{source}, pattern {name!r}"
     if not isinstance(name, str) or not isinstance(definition, dict):
-        raise PatternError(f"{where}: a pattern is a name and a mapping with {', '.join(_KEYS)}")
+        raise PatternError(f"{where}: a pattern must be a name and a mapping with {', '.join(_KEYS)}")
     for key in definition:
         if key not in _KEYS:
             raise PatternError(f"{where}: {unknown('key', str(key), _KEYS)}")
@@ -220,9 +220,9 @@ def _read(name: object, definition: Any, source: str) -> NamedPattern:
 
 def _read_example(data: Any) -> Mapping[str, tuple[Triple | None, ...]]:
     if not isinstance(data, dict) or not all(isinstance(turns, list) for turns in data.values()):
-        raise PatternError("an example is a list of turns by principle")
+        raise PatternError("an example must be a list of turns for each principle")
     if len({len(turns) for turns in data.values()}) > 1:
-        raise PatternError("the principles of an example have equally many turns")
+        raise PatternError("the principles of an example must have equally many turns")
     return {str(principle): tuple(map(_read_triple, turns)) for principle, turns in data.items()}
 
 
@@ -230,6 +230,6 @@ def _read_triple(value: Any) -> Triple | None:
     if value is None:
         return None
     if not isinstance(value, list) or len(value) != 3:
-        raise PatternError(f"a turn of an example is [T, I, F] or null, not {value!r}")
+        raise PatternError(f"a turn of an example must be [T, I, F] or null, not {value!r}")
     score = Score(*value)
     return score.T, score.I, score.F

@@ -44,7 +44,7 @@ _POWERS = {
 
 
 def parse(text: str, *, principles: Collection[str] | None = None, patterns: Library | None = None) -> Expression:
-    """Return the condition that a text says.
+    """Return the condition that a text stands for.
 
     Args:
         text: such as ``"slope(reciprocity.F) > 0.1"``.
@@ -68,14 +68,16 @@ strength, trust
     node = parse_expression(text, principles=principles, patterns=patterns)
     if node.kind is not Kind.CONDITION:
         start = len(text) - len(text.lstrip())
-        raise PatternError(f"a pattern is a condition, but {mismatch(node)}", text, start, len(text.strip()) or 1)
+        raise PatternError(
+            f"a pattern must be a condition, but {mismatch(node)}", text, start, len(text.strip()) or 1
+        )
     return node
 
 
 def parse_expression(
     text: str, *, principles: Collection[str] | None = None, patterns: Library | None = None
 ) -> Expression:
-    """Return the number or condition that a text says.
+    """Return the number or condition that a text stands for.
 
     Args:
         text: such as ``"slope(reciprocity.F)"``.
@@ -99,10 +101,10 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
     """Return a named pattern with the expression that it stands for; missing arguments take their defaults."""
     if pattern.name in context.within:
         chain = " → ".join([*context.within, pattern.name])
-        raise PatternError(f"{pattern.name} is defined by itself: {chain}")
+        raise PatternError(f"{pattern.name} is defined by itself: {chain}; remove one of these steps")
     for parameter in arguments:
         if parameter not in pattern.parameters:
-            raise PatternError(f"{pattern.name} has no parameter {parameter!r}: {pattern.usage}")
+            raise PatternError(f"{pattern.name} has no parameter {parameter!r}; write {pattern.usage}")
     given = tuple((parameter, arguments[parameter]) for parameter in pattern.parameters if parameter in arguments)
     if (pattern.name, given) in context.expanded:
         return context.expanded[pattern.name, given]
@@ -114,7 +116,7 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
         default = _read_part(pattern, f"default of {parameter}", text, replace(inner, principles=known))
         value = arguments.get(parameter, default)
         if value.kind is not default.kind:
-            raise PatternError(f"{parameter} of {pattern.name} is a {default.kind}, but {value} is a {value.kind}")
+            raise PatternError(f"{parameter} of {pattern.name} must be a {default.kind}, not {value}")
         bound[parameter] = value
     body = _read_part(pattern, "expression", pattern.expression, replace(inner, bound=bound))
     return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))

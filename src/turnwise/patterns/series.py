@@ -75,7 +75,7 @@ def series(principle: str | None = None, side: Side | str = Side.PROMPT, run: st
     reciprocity.F - response.F > 0.5
     """
     if side not in tuple(Side):
-        raise PatternError(f"the side of a turn is {' or '.join(Side)}, not {side!r}")
+        raise PatternError(f"the side of a turn must be {' or '.join(Side)}, not {side!r}")
     return SeriesOf(principle, Side(side), run)
 
 

@@ -103,7 +103,7 @@ def _unquoted(text: str, start: int, end: int) -> str:
             end - start,
         ) from None
     if not value:
-        raise PatternError("a quoted name is empty", text, start, end - start)
+        raise PatternError("a quoted name is empty; write the name between the quotes", text, start, end - start)
     return value
 
 
@@ -112,8 +112,8 @@ def _unreadable(text: str, at: int) -> PatternError:
         if instead := _INSTEAD.get(text[at : at + width]):
             return PatternError(f"{text[at : at + width]!r} is not used here; write {instead}", text, at, width)
     if text[at] == '"':
-        return PatternError("the quoted name is not closed", text, at)
-    return PatternError(f"{text[at]!r} stands for nothing in a pattern", text, at)
+        return PatternError("the quoted name is not closed; add a quote at its end", text, at)
+    return PatternError(f"{text[at]!r} has no meaning in a pattern; remove it", text, at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Series(NumberExpression):
 
     def __post_init__(self) -> None:
         if self.component not in COMPONENTS:
-            raise PatternError(f"unknown series {self.component!r}: a score has {', '.join(COMPONENTS)}")
+            raise PatternError(f"unknown series {self.component!r}; known: {', '.join(COMPONENTS)}")
         if self.principle == "":
             raise PatternError("a principle needs a name")
         self._measure()

@@ -61,7 +61,7 @@ def render(jobs: Sequence[Mapping[str, Any]], *, seconds: float = SECONDS) -> li
 
 
 class Drawings(NamedTuple):
-    """Charts that were drawn; each file depends on its chart alone, byte for byte.
+    """Charts that were drawn; each file depends only on its chart, byte for byte.
 
     Args:
         svg: by name of the chart, the drawing or why there is none.
@@ -221,7 +221,7 @@ def check_target(path: str | Path) -> Path:
     if target.suffix.lower() not in FORMATS:
         raise UsageError(f"can't write {path} as a chart: its name must end in {', '.join(FORMATS)}")
     if not target.parent.is_dir():
-        raise UsageError(f"can't write {path}: there is no folder {target.parent}")
+        raise UsageError(f"can't write {path}: there is no folder {target.parent}; make it first")
     if any(find_spec(package) is None for package in ("altair", "vl_convert")):
         raise UsageError('charts need altair and vl-convert: python -m pip install "turnwise[study]"')
     return target

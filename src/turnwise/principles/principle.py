@@ -77,7 +77,7 @@ class Principle:
         return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
     def head(self, side: Side) -> HeadFile | None:
-        """What was taught of it for a side; None where nothing was."""
+        """The taught head for a side; None where there is none."""
         return next((one for one in self.heads if one.side is side), None)
 
 
@@ -146,7 +146,7 @@ def load_principle(name_or_path: str | Path) -> Principle:
     if folder.exists():
         raise PrincipleError(f"{folder} is a file; give the folder that holds {SETTINGS_FILE} and {PROMPT_FILE}")
     if isinstance(name_or_path, Path) or folder.name != name_or_path:
-        raise PrincipleError(f"no folder {folder}: a principle is a folder with {SETTINGS_FILE} and {PROMPT_FILE}")
+        raise PrincipleError(f"no folder {folder}: name a folder with {SETTINGS_FILE} and {PROMPT_FILE}")
     raise UnknownNameError("principle", name_or_path, known)
 
 
@@ -159,7 +159,7 @@ def _installed(name: str) -> Principle:
     else:
         found = offered
     if found.name != name:
-        raise PluginError(f"principle {name!r} of an installed package calls itself {found.name!r}")
+        raise PluginError(f"principle {name!r} of a package calls itself {found.name!r}; give it one name")
     return found
 
 
@@ -178,7 +178,7 @@ def _read(folder: Traversable) -> Principle:
     prompt = folder.joinpath(PROMPT_FILE)
     text = _text(prompt).strip()
     if not text:
-        raise PrincipleError(f"{prompt} is empty: it holds the text that a language model is given")
+        raise PrincipleError(f"{prompt} is empty: write the text that a language model is given")
     return Principle(
         name=name,
         version=_value(file, settings, "version"),
@@ -208,9 +208,7 @@ def _text(file: Traversable) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise PrincipleError(
-            f"{file} is missing: a principle is a folder with {SETTINGS_FILE} and {PROMPT_FILE}"
-        ) from None
+        raise PrincipleError(f"{file} is missing: a principle needs {SETTINGS_FILE} and {PROMPT_FILE}") from None
     except UnicodeDecodeError as error:
         raise PrincipleError(f"{file} is not UTF-8: {error}") from error
     except OSError as error:
@@ -219,7 +217,7 @@ def _text(file: Traversable) -> str:
 
 def _value(file: Traversable, table: Mapping[str, Any], key: str, prefix: str = "") -> str:
     if key not in table:
-        raise PrincipleError(f"{file}: {prefix}{key} is missing")
+        raise PrincipleError(f"{file}: {prefix}{key} is missing; add it, as text in quotes")
     value = table[key]
     if not isinstance(value, str) or not value.strip():
         raise PrincipleError(f"{file}: {prefix}{key} must be a text in quotes that is not empty, not {value!r}")

@@ -65,7 +65,7 @@ class InboxItem(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Inbox(Shown):
-    """What there is to read.
+    """A page of the inbox: flagged conversations to read.
 
     Args:
         items: a page of it, the most serious first: by the highest F of any turn.
@@ -189,7 +189,7 @@ def _statuses(status: str | Collection[str] | None) -> frozenset[Status] | None:
     try:
         return frozenset(map(Status, given))
     except ValueError:
-        raise UsageError(f"a status is {', '.join(Status)}, not {status!r}") from None
+        raise UsageError(f"a status must be one of {', '.join(Status)}, not {status!r}") from None
 
 
 def _having(store: Store, words: str, ids: Collection[str]) -> set[str]:

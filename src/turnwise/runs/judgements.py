@@ -224,5 +224,5 @@ def _chosen(store: Store, authors: Collection[str]) -> tuple[str, ...]:
         if author not in known:
             raise UnknownNameError("author", author, known)
     if not known:
-        raise UsageError(f"{store.location} holds no correction and no judgement of a person yet")
+        raise UsageError(f"{store.location} has no corrections or judgements yet; make some in turnwise explore")
     return tuple(authors) or known

@@ -41,7 +41,7 @@ class ScanJournal:
         self._paid: Counter[str] = Counter()
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this asking of a request, or None."""
+        """Return the newest reply to this repeat of a request, or None."""
         key = request_key, repeat
         with self._reading:
             if key not in self._places and not (self._folder.is_url and self._ends):

@@ -22,7 +22,7 @@ _PAGE = 256
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is to have.
+    """The scores that a run should have.
 
     Args:
         principles: what to judge against.

@@ -187,7 +187,9 @@ def _done(ray: ModuleType, actors: list[Any], items: Iterable[Any]) -> Iterator[
                     "continues where it stopped (--engine inline shows the cause)"
                 ) from error
             except ray.exceptions.RayError as error:
-                raise ObserverError(f"a Ray worker failed: {_last_line(error)}") from error
+                raise ObserverError(
+                    f"a Ray worker failed: {_last_line(error)}; the same command continues"
+                ) from error
             if fault is not None:
                 raise ObserverError(fault)
             yield [done]

@@ -106,7 +106,7 @@ def carry_out(work: Work[Item, Result], engine: Engine, sink: Sink[Item, Result]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Args:
         done: how much is done of `total`: bytes of the inputs of a scan, sequences of an evaluation.

@@ -110,7 +110,7 @@ class ScanWork:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """What a scan came to.
+    """The result of a scan.
 
     Args:
         findings: the findings; `turnwise.findings.Findings.files` names their files.
@@ -128,7 +128,7 @@ class ScanResult:
 
     @property
     def counts(self) -> Counts:
-        """What all parts came to."""
+        """The counts of all parts."""
         return self.findings.manifest.totals
 
 
@@ -151,7 +151,7 @@ class ScanPlan:
     detector: NamedDetector = field(repr=False)
 
     def run(self, engine: Engine | None = None, progress: Tell | None = None) -> ScanResult:
-        """Do what is left of the scan, and return what it came to.
+        """Do what is left of the scan, and return its result.
 
         Args:
             engine: how parts get to workers; inline by default.
@@ -175,7 +175,7 @@ class ScanPlan:
     def run_live(
         self, parts: Callable[[Mapping[int, PartEntry]], Iterator[Part]], progress: Tell | None = None
     ) -> None:
-        """Do parts as they come, one after the other, and go on with findings that are there.
+        """Score parts as they come, one after the other, adding to findings that exist.
 
         Args:
             parts: yields them, given the parts that are done, by number; a part's files are whole, and the
@@ -351,7 +351,7 @@ def _check_extent(sample: int | None, part_rows: int | None, where: str | None) 
     if part_rows is not None and not 1 <= part_rows < PLACES:
         raise UsageError(f"a part has 1 to {PLACES - 1} conversations, not {part_rows}")
     if where is not None and (early := parse_where(where).fields & STORED):
-        raise UsageError(f"where: a conversation that is not in a store yet has no {min(early)}")
+        raise UsageError(f"where: leave {min(early)} out, which only a conversation in a store has")
 
 
 def _pickled(named: NamedDetector) -> bytes:

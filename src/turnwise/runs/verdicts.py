@@ -45,7 +45,7 @@ _AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What a detector says of a stored sequence.
+    """The verdict of a detector on a stored sequence.
 
     Args:
         head: the sequence.

@@ -86,7 +86,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One scoring that did not work. It has no score, and none is ever made up for it.
+    """A scoring that failed. It has no score, and none is ever made up for it.
 
     Args:
         key: what was to be scored.
@@ -175,7 +175,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One asking of a language model for a score: how it ended, and the reply that it rests on.
+    """One call of a language model for a score: how it ended, and the reply that it rests on.
 
     Args:
         repeat: which of several askings for the same score, from 1.
@@ -199,7 +199,7 @@ class Call:
 
     @property
     def cost_usd(self) -> float | None:
-        """What this call cost, in US dollars: nothing where the reply was there already."""
+        """What this call cost, in US dollars: nothing where the reply was stored already."""
         if self.cached or self.reply is None:
             return 0.0
         return self.reply.cost_usd
@@ -236,7 +236,7 @@ class ReplyJournal(Protocol):
         """Whether a kept reply stands even where no score can be read from it; else it is asked for again."""
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this asking of a request, or None."""
+        """Return the newest reply to this repeat of a request, or None."""
 
     def record(self, reply: Reply) -> None:
         """Keep a reply; durable when this returns."""
@@ -257,7 +257,7 @@ class MemoryJournal:
         self._lock = threading.Lock()
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this asking of a request, or None."""
+        """Return the newest reply to this repeat of a request, or None."""
         return self._newest.get((request_key, repeat))
 
     def record(self, reply: Reply) -> None:

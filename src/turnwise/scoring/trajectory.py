@@ -114,13 +114,14 @@ class Trajectory:
             key = evaluation.key
             if (key.run, key.sequence_id) != (run, sequence_id):
                 raise ScoreError(
-                    f"a trajectory never mixes runs or sequences: {key.run!r}/{key.sequence_id!r} "
-                    f"in the trajectory of {run!r}/{sequence_id!r}"
+                    f"give evaluations of {run!r}/{sequence_id!r} only, not of {key.run!r}/{key.sequence_id!r}"
                 )
             if not first <= key.turn <= turns:
-                raise ScoreError(f"turn {key.turn} is outside sequence {sequence_id!r} of {turns} turns")
+                raise ScoreError(
+                    f"turn {key.turn} must be from {first} to {turns}, turns of sequence {sequence_id!r}"
+                )
             if key in seen:
-                raise ScoreError(f"two evaluations for {key}")
+                raise ScoreError(f"two evaluations for {key}: give each once")
             seen.add(key)
         self.run = run
         self.sequence_id = sequence_id

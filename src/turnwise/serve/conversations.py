@@ -62,11 +62,11 @@ class HeldConversations:
     def begin(self, conversation_id: str | None, about: dict[str, Any]) -> Conversation:
         """Begin a conversation for all workers to find; a name that is taken is a `ConversationError`."""
         if conversation_id is not None and self.find(conversation_id) is not None:
-            raise ConversationError(f"conversation {conversation_id!r} is there already")
+            raise ConversationError(f"conversation {conversation_id!r} exists already; choose another id")
         begun = Conversation(conversation_id=conversation_id, **about)
         self._pipeline.keep_conversation(begun)
         if self._hold(begun) is not begun:
-            raise ConversationError(f"conversation {conversation_id!r} is there already")
+            raise ConversationError(f"conversation {conversation_id!r} exists already; choose another id")
         return begun
 
     def hold_fork(self, conversation: Conversation | None) -> None:

@@ -62,7 +62,7 @@ class TenantSettings:
         # Two digests, so that a name tells nothing of what is compared.
         name = self.name or f"key-{_digest(digest)[:8]}"
         if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-            raise GuardError("its name is made of letters, digits, - and _")
+            raise GuardError("its name must be made of letters, digits, - and _")
         for attribute, value in (("key", None), ("key_sha256", digest), ("name", name)):
             object.__setattr__(self, attribute, value)
 
@@ -152,7 +152,7 @@ class ApiKeys:
 def _plain(entry: str) -> TenantSettings:
     name, colon, key = entry.partition(":")
     if colon and not name:
-        raise GuardError("its name is made of letters, digits, - and _")
+        raise GuardError("its name must be made of letters, digits, - and _")
     return TenantSettings(name, key) if colon else TenantSettings(key=entry)
 
 

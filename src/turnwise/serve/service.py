@@ -203,7 +203,7 @@ class Service:
         """
         settings = self.settings
         if settings.read_config is None:
-            raise UsageError("this service was given a pipeline and has no configuration to read again")
+            raise UsageError("reload needs a configuration to read again, and this service was given a pipeline")
         try:
             config, keys = settings.read_config(), None if settings.read_keys is None else settings.read_keys()
             if keys is None:
@@ -232,7 +232,7 @@ class Service:
         if self.pipeline.state_store is not None and monotonic() > self._store_asked + _FRESH:
             await self.apart("readyz", self._ask_store)
         if self._store_state == "closed":
-            raise problem_of(StateError("it does not answer"))
+            raise problem_of(StateError("the state store does not answer: check that its server runs"))
         return {
             "status": "ready",
             "config": self.config_digest,

@@ -15,7 +15,7 @@ from turnwise.sessions.settings import BreakerSettings
 
 
 class Phase(StrEnum):
-    """Where a circuit breaker stands."""
+    """The phase of a circuit breaker."""
 
     NORMAL = "normal"
     VIOLATED = "violated"

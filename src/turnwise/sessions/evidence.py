@@ -262,7 +262,7 @@ def _load(data: bytes, key: str, version: int) -> PersonRecord:
     whole("incidents", incidents, 0)
     times = [datetime.fromisoformat(time) for time in (first, at)]
     if any(time.utcoffset() is None for time in times):
-        raise SessionError(f"times of a person's record have no zone: {shown(values)}")
+        raise SessionError(f"times of a person's record need a time zone: {shown(values)}")
     return PersonRecord(person, times[0].astimezone(UTC), times[1].astimezone(UTC), weight, incidents)
 
 

@@ -197,7 +197,7 @@ class Sessions:
         return stance
 
     def settle(self, session_id: str, key: str) -> None:
-        """Let go of what `correct` needs of a turn: it won't be corrected any more."""
+        """Drop what `correct` needs of a turn, which won't be corrected any more."""
         state = self._store.get(SESSION, session_id)
         if state is None or state.open is None:
             return

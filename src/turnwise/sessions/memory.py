@@ -40,7 +40,7 @@ _PAUSE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class SessionMemory:
-    """Takes the turns of a session into its state and says what the state amounts to.
+    """Takes the turns of a session into its state and derives the stance from it.
 
     Pure: states are never changed, and the time is passed in. A turn counts by its worst principle: the highest F,
     the lowest balance. A turn that was not evaluated is skipped: it changes neither trust nor breaker, nor

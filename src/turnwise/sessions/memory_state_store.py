@@ -30,7 +30,7 @@ _Key = tuple[str, str]
 
 
 class MemoryStateStore:
-    """Keeps a limited number of states in this process; the least recently used one makes room.
+    """Keeps a limited number of states in this process; the least recently used one is dropped.
 
     A terminated session stays terminated: when it has to make room, its end is remembered, without its signals.
     Only when there is no room for that either is it forgotten; `on_evict` is told then, and without `on_evict` the
@@ -177,7 +177,7 @@ class MemoryStateStore:
         return len(old)
 
     def scrub(self) -> tuple[str, ...]:
-        """Return nothing: what was removed is nowhere."""
+        """Return nothing: no removed state is left anywhere."""
         return ()
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ class TakenTurn:
                 float(weight),
             )
         except (AttributeError, TypeError, ValueError) as error:
-            raise SessionError(f"an open turn can't be read: {shown(value)}: {error}") from None
+            raise SessionError(f"open turn {shown(value)} is broken ({error}); forget the session") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def boundary_testing(
 
 
 class Friction(StrEnum):
-    """What became of hostile turns.
+    """How hostile turns were answered.
 
     ``none``: there was none. ``open``: one hostile turn, and no good one after it yet. ``healed``: good turns
     followed. ``stays``: hostile turns in a row, hostile again, or again and again.
@@ -106,7 +106,7 @@ class Friction(StrEnum):
 
 
 def friction(balances: Sequence[float]) -> Friction:
-    """Return what became of the hostile turns among some turns.
+    """Return how the hostile turns among some turns were answered.
 
     A turn with balance below −0.5 is hostile; hostile turns without a good one (balance of at least 0) in between
     belong to one friction. Friction stays where one had two hostile turns and has not healed, another is under way

@@ -49,7 +49,7 @@ _STAYS, _DEGRADING = Friction.STAYS, SessionTrajectory.DEGRADING
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """What a session's memory amounts to after a turn.
+    """The stance towards a session after a turn.
 
     Args:
         trust_level: how far to trust.

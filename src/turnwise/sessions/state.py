@@ -168,11 +168,11 @@ class SessionState:
             SessionError: a key is missing or unknown, or a value can't be; the message names it.
         """
         if not isinstance(data, Mapping):
-            raise SessionError(f"a session state is an object with keys, not {type(data).__name__}")
+            raise SessionError(f"a session state must be an object with keys, not {type(data).__name__}")
         wrong = [f"without {key!r}" for key in _KEYS if key not in data]
         wrong += [f"with the unknown key {key!r}" for key in data if key not in (*_KEYS, _OPEN, _EVIDENCE)]
         if wrong:
-            raise SessionError(f"a session state {', '.join(wrong)}; its keys: {', '.join(_KEYS)}")
+            raise SessionError(f"a session state {', '.join(wrong)}; known: {', '.join(_KEYS)}")
         whole("turns", data["turns"], 0)
         in_range("trust", data["trust"], 0.0, 1.0)
         started, last = (_time(value) for value in _list(data, "at", 2, 2))

@@ -218,4 +218,4 @@ def first_line(text: str) -> str:
 
 def no_unicode(error: UnicodeEncodeError) -> UsageError:
     """The error for a text that can't be written as UTF-8."""
-    return UsageError(f"{error.object[:40]!r} contains an unpaired surrogate, which is not valid Unicode")
+    return UsageError(f"{error.object[:40]!r} has half of a surrogate pair, which is no Unicode text; remove it")

@@ -88,7 +88,7 @@ class Database:
 
     def _ask(self, engine: Engine, job: Callable[[Connection], Result]) -> Result:
         if self._writer.closed:
-            raise StoreError("the store is closed")
+            raise StoreError("the store is closed; open it again")
         patience = None
         while True:
             try:

@@ -70,7 +70,7 @@ class Journal:
         self._job: Future[None] | None = None
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this asking of a request, or None.
+        """Return the newest reply to this repeat of a request, or None.
 
         Args:
             request_key: hash of everything that the reply may depend on.
@@ -153,7 +153,7 @@ class _Finder:
     def find(self, request_key: str, repeat: int) -> Reply | None:
         with self._lock:
             if self._closed:
-                raise StoreError("the store is closed")
+                raise StoreError("the store is closed; open it again")
             row = self._db.until_reached(lambda: self._row(request_key, repeat))
         return None if row is None else reply_of_row(row)
 

@@ -48,7 +48,7 @@ NEVER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Correction(Shown):
-    """What a person said of a whole conversation.
+    """A person's judgement of a whole conversation.
 
     Args:
         kind: ``label`` or ``turn``.
@@ -117,7 +117,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Review(Shown):
-    """Where a conversation stands in the inbox. Everybody's last word counts, whoever said it.
+    """The status of a conversation in the inbox. The last one given counts, whoever gave it.
 
     Args:
         status: how far it has come.
@@ -136,7 +136,7 @@ class Review(Shown):
 
 
 class People:
-    """What people say of the conversations of a store; `Store.people` has it."""
+    """The judgements of people in a store; `Store.people` has it."""
 
     def __init__(self, database: Database, source: Source) -> None:
         self._db = database
@@ -145,7 +145,7 @@ class People:
     def correct_label(
         self, sequence_id: str, label: Label | str | None, author: str, note: str = ""
     ) -> Correction:
-        """Say which label a conversation should have; the one it was imported with stays.
+        """Correct the label of a conversation; the one it was imported with is kept.
 
         Args:
             label: ``attack``, ``benign`` or ``unlabelled``; None takes back what this author said before.
@@ -160,11 +160,11 @@ class People:
         try:
             known = None if label is None else Label(label)
         except ValueError:
-            raise UsageError(f"a label is {', '.join(Label)}, not {label!r}") from None
+            raise UsageError(f"a label must be one of {', '.join(Label)}, not {label!r}") from None
         return self._correct(sequence_id, "label", known, None, author, note)
 
     def mark_turn(self, sequence_id: str, turn: int | None, author: str, note: str = "") -> Correction:
-        """Say at which turn a conversation turned.
+        """Record at which turn a conversation turned.
 
         Args:
             turn: the first turn at which a careful reader is more suspicious than not, from 1; 0 where there is
@@ -293,11 +293,11 @@ class People:
         try:
             known = None if status is None else str(Status(status))
         except ValueError:
-            raise UsageError(f"a status is {', '.join(Status)}, not {status!r}") from None
+            raise UsageError(f"a status must be one of {', '.join(Status)}, not {status!r}") from None
         if not ids:
-            raise UsageError("a review is of at least one conversation")
+            raise UsageError("a review needs at least one conversation")
         if known is None and assignee is None and not note.strip():
-            raise UsageError("say a status, who is to look at it, or a note")
+            raise UsageError("give a status, who is to look at it, or a note")
         said: dict[str, Any] = {
             "status": known,
             "assignee": None if assignee is None else "" if assignee in ("", NOBODY) else read_author(assignee),
@@ -334,14 +334,14 @@ class People:
         return tuple(one for _, one in erasures(self._db))
 
     def authors(self) -> tuple[str, ...]:
-        """Return who has said something, sorted."""
+        """Return the names of all authors of judgements, sorted."""
         both = union(select(schema.corrections.c.author), select(schema.human_scores.c.author)).subquery()
         return tuple(sorted(row["author"] for row in self._db.read(select(both.c.author))))
 
     def corrections(
         self, *, ids: Collection[str] | None = None, author: str | None = None, history: bool = False
     ) -> tuple[Correction, ...]:
-        """Return what people said of whole conversations, oldest first.
+        """Return the judgements of whole conversations, oldest first.
 
         Args:
             ids: only of these sequences.

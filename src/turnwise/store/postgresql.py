@@ -138,9 +138,7 @@ class PostgresqlServer:
                     "make a database with createdb --encoding UTF8 --template template0"
                 )
             if name is None:
-                raise StoreError(
-                    f"{self.where}: the schema of the search_path is not there: CREATE SCHEMA makes it"
-                )
+                raise StoreError(f"{self.where}: the search_path has no schema: make it with CREATE SCHEMA")
             self._namespace = number
             if not create and not inspect(connection).get_table_names():
                 raise StoreError(
@@ -237,7 +235,7 @@ class PostgresqlRunLocks:
         try:
             self._call("pg_advisory_lock_shared", run)
         except StoreLockedError as error:
-            raise StoreLockedError(f"{self._where}: the run is being changed by another process") from error
+            raise StoreLockedError(f"{self._where}: another process changes the run; wait for it") from error
         self._shared.add(run)
 
     def release(self, run: int) -> None:

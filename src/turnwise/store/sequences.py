@@ -22,7 +22,7 @@ from turnwise.store.database import PAGE, Database, renew_edition
 
 @dataclass(frozen=True, slots=True)
 class Added(Shown):
-    """What came of a sequence that was given to a store.
+    """Whether a stored sequence was new, and whether its label changed.
 
     Args:
         new: whether the store did not have it.
@@ -128,7 +128,8 @@ def _conflict(given: Sequence, stored: Sequence | None) -> UsageError:
     else:
         differs = "its metadata differ"
     return UsageError(
-        f"duplicate id {given.sequence_id!r}: the store holds a sequence of that id with other content: {differs}"
+        f"duplicate id {given.sequence_id!r}: the store holds a sequence of that id with other content, "
+        f"{differs}; give it another id, or use another store"
     )
 
 

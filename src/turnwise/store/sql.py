@@ -43,7 +43,7 @@ class _Limit:
                 f"the SQL query was stopped after {self._seconds:g} s: ask for less, or give more with --timeout"
             ) from error
         except duckdb.Error as error:  # a value that can't be reckoned shows where its row is reached
-            raise UsageError(f"the SQL query failed: {error}") from error
+            raise UsageError(f"the SQL query failed: {error}; check the statement") from error
         finally:
             timer.cancel()
             timer.join()  # else it may be the last to hold the connection, and close it while the process ends
@@ -82,7 +82,7 @@ def ask(mirror: Mirror, statement: str, seconds: float = 60.0) -> SqlAnswer:
     try:
         statement.encode()
     except UnicodeEncodeError as error:
-        raise UsageError("--sql contains an unpaired surrogate, which is not valid Unicode") from error
+        raise UsageError("--sql has half of a surrogate pair, which is no Unicode text; remove it") from error
     with mirror.tables() as connection:
         limit = _Limit(connection, seconds)
         statements = limit.within(lambda: connection.extract_statements(statement))

@@ -30,7 +30,7 @@ _MEMORY = ":memory:"
 def check_name(location: str) -> None:
     """Refuse what no file can be called, and ``:memory:``, a store that would be gone after the command."""
     if "\0" in location:
-        raise UsageError(f"{location!r} is not a store: a file name can't have a NUL character")
+        raise UsageError(f"{location!r} is not a store: leave the NUL character out of the file name")
     if location == _MEMORY:
         raise UsageError(f"{location!r} is not a store: it must be a file, so that it is kept after the command")
 
@@ -118,7 +118,7 @@ class SqliteFile:
         """Refuse what is no file, and a file that is not there unless it may be made."""
         try:
             if self.path.is_dir():
-                raise StoreError(f"{self.path} is a folder; a store is a file")
+                raise StoreError(f"{self.path} is a folder; name a file")
             if self.path.exists():
                 return
         except OSError as error:
@@ -129,7 +129,7 @@ class SqliteFile:
                 "or name another with --store"
             )
         if not self.path.parent.is_dir():
-            raise StoreError(f"can't make {self.path}: there is no folder {self.path.parent}")
+            raise StoreError(f"can't make {self.path}: there is no folder {self.path.parent}; make it first")
         self._fresh = True
 
     def refuse_foreign(self, connection: Connection) -> None:
@@ -233,7 +233,7 @@ class SqliteRunLocks:
             self._shared[run] = _locked(self._file(run), "BEGIN", _PATIENCE_S)
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise StoreLockedError(f"{self._path}: the run is being changed by another process") from error
+                raise StoreLockedError(f"{self._path}: another process changes the run; wait for it") from error
         except OSError:
             pass
 

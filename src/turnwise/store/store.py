@@ -92,12 +92,12 @@ class Store:
 
     @property
     def is_findings(self) -> bool:
-        """Whether this is the findings of a scan, to which only what people say can be added."""
+        """Whether this is the findings of a scan, to which only judgements of people can be added."""
         return self._record is None
 
     @property
     def note(self) -> str | None:
-        """What a reader ought to know, such as that a scan has not ended; None where there is nothing."""
+        """A note for readers, such as that a scan has not ended; None where there is nothing to note."""
         return self._source.note
 
     def prepare(self, progress: Callable[[int], None] = lambda scores: None) -> None:
@@ -114,7 +114,7 @@ class Store:
         self._source.prepare(progress)
 
     def close(self) -> None:
-        """Write what is pending and let go of the database. Closing twice is harmless."""
+        """Write what is pending and close the database. Closing twice is harmless."""
         if self._kept is not None:
             self._kept.close()
         self._source.close()
@@ -273,7 +273,7 @@ class Store:
         return renamed
 
     def delete_run(self, name: str) -> RunTally:
-        """Delete a run with its scores, failures and calls in one transaction, and return what it had come to.
+        """Delete a run with its scores, failures and calls in one transaction, and return its last tally.
 
         Sequences stay. So do replies of language models that the journal keeps: they were paid for.
 
@@ -287,11 +287,11 @@ class Store:
         return deleted
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """Return every run with what it has come to, oldest first."""
+        """Return every run with its counts, cost and time, oldest first."""
         return self._source.tallies()
 
     def tally(self, run: str) -> RunTally:
-        """Return what one run has come to.
+        """Return the counts, cost and time of one run.
 
         Raises:
             UnknownNameError: the store has no such run.
@@ -304,7 +304,7 @@ class Store:
         return self._source.principle_versions(run)
 
     def erase(self, ids: Collection[str], *, author: str = "", reason: str = "") -> Erasure:
-        """Erase conversations: texts, scores, failures, replies that rest on them alone, and what people said.
+        """Erase conversations: texts, scores, failures, replies that only they need, and judgements of people.
 
         No byte of their texts is left in any file of the store when this returns: files are written anew, which
         takes as long as reading them. The audit of a guard is not looked at; see `turnwise.guard.erase`. Killed
@@ -447,7 +447,7 @@ class Store:
         return self._source.recorded(run_of(self._source, run), sequence_ids)
 
     def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
-        """Return the keys of what a run tried to score, failed, and has not scored since.
+        """Return the keys of the scores of a run that failed and were not scored since.
 
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
@@ -456,7 +456,7 @@ class Store:
 
     @property
     def people(self) -> People:
-        """What people said of conversations: corrected labels, the turn where one turned, scores of turns."""
+        """Judgements of people: corrected labels, the turn where a conversation turned, scores of turns."""
         return self._source.people
 
     @property

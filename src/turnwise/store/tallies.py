@@ -32,7 +32,7 @@ from turnwise.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class RunTally(Shown):
-    """What a run has come to.
+    """Counts, cost and time of a run.
 
     Args:
         sequences: sequences of which something was scored or tried.

@@ -50,7 +50,7 @@ class Writer:
         future: Future[Result] = Future()
         with self._lock:
             if self._closed:
-                raise StoreError("the store is closed")
+                raise StoreError("the store is closed; open it again")
             self._jobs.put((job, future))
         return future
 

@@ -73,7 +73,7 @@ class Kind:
         if self.shape not in SHAPES:
             raise UsageError(f"shape is {self.shape!r}; use {', '.join(SHAPES)}")
         if self.turns < 2 or self.noise <= 0 or not 0 < self.share <= 1:
-            raise UsageError(f"{self}: noise is above 0, turns are at least 2, the share is in (0, 1]")
+            raise UsageError(f"{self}: noise must be above 0, turns at least 2, the share in (0, 1]")
 
     @property
     def bad(self) -> Floats:
@@ -306,7 +306,7 @@ def kind_of(chats: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Kind:
     flagged = [(truth, seen) for truth, seen in read if (truth >= _FLAGGED).any()]
     quiet = [seen - seen.mean() for truth, seen in read if (truth < _QUIET).all()]
     if not flagged or not quiet:
-        raise UsageError("a place on the map needs conversations of two turns, flagged ones and quiet ones")
+        raise UsageError("the map needs conversations of at least two turns, some flagged and some not")
     spread = float(np.sqrt(np.mean([np.sum(one**2) / (len(one) - 1) for one in quiet])))
     level = np.mean(np.concatenate([seen for truth, seen in read if (truth < _QUIET).all()]))
     added = float(np.mean(np.concatenate([seen[truth >= _FLAGGED] for truth, seen in flagged])) - level)

@@ -127,7 +127,8 @@ def observer_rates(observer: Observer, *, jobs: int = 1, seed: int = 0) -> Obser
     flagged = [first[key] >= FLAG for key in keys]
     if len(set(flagged)) < 2:
         raise UsageError(
-            f"observer {observer.info.name!r} scored {len(keys)} of {len(first)} turns: too few to tell"
+            f"observer {observer.info.name!r} scored {len(keys)} of {len(first)} turns: some must have F of at "
+            f"least {FLAG}, some less"
         )
     labels = {chat.sequence_id: str(chat.label) == "attack" for chat in chats}
     drawn = resamples([name for name, _ in keys], [labels[name] for name, _ in keys], np.random.default_rng(seed))

@@ -143,7 +143,7 @@ def second_look_rates(
         raise UsageError(f"run {run!r} was not made by the observer second_look: it has no screen and judge")
     what: Counted = counted or parameters["sample_of"]
     if what not in ("turns", "conversations"):
-        raise UsageError(f"counted are turns or conversations, not {what}")
+        raise UsageError(f"what is counted must be turns or conversations, not {what}")
     if what != parameters["sample_of"] == "turns":
         raise UsageError(
             f"run {run!r} drew single turns, so that most of its conversations are known in part: count turns, or "

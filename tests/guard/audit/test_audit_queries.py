@@ -159,7 +159,7 @@ def test_every_length_of_a_torn_file_can_be_read(fill: Fill, tmp_path: Path) -> 
 def test_what_is_no_audit_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("hello\nworld\n")
-    with pytest.raises(GuardError, match="not an audit: line 1 is not JSON"):
+    with pytest.raises(GuardError, match=r"not an audit \(line 1 is not JSON"):
         read_audit(other)
     with pytest.raises(GuardError, match="can't be read: No such file"):
         read_audit(tmp_path / "none.jsonl")

@@ -215,7 +215,9 @@ def test_a_wrong_setting_is_an_error_at_start(make_pipeline: Make, settings: dic
     assert "audit" in str(raised.value)
 
 
-@pytest.mark.parametrize(("name", "said"), [("keywords", "redact: keywords: "), ("regex", "redact: regex")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("keywords", "redact: keywords can't be built"), ("regex", "redact: mend regex")]
+)
 def test_a_redactor_that_cannot_be_built_is_an_error_at_start(log: Path, name: str, said: str) -> None:
     with pytest.raises(GuardError, match=said):
         AuditSettings(str(log), redact=(name,)).open()

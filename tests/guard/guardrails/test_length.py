@@ -43,9 +43,9 @@ def test_a_broken_surrogate_counts() -> None:
     ("limits", "message"),
     [
         ({}, "no limit"),
-        ({"max_characters": 0}, "max_characters is a whole number of at least 1, not 0"),
+        ({"max_characters": 0}, "max_characters must be a whole number of at least 1, not 0"),
         ({"max_tokens": True}, "max_tokens"),
-        ({"min_characters": 5, "max_characters": 4}, "above max_characters"),
+        ({"min_characters": 5, "max_characters": 4}, "use at most 4, the maximum"),
     ],
 )
 def test_bad_settings(limits: dict[str, int], message: str) -> None:

@@ -73,7 +73,7 @@ def test_bad_settings() -> None:
     topics = GUARDRAILS.get("topics")
     with pytest.raises(GuardError, match="no topics"):
         topics()
-    with pytest.raises(GuardError, match="hits is a whole number"):
+    with pytest.raises(GuardError, match="hits must be a whole number"):
         topics(deny=DENY, hits=0)
     with pytest.raises(GuardError, match="'a' needs a list of at least 2"):
         topics(deny={"a": ("x",)}, hits=2)

@@ -234,7 +234,7 @@ def test_guardrails_of_one_check_share_their_readings(check) -> None:  # type: i
 
 def test_what_can_not_be_is_refused() -> None:
     prompt_injection = GUARDRAILS.get("prompt_injection")
-    with pytest.raises(GuardError, match="nothing to do"):
+    with pytest.raises(GuardError, match="set one of them"):
         prompt_injection(observer=None, phrases=False)
     with pytest.raises(GuardError, match=r"warn_above is 0\.9"):
         prompt_injection(warn_above=0.9, block_above=0.2)

@@ -206,7 +206,7 @@ def test_what_can_not_work_is_refused_when_it_is_built(tmp_path: object) -> None
         Scorer("locl")
     with pytest.raises(UsageError, match="unknown context"):
         Scorer("local", "everything")
-    with pytest.raises(UsageError, match="does not support the context 'window:3'"):
+    with pytest.raises(UsageError, match="can't score in context 'window:3'"):
         Scorer("local", "window:3")
     with pytest.raises(UnknownNameError, match="principle"):
         Scorer("local", "turn", ["candor"])

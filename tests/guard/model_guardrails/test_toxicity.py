@@ -199,8 +199,8 @@ def test_a_lone_surrogate_does_not_hide_anything(verdict) -> None:  # type: igno
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"warn_above": 0.9, "block_above": 0.5}, "warn_above is 0.9 and block_above 0.5"),
-        ({"block_above": 1.5}, "both are in"),
+        ({"warn_above": 0.9, "block_above": 0.5}, "warn_above 0.9 must be at most block_above 0.5"),
+        ({"block_above": 1.5}, "both in "),
         ({"word_weight": 0.0}, "word_weight"),
         ({"words": ("fine", " ")}, "one of words is empty"),
     ],

@@ -46,6 +46,6 @@ def test_a_label_is_kept_beside_the_findings(let_in, exploring, findings):
     page.get_by_label("The label should be").click()
     page.get_by_role("option", name="benign", exact=True).click()
     page.get_by_role("button", name="Save label").click()
-    expect(page.get_by_role("complementary", name="What people say")).to_contain_text("label benign")
+    expect(page.get_by_role("complementary", name="Judgements")).to_contain_text("label benign")
     with Store(findings) as store:
         assert [(one.sequence_id, one.author) for one in store.people.corrections()] == [("flat-2", "dora")]

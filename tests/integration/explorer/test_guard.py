@@ -29,7 +29,7 @@ def test_a_pasted_conversation_is_checked_turn_by_turn(let_in, working):
     assert end.locator("tbody tr").count() == 4
     assert page.evaluate("window.pwned ?? null") is None
     page.get_by_role("textbox", name="A message").fill("And one more")
-    page.get_by_role("button", name="say as user").click()
+    page.get_by_role("button", name="send as user").click()
     expect(page.get_by_text("5 texts checked")).to_be_visible()
 
 

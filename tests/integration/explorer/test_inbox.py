@@ -101,7 +101,7 @@ def test_nothing_is_kept_without_a_name(running, let_in, store):
     page = let_in(running, "/?run=reader-history")
     page.locator(".inbox-item").first.wait_for()
     page.get_by_role("button", name="Dismiss").first.click()
-    page.get_by_text("Say who you are first").wait_for()
+    page.get_by_text("Enter your name first").wait_for()
     assert statuses(store) == {}
 
 

@@ -42,7 +42,7 @@ def test_a_label_is_corrected_with_author_and_note_and_the_original_stays(let_in
     page.get_by_label("The label should be").click()
     page.get_by_role("option", name="benign", exact=True).click()
     page.get_by_role("button", name="Save label").click()
-    people = page.get_by_role("complementary", name="What people say")
+    people = page.get_by_role("complementary", name="Judgements")
     expect(people).to_contain_text("label benign")
     expect(people).to_contain_text("a play, <b>not</b> a plan")
     (one,) = said(own_store, author="dora")
@@ -54,9 +54,9 @@ def test_a_label_is_corrected_with_author_and_note_and_the_original_stays(let_in
 def test_a_turn_is_marked_as_the_one_where_it_turned_and_the_mark_taken_back(let_in, labelling, own_store):
     page = let_in(labelling, "/label?id=turns&author=emil")
     page.get_by_role("button", name="It turned at turn 3").click()
-    expect(page.get_by_text("You say that it turned at turn 3.")).to_be_visible()
-    expect(page.get_by_text("▲ turned here, say emil")).to_be_visible()
-    page.get_by_role("button", name="Take my mark back").click()
+    expect(page.get_by_text("You marked that it turned at turn 3.")).to_be_visible()
+    expect(page.get_by_text("▲ turned here: emil")).to_be_visible()
+    page.get_by_role("button", name="Remove my mark").click()
     expect(page.get_by_text("You have marked no turn")).to_be_visible()
     assert [one.turn for one in said(own_store, author="emil")] == [3, None]
 
@@ -79,21 +79,21 @@ def test_turns_are_scored_blind_one_after_the_other(let_in, labelling, own_store
     expect(page.get_by_text("0 of 4 turns scored")).to_be_visible()
     shown = page.locator("#content").inner_text()
     assert "How do people hide keys?" not in shown and "attack" not in shown and "made" not in shown
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     page.get_by_text("give a number from 0 to 1").wait_for()
     score(page, 0.1)
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     expect(page.get_by_text("1 of 4 turns scored")).to_be_visible()
     expect(page.get_by_text("How do people hide keys?")).to_be_visible()
     expect(page.get_by_label("reciprocity F:")).to_have_value("")
     score(page, 0.4)
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     expect(page.get_by_text("2 of 4 turns scored")).to_be_visible()
     page.get_by_role("region", name="Scores so far").get_by_role("button", name="1", exact=True).click()
     expect(page.get_by_role("heading", name="Your scores of turn 1")).to_be_visible()
     expect(page.get_by_label("reciprocity F:")).to_have_value("0.1")
     score(page, 0.2)
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     expect(page.get_by_role("heading", name="Your scores of turn 3")).to_be_visible()
     with Store(own_store) as store:
         given = {(one.turn, one.score.F) for one in store.people.scores(author="fay")}
@@ -174,6 +174,6 @@ def test_two_readers_differ_and_a_third_settles(queue, let_in, blind):
     page = let_in(queue, "/label?run=reader-history&author=jo&tab=settle")
     page.get_by_text("1 to settle").wait_for()
     page.get_by_role("button", name="Benign").click()
-    page.get_by_text("No two blind readers differ").wait_for()
+    page.get_by_text("No two blind labels differ").wait_for()
     with Store(blind) as store:
         assert store.people.labels(["set-settled"])[shared] is Label.BENIGN

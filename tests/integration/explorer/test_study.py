@@ -37,7 +37,7 @@ def test_the_slider_is_moved_by_keys_and_buttons_lead_from_change_to_change(stud
     slider.press("End")
     expect(outcome(study)).to_contain_text("0 of 4 attacks flagged")
     study.get_by_role("button", name="as in the study").click()
-    expect(outcome(study)).to_contain_text("nobody changes sides")
+    expect(outcome(study)).to_contain_text("no conversation changes sides")
     study.get_by_role("button", name="next change ▶").click()
     expect(outcome(study)).to_contain_text("attack-1")
     expect(study.get_by_role("spinbutton", name="Threshold", exact=True)).to_have_value("0.6")

@@ -251,7 +251,7 @@ class TestFaultsThatStopTheRun:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        with pytest.raises(ObserverError, match=f"nothing answers at {url} .*: is the server running"):
+        with pytest.raises(ObserverError, match=f"nothing answers at {url} .*: check that the server runs"):
             score(make(base_url=url))
         assert len(waits) == 2
 

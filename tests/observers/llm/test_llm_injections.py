@@ -191,7 +191,7 @@ class TestNonces:
         assert score(observer, (turn,), side=Side.RESPONSE).calls[0].reply.nonce == "aaaa5555aaaa5555"
 
     def test_that_are_not_random_are_refused(self):
-        with pytest.raises(ObserverError, match="it is not random"):
+        with pytest.raises(ObserverError, match="it must be random"):
             fresh_nonce([NONCE], lambda: NONCE)
         with pytest.raises(ObserverError, match="16 hexadecimal digits"):
             fresh_nonce([], lambda: "x")

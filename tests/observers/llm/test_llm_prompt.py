@@ -197,7 +197,7 @@ def test_a_side_without_a_text_is_marked_as_empty():
 
 
 def test_what_can_t_be_judged_is_refused():
-    with pytest.raises(UsageError, match=f"no turn 5 to judge: its last is turn {TURNS[-1].number}"):
+    with pytest.raises(UsageError, match=f"no turn 5 to judge, its last is turn {TURNS[-1].number}"):
         render(OWN, TURNS, 5, Side.PROMPT, Context.parse("history"))
     with pytest.raises(UsageError, match="turn 1 has no response to judge"):
         render(OWN, (Turn(1, "hello", None),), 1, Side.RESPONSE, Context.parse("history"))

@@ -87,7 +87,7 @@ class TestSettings:
             ({"budget_usd": -1}, "budget must be a number from 0"),
             ({"budget_usd": float("nan")}, "budget must be a number from 0"),
             ({"structured": "xml"}, "structured must be one of json_schema, json_object, none, not 'xml'"),
-            ({"extra": {"messages": []}}, "extra field 'messages' is not free"),
+            ({"extra": {"messages": []}}, "leave 'messages' out of extra"),
             ({"extra": {"x": {1}}}, "use JSON values only"),
             ({"base_url": "localhost:8000"}, "base URL must look like https://host/v1"),
             ({"base_url": "ftp://host/v1"}, "base URL must look like"),

@@ -263,7 +263,7 @@ def test_an_unknown_principle_is_a_failure_that_lists_the_known_ones(observer: L
 
 @pytest.mark.parametrize("context", ["window:3", "transcript"])
 def test_other_contexts_are_refused(observer: LocalObserver, context: str) -> None:
-    with pytest.raises(ObserverError, match="it supports turn, history"):
+    with pytest.raises(ObserverError, match="use one of turn, history"):
         start(observer, context)
 
 

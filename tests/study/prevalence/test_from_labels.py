@@ -149,7 +149,7 @@ class TestWritten:
         write_label_sample(scanned, 100)
         other = make_findings(str(tmp_path / "findings"), [[0.1, 0.9]])
         (other.folder / DESIGN).write((scanned.folder / DESIGN).read())
-        with pytest.raises(FindingsError, match="it is a sample of other findings"):
+        with pytest.raises(FindingsError, match="use the findings that it was drawn from"):
             read_label_sample(other)
 
     @pytest.mark.parametrize("content", [b"", b"[]", b'{"layout": 1}', b'{"layout": 2}'])

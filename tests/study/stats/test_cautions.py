@@ -53,7 +53,7 @@ def test_principles_that_are_copies_or_worse_than_chance_are_told():
     assert "principle bad is worse than chance: AUC 0.0" in told
     with pytest.raises(UsageError, match="same turns"):
         cautions.copied_principles({"a": [0.1], "b": [0.1, 0.2]})
-    with pytest.raises(UsageError, match="1 values for 2"):
+    with pytest.raises(UsageError, match="needs 2 values, one a conversation, not 1"):
         cautions.principles_below_chance({"a": [0.1]}, [True, False])
 
 

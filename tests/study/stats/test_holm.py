@@ -37,5 +37,5 @@ def test_nothing_tested_is_nothing_adjusted():
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_p_value_is_a_probability(value):
-    with pytest.raises(UsageError, match="a p-value lies in"):
+    with pytest.raises(UsageError, match="a p-value must lie in"):
         holm([0.5, value])

@@ -78,9 +78,9 @@ def test_counts_give_the_rates():
     [
         ({"turns": 0}, "at least 1 is needed"),
         ({"fired": True, "turn": 9}, "turn 9 that fired is not one of its 3"),
-        ({"fired": True}, "names the turn that fired"),
-        ({"turn": 2}, "names the turn that fired"),
-        ({"score": None, "fired": True, "turn": 1}, "was not evaluated"),
+        ({"fired": True}, "give turn where fired is true, and only there"),
+        ({"turn": 2}, "give turn where fired is true, and only there"),
+        ({"score": None, "fired": True, "turn": 1}, "without being evaluated"),
     ],
 )
 def test_a_verdict_that_contradicts_itself_is_refused(changes, message):
@@ -98,9 +98,9 @@ def test_only_what_both_evaluated_is_paired():
     first = [Judged("a", "g", True, 3, 0.5), Judged("b", "g", True, 3, None), Judged("c", "h", False, 3, 0.1)]
     second = [Judged("c", "h", False, 3, 0.2), Judged("a", "g", True, 3, 0.6), Judged("d", "i", True, 3, 0.6)]
     assert [(one.score, other.score) for one, other in matched(first, second)] == [(0.5, 0.6), (0.1, 0.2)]
-    with pytest.raises(UsageError, match="no evaluated conversation in common"):
+    with pytest.raises(UsageError, match="share no evaluated conversation"):
         matched(first, [Judged("z", "g", True, 3, 0.5)])
     with pytest.raises(UsageError, match="occurs twice"):
         matched(first, [*second, second[0]])
-    with pytest.raises(UsageError, match="disagree on the label or the group of sequence 'a'"):
+    with pytest.raises(UsageError, match="same label and group for sequence 'a'"):
         matched(first, [Judged("a", "g", False, 3, 0.5)])

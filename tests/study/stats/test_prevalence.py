@@ -82,7 +82,7 @@ class TestCorrected:
             corrected_prevalence(Rate(5_990, 6_000), Rate(62, 84), Rate(14, 1515))
 
     def test_a_rate_that_nobody_measured_is_refused(self) -> None:
-        with pytest.raises(UsageError, match="recall: it was measured on no conversation"):
+        with pytest.raises(UsageError, match="recall: it must be measured on at least one conversation"):
             corrected_prevalence(Rate(1, 100), Rate(0, 0), Rate(1, 100))
 
     @pytest.mark.parametrize(

@@ -192,10 +192,10 @@ def test_fitted_arms_have_scores_of_their_own_in_each_split():
         ({"scores": [[1.0] * 179] * 2}, "one value for each arm"),
         ({"parts": [[3] * 75] * 2}, "parts need 0, 1 or 2"),
         ({"followed": [1]}, "2 splits need one followed arm each"),
-        ({"followed": [1, 2]}, "arms 0 to 1"),
+        ({"followed": [1, 2]}, "arms from 0 to 1"),
         ({"rate": 0.001}, "a threshold at 0.001 needs 999"),
         ({"rate": 0.0}, "rate must lie in"),
-        ({"sources": {"x": [True]}}, "a source says for each conversation"),
+        ({"sources": {"x": [True]}}, "sources must say of each conversation"),
         ({"parts": [[CALIBRATE] * 75] * 2}, "0 attacks to test on"),
     ],
 )

@@ -127,5 +127,5 @@ def test_intervals_hold_the_truth_most_of_the_time(kind: str) -> None:
 def test_units_that_can_not_be_are_refused() -> None:
     with pytest.raises(UsageError, match="a known verdict has a probability"):
         Unit("a", False, 0.0, True, False)
-    with pytest.raises(UsageError, match="nothing to estimate of"):
+    with pytest.raises(UsageError, match="units is empty"):
         two_stage_rates([])

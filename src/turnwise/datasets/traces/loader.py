@@ -69,7 +69,7 @@ class TraceLoader(RecordLoader):
             return
         files = sorted(file for file in Path(path).rglob(self.pattern) if _is_data(file))
         if not files:
-            raise DatasetError(f"{path} has no file named like {self.pattern}")
+            raise DatasetError(f"{path} has no file named like {self.pattern}: check the path")
         yield from self.grouped(self._of_files(files, options), path, options)
 
     def load_records(

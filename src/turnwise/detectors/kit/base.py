@@ -52,7 +52,7 @@ def latch(
 
 
 def silence(state: State, turn: int, reason: str = "no principle was evaluated") -> Signal:
-    """Return the signal where there is nothing to go by: no evidence, and nothing that could fire.
+    """Return the signal of no evidence, which can't fire.
 
     Args:
         state: state of the conversation, with the key `FIRED_AT`.

@@ -62,7 +62,7 @@ def checked_members(name: str, members: Any) -> tuple[Detector, ...]:
         )
     for member in members:
         if not all(hasattr(member, part) for part in ("start", "update", "threshold")):
-            raise DetectorError(f"{name}: {member!r} in members is no detector")
+            raise DetectorError(f"{name}: members must be detectors, not {member!r}")
     if not members:
         raise DetectorError(f"{name}: 0 members are too few: at least 1 is needed")
     return tuple(members)

@@ -70,7 +70,7 @@ def fit_beta(values: Collection[float]) -> tuple[float, float]:
     mean = math.fsum(inside) / len(inside)
     variance = math.fsum((value - mean) ** 2 for value in inside) / len(inside)
     if variance <= 0.0 or variance >= mean * (1.0 - mean):
-        raise DetectorError("the values of F are all the same, or nothing but 0 and 1: no density fits them")
+        raise DetectorError("the values of F are all the same, or all 0 and 1: a density needs values that differ")
     concentration = mean * (1.0 - mean) / variance - 1.0
     return mean * concentration, (1.0 - mean) * concentration
 

@@ -16,7 +16,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What a detector says after a turn.
+    """The output of a detector after a turn.
 
     Args:
         score: suspicion after this turn; finite, higher is more suspicious, comparable to the detector's
@@ -39,7 +39,7 @@ class Signal:
 
     @classmethod
     def silent(cls, reason: str, fired_at: int | None = None) -> Signal:
-        """Return the signal of a detector that has nothing to go by yet, such as a slope at the first turn.
+        """Return the signal of a detector that can't judge yet, such as a slope at the first turn.
 
         Its score of 0.0 stands for nothing: no verdict, threshold or figure counts it.
 
@@ -98,7 +98,7 @@ class ThresholdSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a detector says of a whole conversation.
+    """The verdict of a detector on a whole conversation.
 
     Args:
         detector: its specification, such as ``"cusum:limit=0.2"``.

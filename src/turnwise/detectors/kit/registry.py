@@ -96,7 +96,7 @@ def detector_names() -> tuple[str, ...]:
 
 
 def describe_detectors() -> tuple[DetectorInfo, ...]:
-    """Return what is to be known of every detector, sorted by name.
+    """Return the description of every detector, sorted by name.
 
     Raises:
         PluginError: a plug-in that has a detector failed to import.
@@ -249,7 +249,7 @@ PATTERN = "pattern"
 
 @dataclass(frozen=True, slots=True)
 class NamedDetector:
-    """A detector as somebody named it.
+    """A detector with the name that it was given.
 
     Args:
         spec: how it was named: the specification or path as it was given, else the specification that builds it.

@@ -35,7 +35,7 @@ def read_parameters(
                 f"write it as {name}:parameter=value,... with the parameters {', '.join(known) or 'none'}"
             )
         if parameter in values:
-            raise DetectorError(f"detector {spec!r}: {parameter} is given twice")
+            raise DetectorError(f"detector {spec!r}: {parameter} is given twice; give it once")
         values[parameter] = _read_value(spec, parameter, value)
     return values
 
@@ -55,15 +55,15 @@ def split_outside(text: str, mark: str, spec: str) -> Iterator[str]:
         elif character in _OPEN:
             expected.append(_CLOSE[_OPEN.index(character)])
             if len(expected) > _DEEPEST:
-                raise DetectorError(f"a detector of {len(spec)} characters has brackets more than {_DEEPEST} deep")
+                raise DetectorError(f"a detector of {len(spec)} characters is too deep: nest at most {_DEEPEST}")
         elif character in _CLOSE:
             if not expected or expected.pop() != character:
-                raise DetectorError(f"detector {spec!r}: {character!r} closes nothing that was opened")
+                raise DetectorError(f"detector {spec!r}: {character!r} closes no bracket; remove it")
         elif character == mark and not expected:
             yield text[begun:place]
             begun = place + 1
     if quote or expected:
-        raise DetectorError(f"detector {spec!r}: {quote or expected[-1]!r} is missing at the end")
+        raise DetectorError(f"detector {spec!r}: {quote or expected[-1]!r} is missing at the end; add it")
     yield text[begun:]
 
 
@@ -89,7 +89,7 @@ def _read_entries(spec: str, parameter: str, text: str) -> Iterator[tuple[str, f
         key, colon, value = (piece.strip() for piece in part.partition(":"))
         number = _read_item(value)
         if not (key and colon) or isinstance(number, str):
-            raise DetectorError(f"detector {spec!r}: {part.strip()!r} in {parameter} is not name:number")
+            raise DetectorError(f"detector {spec!r}: {part.strip()!r} in {parameter} must be like name:number")
         yield key, number
 
 

@@ -68,7 +68,7 @@ class Named:
         try:
             written = (found[name] / "verdicts.parquet").stat().st_mtime_ns
         except OSError as error:
-            raise UsageError(f"the study {name} can't be read any more: {error.strerror}") from error
+            raise UsageError(f"can't read the study {name} any more ({error.strerror}): restore it") from error
         return self._opened(found[name], written)
 
     @staticmethod

@@ -38,7 +38,7 @@ class SourceCount:
 
 @dataclass(frozen=True, slots=True)
 class RunCount:
-    """What a run has come to.
+    """Counts, cost and time of a run.
 
     `unread` are scores that were not made since the observer does not read the text; `cost_usd` is None where no
     score has a known cost. It is `going_on` while another store writes it, or the last score was made just now.

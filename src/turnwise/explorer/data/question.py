@@ -115,7 +115,7 @@ def as_rule(record: Record, pattern: str) -> str:
     """The guardrail, as YAML, that blocks where the pattern holds; a guard has no other runs to compare with."""
     read = parse(pattern, patterns=record.library())
     if any(isinstance(node, OtherRun) for node in read.walk()):
-        raise PatternError("a guard has one run: a pattern with run(...) can't be a rule")
+        raise PatternError("a guard has one run, so a pattern with run(...) can't be its rule; leave run(...) out")
     rule = {"guardrails": [{"drift": {"detector": f"pattern:{pattern}", "action": "block"}}]}
     return str(yaml.safe_dump(rule, sort_keys=False, width=1_000))
 

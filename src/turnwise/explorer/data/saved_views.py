@@ -38,7 +38,7 @@ class SavedViews:
         try:
             return for_the_user(place, "data", FILE)
         except OSError as error:
-            raise StoreError(f"views can't be kept: {error.filename} can't be written") from error
+            raise StoreError(f"can't save views: see that {error.filename} can be written") from error
 
     def all(self) -> dict[str, str]:
         """Addresses by name, sorted; only those of this explorer's own pages."""

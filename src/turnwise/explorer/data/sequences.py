@@ -75,7 +75,7 @@ class Filter:
         if self.flagged not in ("", "yes", "no"):
             raise UsageError(f"flagged is {self.flagged!r}; use yes, no, or nothing")
         if not 1 <= self.size <= 1_000 or self.page < 1:
-            raise UsageError("a page has 1 to 1000 rows, and pages are counted from 1")
+            raise UsageError("size must be from 1 to 1000 rows a page, and page at least 1")
 
     @classmethod
     def of_address(cls, state: Mapping[str, str]) -> Self:

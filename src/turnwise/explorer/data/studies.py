@@ -53,7 +53,7 @@ class FinishedStudy:
         path = self.folder / name
         try:
             if path.stat().st_size > _MOST_BYTES:
-                raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes")
+                raise UsageError(f"{path} is too large to show: at most {_MOST_BYTES:,} bytes are read")
             return path.read_bytes()
         except OSError as error:
             raise UsageError(
@@ -142,7 +142,7 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
             if file.read(4) != b"PAR1":
-                raise UsageError(f"{path} is no Parquet file")
+                raise UsageError(f"{path} is no Parquet file; repeat turnwise study compare --report")
         with duckdb.connect() as connection:
             connection.execute("SET threads = 1")
             asked = f"SELECT {wanted} FROM read_parquet(?)"
@@ -154,7 +154,7 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
     except duckdb.Error as error:
         raise UsageError(f"can't read {path}: {str(error).splitlines()[0]}") from error
     if not len(found["arm"]):
-        raise UsageError(f"{path} holds no verdict")
+        raise UsageError(f"{path} holds no verdict; write the report again with turnwise study compare --report")
     filled = {
         name: np.ma.filled(found[name].astype(object), None) for name in ("arm", "sequence", "source", "part")
     }

@@ -89,9 +89,7 @@ def read_pasted(text: str) -> Conversation:
         except ConversationError:
             raise
         except ValueError as error:
-            raise ConversationError(
-                f"this begins like JSON and is none ({error}); begin plain text with user:"
-            ) from error
+            raise ConversationError(f"this text is broken JSON ({error}); begin plain text with user:") from error
     else:
         chat = _of_lines(text)
     if chat.get_turn_count() > MOST_TURNS:
@@ -116,9 +114,7 @@ def _of_lines(text: str) -> Conversation:
         if speaker == "user":
             chat.add_prompt(words)
         elif chat.get_turn_count() == 0 or chat.turn(chat.get_turn_count()).response is not None:
-            raise UsageError(
-                f"message {number} is an answer, and there is nothing that it answers: put a user: before"
-            )
+            raise UsageError(f"message {number} is a reply to nothing; put a message of user: before it")
         else:
             chat.add_response(words)
     return chat

@@ -72,7 +72,7 @@ class AuditFile:
         try:
             return self._path.stat()
         except OSError as error:
-            raise GuardError(f"the audit {self.name} can't be read: {error.strerror}") from error
+            raise GuardError(f"the audit {self.name} can't be read ({error.strerror}): check its file") from error
 
     def more(self) -> list[dict[str, Any]]:
         """The records that came since the last look, oldest first; a line that is no record is counted."""
@@ -87,7 +87,7 @@ class AuditFile:
                 file.seek(self._at)
                 data = file.read(_TAIL)
         except OSError as error:
-            raise GuardError(f"the audit {self.name} can't be read: {error.strerror}") from error
+            raise GuardError(f"the audit {self.name} can't be read ({error.strerror}): check its file") from error
         whole, end, _ = data.rpartition(b"\n")
         if not end and len(data) == _TAIL:  # one line that never ends
             self._at += len(data)
@@ -184,9 +184,7 @@ class ServiceWatch:
     def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise UsageError(
-                "a service is named like http://127.0.0.1:8080; its API key goes into the environment"
-            )
+            raise UsageError("give the address of a service, such as http://127.0.0.1:8080, without a login")
         self.url = url.rstrip("/")
         self.key = key
 
@@ -212,24 +210,24 @@ class ServiceWatch:
                 for part in answer.iter_bytes():
                     body += part
                     if len(body) > _MOST_ANSWER:
-                        raise GuardError(f"{self.url} answers with more than {_MOST_ANSWER:,} bytes")
+                        raise GuardError(f"{self.url} answers too much: at most {_MOST_ANSWER:,} bytes are read")
         except (httpx.HTTPError, UnicodeEncodeError) as error:
             raise GuardError(f"{self.url} does not answer: {type(error).__name__}") from error
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise GuardError(f"{self.url} asks for an API key: give one of its own")
+            raise GuardError(f"{self.url} asks for an API key: give one that it knows")
         if answer.status_code == httpx.codes.FORBIDDEN:
             raise GuardError(
-                f"{self.url} tells this key no reasons: give an operator's, set explain: true for its tenant, "
+                f"{self.url} gives this key no reasons: use an operator's, set explain: true for its tenant, "
                 "or start it with --explain"
             )
         if answer.status_code == httpx.codes.NOT_FOUND:
-            raise GuardError(f"{self.url} does not know that conversation any more")
+            raise GuardError(f"{self.url} no longer has this conversation; choose another one")
         try:
             found = read_json(body)
         except ValueError:
             found = None
         if answer.status_code != httpx.codes.OK or not isinstance(found, dict):
-            raise GuardError(f"{self.url} answers with status {answer.status_code}: is it a turnwise service?")
+            raise GuardError(f"{self.url} answers with status {answer.status_code}; it must be a turnwise service")
         return found
 
 

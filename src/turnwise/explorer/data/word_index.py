@@ -76,7 +76,7 @@ class WordIndex:
         """Begin indexing where sequences are missing; return how many are in the index and how many there are."""
         self._begin()
         if self._error is not None:
-            raise UsageError(f"the index of words can't be made: {self._error}")
+            raise UsageError(f"the index of words can't be made ({self._error}); make room, or set TMPDIR")
         return self._done, self._of
 
     def wait(self) -> None:

@@ -58,7 +58,7 @@ class _CompareView:
             page.state["a"] = first.sequence_id
         await self._fill()
         self._fields()
-        self._told = section("Where they part", live=True)
+        self._told = section("Where they differ", live=True)
         self._chart = show_chart(self._options(), "Scores of both over turns")
         self._rows = ui.element("div")
         page.csv = self._csv
@@ -124,7 +124,7 @@ class _CompareView:
 
         with self._near:
             if near:
-                text("span", "Belongs with the left one:")
+                text("span", "Related to the left one:")
             for name, key in near[:8]:
                 offer = ui.button(visible(name), on_click=partial(self._take, name)).props("no-caps dense outline")
                 offer.props["title"] = f"has the same {key}"
@@ -209,7 +209,7 @@ def _told(found: Beside) -> tuple[str, str]:
     elif found.parts_at == 1:
         texts = "The texts differ from the first turn on."
     else:
-        texts = f"The texts are the same up to turn {found.parts_at - 1} and part at turn {found.parts_at}."
+        texts = f"The texts are the same up to turn {found.parts_at - 1} and differ from turn {found.parts_at}."
     known = [row for row in found.rows if row.apart is not None]
     if not known:
         return texts, "No turn was scored on both sides."

@@ -29,10 +29,10 @@ def _ask(page: Page, sequence_id: str) -> None:
         heading("Erase this conversation", 2)
         text(
             "p",
-            "Its texts, scores, notes, cached replies and what people said of it go from every file of the store; "
-            "a receipt stays. Backups and exports made before are out of reach.",
+            "Its texts, scores, notes, cached replies and judgements are erased from every file of the store; "
+            "a receipt is kept. Backups and exports made before are out of reach.",
         )
-        said(f"Type its id to go on: {sequence_id}", "p")
+        said(f"Type its id to continue: {sequence_id}", "p")
         typed = ui.input("Id of the conversation").props("outlined dense autofocus")
         reason = ui.input("Why, for the receipt").props("outlined dense maxlength=200")
 
@@ -40,7 +40,7 @@ def _ask(page: Page, sequence_id: str) -> None:
             from turnwise.guard.erasing import erase
 
             if (typed.value or "").strip() != sequence_id:
-                ui.notify("That is another id; nothing was erased.", type="warning")
+                ui.notify("This is not its id; nothing was erased.", type="warning")
                 return
             who = await ui.run_javascript("localStorage.getItem('turnwise-name') || ''", timeout=5.0)
             job = partial(

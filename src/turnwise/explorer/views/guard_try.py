@@ -57,14 +57,14 @@ class TryView:
                 ui.button("Check turn by turn", on_click=partial(self._do, self._check)).props("no-caps outline")
                 ui.button("Clear", on_click=self._clear).props("no-caps flat")
             self._about = text("p", self._presets.get(self._preset, "")).classes("quiet small")
-        self._state = section("How far it is", live=True)
+        self._state = section("Progress", live=True)
         self._said = section("What the guard says")
         with self._said:
             self._checks = checks_table("Checks", _row)
         with section("Type a message"), ui.row().classes("form spaced"):
-            self._message = ui.input("Or type on: a message").props("outlined dense autocomplete=off")
+            self._message = ui.input("Or continue: type a message").props("outlined dense autocomplete=off")
             self._message.classes("grow")
-            for words, answers in (("say as user", False), ("answer as assistant", True)):
+            for words, answers in (("send as user", False), ("send as assistant", True)):
                 say = partial(self._do, partial(self._say, answers))
                 ui.button(words, on_click=say).props("no-caps outline")
         self._end = section("Forensic timeline")

@@ -49,7 +49,7 @@ class _Watching(ABC):
         """Show the line and the conversations; what is known of one goes into `self._one`."""
         from nicegui import ui
 
-        self._told = section("How it goes", live=True)
+        self._told = section("Activity", live=True)
         with ui.element("div").classes("two") as self._both:
             with section("Conversations"):
                 shown = [column("pick", "conversation", "pick"), *columns]
@@ -127,7 +127,7 @@ class AuditView(_Watching):
     def _show(self) -> None:
         watch = self._watch
         found = watch.conversations()
-        missing = f" {watch.missing} events are missing, the audit says." if watch.missing else ""
+        missing = f" The audit reports {watch.missing} missing events." if watch.missing else ""
         count = f"{len(watch.events)} checks of {len(found)} conversations"
         self._tell(f"{count}; new ones appear by themselves.{missing}")
         self._empty.set_visibility(not found)
@@ -216,7 +216,7 @@ class ServiceView(_Watching):
         except TurnwiseError as error:
             self._tell(str(error), wrong=True)
             return
-        self._tell(f"{len(found)} conversations, the one used last first.")
+        self._tell(f"{len(found)} conversations, the most recently used first.")
         seen = (chosen, found, self._analysis)
         if seen == self._seen and not anew:
             return

@@ -210,9 +210,9 @@ class _InboxView:
         if self._found.pending:
             text("p", "Conversations are being judged; what is flagged appears here.").classes("empty")
         elif every:
-            text("p", "All that fits the filters is decided. Choose another status to look at it again.").classes(
-                "empty"
-            )
+            text(
+                "p", "Everything that fits the filters is decided. Choose another status to see it again."
+            ).classes("empty")
         elif filtered:
             text("p", "No flagged conversation fits these filters.").classes("empty")
         else:
@@ -491,7 +491,7 @@ class _InboxView:
         if self._busy:
             return False
         if not self._name.strip():
-            self._notify("Say who you are first: your name goes with what you decide.", kind="warning")
+            self._notify("Enter your name first: it is kept with your decisions.", kind="warning")
             self._who.run_method("focus")
             return False
         self._busy = True
@@ -510,7 +510,7 @@ class _InboxView:
             if other is not None and other.author != self._name and other.status is not item.status:
                 self._notify(
                     f"{other.author} had said {other.status} of {item.sequence_id} at {other.created_at:%H:%M} "
-                    "UTC; your word counts now. z takes it back.",
+                    "UTC; your status counts now. z takes it back.",
                     kind="warning",
                 )
         self._undo.append([_as_reviewed(one, before.get(one.sequence_id)) for one in items])

@@ -28,7 +28,7 @@ class Settling(LabelPart):
         queue = await page.ask(LabelQueue, store, page.run_name())
         open_ones = await page.ask(queue.disagreements)
         if not open_ones:
-            text("p", "No two blind readers differ. Every fifth conversation of the queue is given to two people.")
+            text("p", "No two blind labels differ. Every fifth conversation of the queue is given to two people.")
             return
         first = open_ones[0]
         text("p", f"{len(open_ones)} to settle. What is settled, and what two agree on, has the author {SETTLED}: "
@@ -54,7 +54,7 @@ class Settling(LabelPart):
         from nicegui import ui
 
         if not self.author:
-            ui.notify("Say who you are first.", type="warning", position="top")
+            ui.notify("Enter your name first.", type="warning", position="top")
         elif await self.keep(queue.settle, name, label, self.author, note.value or "") is not None:
             await self.again()
 
@@ -78,7 +78,7 @@ class Agreements(LabelPart):
         """The table of agreement, and the files."""
         turns, files = await self.page.ask(self._read)
         if not files:
-            text("p", "Nobody has said anything yet: label in the queue, or score turns.").classes("empty")
+            text("p", "There are no judgements yet: label in the queue, or score turns.").classes("empty")
             return
         self._show_table()
         self._show_people(turns, files)
@@ -127,7 +127,7 @@ class Agreements(LabelPart):
     def _show_people(self, turns: dict[str, int], files: dict[str, dict[str, str]]) -> None:
         from nicegui import ui
 
-        heading("What each said, as files", 2)
+        heading("Judgements as files", 2)
         for author, made in files.items():
             with ui.row().classes("inbox-actions"):
                 said(f"{author}, {turns.get(author, 0)} turns scored")

@@ -45,7 +45,7 @@ class Corrections(LabelPart):
             with ui.element("ol").classes("turns"):
                 for turn in sequence.conversation:
                     show_turn(turn, now=turn.number == turned, beside=partial(self._marks, turn.number, turned))
-            with ui.element("aside").props('aria-label="What people say"').classes("beside"):
+            with ui.element("aside").props('aria-label="Judgements"').classes("beside"):
                 self._show_form(sequence.label, mine, turned)
                 self._show_history(history)
 
@@ -58,7 +58,7 @@ class Corrections(LabelPart):
             f"It turned at turn {number}"
         )
         if others:
-            text("span", f"▲ turned here, say {', '.join(others)}").classes("flag")
+            text("span", f"▲ turned here: {', '.join(others)}").classes("flag")
 
     def _show_form(self, imported: Label, mine: list[Correction], turned: int | None) -> None:
         from nicegui import ui
@@ -68,9 +68,9 @@ class Corrections(LabelPart):
         with ui.element("p").classes("quiet"):
             text("span", "The data set says ")
             tag(str(imported))
-            text("span", " and keeps saying so.")
+            text("span", ", which stays as it is.")
         self._label = own
-        self._note = ui.textarea("Why (goes with the next thing you save)")
+        self._note = ui.textarea("Why (kept with what you save next)")
         self._note.props("dense outlined autogrow maxlength=10000")
         with ui.row().classes("inbox-actions"):
             choice("The label should be", words, own, self._chosen)
@@ -78,17 +78,17 @@ class Corrections(LabelPart):
         if turned is None:
             told = "You have marked no turn: press “it turned here” beside one."
         else:
-            told = f"You say that it turned at turn {turned}." if turned else "You say that it never turned."
+            told = f"You marked that it turned at turn {turned}." if turned else "You marked that it never turned."
         text("p", told)
         with ui.row().classes("inbox-actions"):
             ui.button("It never turned", on_click=partial(self._mark, 0)).props("no-caps outline dense")
             if turned is not None:
-                ui.button("Take my mark back", on_click=partial(self._mark, None)).props("no-caps outline dense")
+                ui.button("Remove my mark", on_click=partial(self._mark, None)).props("no-caps outline dense")
 
     def _show_history(self, history: tuple[Correction, ...]) -> None:
-        heading("What people said", 2)
+        heading("Judgements", 2)
         if not history:
-            text("p", "Nobody has said anything of this conversation yet.").classes("quiet")
+            text("p", "Nobody has judged this conversation yet.").classes("quiet")
             return
         rows = [
             {
@@ -100,7 +100,7 @@ class Corrections(LabelPart):
             }
             for one in reversed(history)
         ]
-        data_table([column(name) for name in rows[0]], rows, "What people said")
+        data_table([column(name) for name in rows[0]], rows, "Judgements")
 
     def _chosen(self, label: str) -> None:
         self._label = label
@@ -125,7 +125,7 @@ class Corrections(LabelPart):
         await self.again()
 
     def csv(self) -> tuple[str, list[list[Any]]]:
-        """What people said of the conversation as rows."""
+        """Judgements of the conversation as rows."""
         rows = [
             [one.sequence_id, one.kind, one.label, one.turn, one.author, one.created_at.isoformat(), one.note]
             for one in self._found

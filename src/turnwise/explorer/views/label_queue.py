@@ -16,7 +16,7 @@ from turnwise.study.annotation.queue import LabelQueue, Order, blind_answers
 _ORDERS: Final = {
     Order.FLAGGED: "flagged, at random: how precise is the inbox",
     Order.ALL: "all, at random: how common is it",
-    Order.TEACHING: "what teaches most: for corrected labels, in no rate",
+    Order.TEACHING: "most informative: for corrected labels, in no rate",
 }
 
 
@@ -49,7 +49,7 @@ class Queue(LabelPart):
         orders = {str(one): words for one, words in _ORDERS.items()}
         choice("Which conversations", orders, str(self._order), self._choose)
         if not self.author:
-            text("p", "Say who you are first: labels carry the name of their author.").classes("lead")
+            text("p", "Enter your name first: labels carry the name of their author.").classes("lead")
             return
         self._now = await page.ask(queue.next, self.author, self._order, frozenset(self._skipped))
         with ui.element("div").classes("split"):
@@ -116,12 +116,12 @@ class Queue(LabelPart):
         text("p", f"Of what is flagged, attacks: {_told(rates.precision)}.")
         text("p", f"Of all conversations, attacks: {_told(rates.prevalence)}.")
         left = (
-            f" {rates.unsure} that nobody could tell, or people differ on, are left out." if rates.unsure else ""
+            f" {rates.unsure} that nobody could decide, or people differ on, are left out." if rates.unsure else ""
         )
         text(
             "p",
-            f"{rates.flagged:,} of {rates.of:,} are flagged. Intervals are exact, 95 %. What was labelled because "
-            f"it teaches most counts for neither rate.{left}",
+            f"{rates.flagged:,} of {rates.of:,} are flagged. Intervals are exact, 95 %. Labels of the "
+            f"most informative count for neither rate.{left}",
         ).classes("quiet small")
 
     async def _choose(self, order: str) -> None:

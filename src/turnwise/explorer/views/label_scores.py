@@ -22,7 +22,7 @@ from turnwise.explorer.views.label_parts import Again, LabelPart
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
-_PARTS = {"T": "how far it is kept", "I": "how far it can't be told", "F": "how far it is broken"}
+_PARTS = {"T": "how far it is kept", "I": "how far it can't be decided", "F": "how far it is broken"}
 
 
 class Scores(LabelPart):
@@ -51,7 +51,7 @@ class Scores(LabelPart):
             choice("What is scored, and read with it", MODE_WORDS, self._mode, partial(self._go, "mode"))
             ui.button("Next conversation", icon="skip_next", on_click=self._next).props("no-caps outline dense")
         if not self.author:
-            text("p", "Say who you are first: scores carry the name of their author.").classes("lead")
+            text("p", "Enter your name first: scores carry the name of their author.").classes("lead")
             return
         store = page.record.store
         if not page.get("id"):
@@ -76,7 +76,7 @@ class Scores(LabelPart):
         ui.linear_progress(done / max(1, turns), show_value=False).props('aria-label="Turns that you have scored"')
         self._show_texts(state, due)
         if due is None:
-            text("p", "Go to the next conversation, or mend a turn below.").classes("lead")
+            text("p", "Go to the next conversation, or correct a turn below.").classes("lead")
         else:
             self._show_form(state, due)
         self._show_given(state)
@@ -106,7 +106,7 @@ class Scores(LabelPart):
                 self._show_principle(principle, known.get(principle.name))
         self._note = ui.textarea("Why (may stay empty)", value=next((one.note for one in known.values()), ""))
         self._note.props("dense outlined autogrow maxlength=10000")
-        ui.button("Save and go on", on_click=self._save).props("no-caps outline")
+        ui.button("Save and continue", on_click=self._save).props("no-caps outline")
 
     def _show_principle(self, principle: Principle, known: Any) -> None:
         from nicegui import ui
@@ -130,14 +130,14 @@ class Scores(LabelPart):
 
         if not state.scored:
             return
-        heading("What you gave so far", 2)
+        heading("Your scores so far", 2)
         names = [principle.name for principle in definitions()]
         columns = [column("pick", "turn", "pick"), *(column(name, f"{name}: T I F", right=True) for name in names)]
         rows = [
             {"pick": str(turn), **{name: _triple(given[name].score) if name in given else "–" for name in names}}
             for turn, given in sorted(state.scored.items())
         ]
-        data_table(columns, rows, "Scores so far; press a turn to mend it", heard=self._mend)
+        data_table(columns, rows, "Scores so far; press a turn to correct it", heard=self._mend)
 
     async def _mend(self, kind: str, turn: str) -> None:
         if kind == "pick":

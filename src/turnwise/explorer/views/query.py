@@ -73,8 +73,8 @@ class _Query:
             with ui.element("section").props('aria-label="Chosen match"') as self._right:
                 self._title = ui.element("p")
                 self._chart = show_chart(chart_options([], last=2), "The pattern over turns, above the scores")
-        with ui.element("section").props('aria-label="Take it along"'):
-            heading("Take it along", 2)
+        with ui.element("section").props('aria-label="Use it elsewhere"'):
+            heading("Use it elsewhere", 2)
             self._copies = ui.row().classes("form")
             with ui.row().classes("form"):
                 text_field("Save as named pattern", page.get("name"), partial(self._named, "name"), live=True,
@@ -171,7 +171,7 @@ class _Query:
         self._offers.classes("chips")
         with ui.row().classes("form"):
             choice("Run", runs, self._page.run_name() or "", partial(self._changed, "run"))
-            choice("Has to hold", {"ever": "at some turn", "final": "at the last turn"}, get("when", "ever"),
+            choice("Must hold", {"ever": "at some turn", "final": "at the last turn"}, get("when", "ever"),
                    partial(self._changed, "when"))  # fmt: skip
             choice("Show matches with label", [str(one) for one in Label], get("label"),
                    partial(self._changed, "label"), every="all")  # fmt: skip

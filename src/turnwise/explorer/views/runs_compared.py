@@ -35,7 +35,9 @@ _WORDS: Final = frozenset({"conversation", "label", "source", "flagged by", "val
 _COLOURS: Final = (
     "#7a8494", "#2b8fd0", "#dd5a12", "#2a9d7c", "#7a5cc4", "#c98500", "#b0457b", "#5f7a2c", "#4f7fe8",
 )  # fmt: skip
-_FLATTERS = "Intervals are exact, and take the threshold as given: one that was chosen by looking here flatters."
+_FLATTERS = (
+    "Intervals are exact, and take the threshold as given: one that was chosen here looks better than it is."
+)
 
 
 async def build(page: Page) -> None:
@@ -154,7 +156,7 @@ class _RunsCompared:
                 labelled = sum(rate.of for rate in found.rates_a)
                 self._caution.set_text(
                     f"{labelled:,} of them have a label. {_FLATTERS}" if labelled else
-                    "None of them has a label, so there is no recall; label some, and look again."
+                    "None of them has a label, so there is no recall; label some, and reload this page."
                 )  # fmt: skip
                 self._said.set_text(
                     f"{found.a_alone + found.b_alone:,} of {len(pair):,} conversations that both judged "

@@ -54,9 +54,9 @@ def _nothing(page: Page) -> None:
 
     heading("Study", 1)
     with ui.element("div").classes("empty"):
-        text("p", "No study lies beside this store. Make one, and look again:")
+        text("p", "There is no study beside this store. Make one, and reload this page:")
         said(f"turnwise study compare --store {page.record.where} --report study", "pre")
-        text("p", "A study that lies elsewhere is named at the start: turnwise explore --study FOLDER")
+        text("p", "Name a study that is elsewhere at the start: turnwise explore --study FOLDER")
 
 
 class _StudyView:
@@ -99,10 +99,14 @@ class _StudyView:
             self._cards = ui.element("div").classes("cards").props("aria-live=polite")
             self._bins = arm.bins(sources=[self._source] if self._source else [])
             self._chart = show_chart(score_bars(*self._bins, self._threshold), "")
-            self._same = text("p", "As in the study: nobody changes sides. Move the threshold.").classes("quiet")
+            self._same = text("p", "As in the study: no conversation changes sides. Move the threshold.").classes(
+                "quiet"
+            )
             with ui.element("div") as self._sides:
                 text(
-                    "p", "Intervals are exact, and take the threshold as given: one that was chosen here flatters."
+                    "p",
+                    "Intervals are exact, and take the threshold as given: one that was chosen here looks "
+                    "better than it is.",
                 )
                 heading("Conversations that change sides", 2)
                 text("p", "Nearest to the threshold of the study first.").classes("quiet small")

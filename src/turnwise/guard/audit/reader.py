@@ -198,7 +198,7 @@ def _lines_of(path: Path, wanted: _Wanted) -> Iterator[dict[str, Any] | str]:
     except OSError as error:
         raise GuardError(f"the audit {path} can't be read: {error.strerror}") from error
     if first and not read:
-        raise GuardError(f"{path} is not an audit: {first}")
+        raise GuardError(f"{path} is not an audit ({first}): name a file that a guard's audit wrote")
 
 
 def _of_file(path: Path, wanted: _Wanted) -> AuditAnswer:

@@ -296,9 +296,11 @@ class Redactor:
             try:
                 rails.append(factory())
             except TurnwiseError as error:
-                raise GuardError(f"redact: {name}: {error}") from error
+                raise GuardError(f"redact: {name} can't be built ({error}): mend it, or name another") from error
             except Exception as error:
-                raise GuardError(f"redact: {name} can't be built: {type(error).__name__}: {error}") from error
+                raise GuardError(
+                    f"redact: mend {name}, which can't be built: {type(error).__name__}: {error}"
+                ) from error
         return cls(rails)
 
     def __call__(self, text: str) -> str:

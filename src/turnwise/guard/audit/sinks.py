@@ -115,7 +115,7 @@ class JsonLinesSink:
     def erase(self, wanted: Wanted, why: str) -> Erased:
         """Erase personal parts here and in files that rotation moved away, and append an event that says so."""
         if self._beside is None:
-            raise GuardError(f"{self._path} is no file: what was written there can't be erased")
+            raise GuardError(f"{self._path} is no file: erase where its events are kept")
         with self._locked():
             head, _, _ = self._head(self._current())
             erasing = Erasing(wanted, why, self._clock())

@@ -164,14 +164,14 @@ def erase_in(sink: RecordSink, name: str, wanted: Wanted, why: str) -> Erased:
     try:
         return sink.erase(wanted, why)
     except OSError as error:
-        raise GuardError(f"the audit {name} can't be written: {error.strerror}") from error
+        raise GuardError(f"the audit {name} can't be written ({error.strerror}): check its file") from error
     finally:
         sink.close()
 
 
 @dataclass(frozen=True, slots=True)
 class AuditStatus:
-    """How an audit is doing.
+    """The status of an audit.
 
     Events: `written`; `waiting` in the queue; `dropped`, as the full queue had no room; `unwritten`, as the file
     did not take them, or has not yet after `close` gave up. `failing`: the last batch failed; `error` is the last
@@ -247,7 +247,7 @@ class AuditWriter:
     def erase(self, wanted: Wanted, why: str) -> Erased:
         """Write what waits, erase the personal parts of the wanted events, and append an event that says so."""
         if not self.flush():
-            raise GuardError(f"the audit {self._path} does not take what waits to be written; nothing was erased")
+            raise GuardError(f"the audit {self._path} can't be written: mend that, and erase again")
         return erase_in(self._open_sink(), self._path, wanted, why)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
@@ -256,7 +256,7 @@ class AuditWriter:
 
     @property
     def status(self) -> AuditStatus:
-        """How the audit is doing now."""
+        """The status of the audit now."""
         return self._work.status
 
     def _start(self, sink: RecordSink | None) -> None:

@@ -244,7 +244,7 @@ def _said(chat: Conversation, event: Mapping[str, Any], turn: int | None) -> int
     """Add a text of an audit to a conversation; returns the number of its turn."""
     text, side, time = event.get("text"), event["side"], datetime.fromisoformat(event["time"])
     if text is None:
-        raise ConversationError("the audit holds no text of it; replay needs one with text: redacted, or raw")
+        raise ConversationError("the audit has no text of this conversation; replay needs text: redacted, or raw")
     if side == TextKind.INPUT:
         return chat.add_prompt(text, timestamp=time).number
     if side in CONTEXT:

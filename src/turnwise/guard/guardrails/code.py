@@ -111,9 +111,9 @@ class Code(Guardrail):
     def __post_init__(self) -> None:
         check_types("type of code", self.types, get_args(CodeType))
         if isinstance(self.min_lines, bool) or not isinstance(self.min_lines, int) or self.min_lines < 1:
-            raise GuardError(f"min_lines is a whole number of at least 1, not {self.min_lines!r}")
+            raise GuardError(f"min_lines must be a whole number of at least 1, not {self.min_lines!r}")
         if not self.placeholder:
-            raise GuardError("placeholder is empty")
+            raise GuardError("placeholder is empty; give the text that replaces what was found")
         types = tuple(self.types)
         object.__setattr__(self, "_signs", _signs(types))
         object.__setattr__(self, "_filter", _filter(types))

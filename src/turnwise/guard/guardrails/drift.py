@@ -172,7 +172,7 @@ class Drift(Guardrail):
         if detector.name == "any_turn" and not 0.0 < self.block_at <= 1.0:
             raise GuardError(
                 f"block_at is {self.block_at:g}; any_turn compares it with F: use a number above 0, at most 1 "
-                "(action: log tells and never blocks)"
+                "(action: log reports and never blocks)"
             )
         if detector.threshold == math.inf:
             raise GuardError(f"block_at is {self.block_at:g}, which no score reaches: use a lower number")
@@ -284,7 +284,9 @@ class Drift(Guardrail):
         try:
             self._judge.speakers.resume(conversation, parked)
         except (ValueError, TypeError, ObserverError) as error:
-            raise StateError(f"the state of guardrail {self._judge.name} can't be read: {error}") from error
+            raise StateError(
+                f"the state of guardrail {self._judge.name} is broken ({error}); forget the conversation"
+            ) from error
 
     def note(self, check: Check, said: Mapping[str, Detail]) -> None:
         """Let a prompt that another guardrail blocked speak against whoever wrote it."""

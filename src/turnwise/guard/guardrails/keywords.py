@@ -85,7 +85,7 @@ class Keywords(Guardrail):
         if not words:
             raise GuardError("no keywords; give keywords or a file that has some")
         if not self.placeholder:
-            raise GuardError("placeholder is empty")
+            raise GuardError("placeholder is empty; give the text that replaces what was found")
         object.__setattr__(self, "_words", words)
         phrases = WordSearch(
             words, whole_words=self.whole_words, ignore_case=self.ignore_case, accents=self.accents
@@ -202,7 +202,7 @@ class Regex(Guardrail):
                 raise GuardError(f"patterns has {name!r}: {pattern!r}; give NAME: EXPRESSION, both text")
             compiled[name] = compile_pattern(pattern, f"pattern {name!r}", ignore_case=self.ignore_case)
             if compiled[name].search("") is not None:
-                raise GuardError(f"pattern {name!r} matches the empty text, so every text: {pattern}")
+                raise GuardError(f"pattern {name!r} matches every text, even the empty one: {pattern}; narrow it")
         object.__setattr__(self, "_compiled", compiled)
         together = alternatives(self.patterns.values(), "patterns together", ignore_case=self.ignore_case)
         object.__setattr__(self, "_any", together)

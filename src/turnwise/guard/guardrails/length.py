@@ -61,10 +61,10 @@ class Length(Guardrail):
             raise GuardError(f"no limit; give one of {', '.join(limits)}")
         for name, limit in limits.items():
             if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-                raise GuardError(f"{name} is a whole number of at least 1, not {limit!r}")
+                raise GuardError(f"{name} must be a whole number of at least 1, not {limit!r}")
         if self.max_characters is not None and (self.min_characters or 0) > self.max_characters:
             raise GuardError(
-                f"min_characters is {self.min_characters}, above max_characters, which is {self.max_characters}"
+                f"min_characters is {self.min_characters}; use at most {self.max_characters}, the maximum"
             )
 
     @property

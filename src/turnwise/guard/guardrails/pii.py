@@ -163,7 +163,7 @@ class Pii(Guardrail):
         check_types("type of personal data", self.types, get_args(PiiType))
         check_over_turns("pii", self.over_turns)
         if not 0.0 <= self.min_confidence <= 1.0:
-            raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
+            raise GuardError(f"min_confidence must be in [0, 1], not {self.min_confidence!r}")
         if self.placeholders not in ("typed", "numbered"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
         object.__setattr__(self, "_shapes", _shapes_of(self.types))

@@ -169,7 +169,7 @@ class PromptInjection(Guardrail):
             scorer = single_turn_scorer(self.observer, PRINCIPLE)
             levels = levels_of("prompt_injection", self.observer, self.warn_above, self.block_above)
         elif not self.phrases:
-            raise GuardError("prompt_injection: observer is null and phrases is false, so there is nothing to do")
+            raise GuardError("prompt_injection: observer is null and phrases is false; set one of them")
         object.__setattr__(self, "_levels", levels)
         object.__setattr__(self, "_scorer", scorer)
         object.__setattr__(self, "_words", shipped_words_of_orders() if self.phrases else None)

@@ -101,7 +101,7 @@ class Secrets(Guardrail):
         check_types("type of secret", self.types, get_args(KeyType))
         check_over_turns("secrets", self.over_turns)
         if not 0.0 <= self.min_entropy <= 8.0:
-            raise GuardError(f"min_entropy is in [0, 8] bits, not {self.min_entropy!r}")
+            raise GuardError(f"min_entropy must be in [0, 8] bits, not {self.min_entropy!r}")
         if self.placeholders not in ("typed", "plain"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))

@@ -75,7 +75,7 @@ class Topics(Guardrail):
             raise GuardError("no topics; give deny or allow, as NAME: [words and phrases]")
         for name, number in (("hits", self.hits), ("min_words", self.min_words)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise GuardError(f"{name} is a whole number of at least 1, not {number!r}")
+                raise GuardError(f"{name} must be a whole number of at least 1, not {number!r}")
         if self.off_topic not in ("warn", "block"):
             raise UnknownNameError("action for off_topic", str(self.off_topic), ("warn", "block"))
         phrases: list[str] = []

@@ -167,7 +167,7 @@ def _set_of(patterns: Sequence[tuple[Phrase, str]], loosen: Callable[[str], str]
             several.Add(loose)
             known.append((phrase, None if loose == pattern else LinearRegex(f"(?i){pattern}")))
         except re2.error as error:
-            raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
+            raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read ({error}); use RE2") from error
     several.Compile()
     # What gives them is under the library's own method, as in `LinearRegex`.
     return known, several._set.Match

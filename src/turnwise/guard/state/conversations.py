@@ -168,7 +168,9 @@ class Conversations:
         try:
             conversation = Conversation.from_dict({**stored.data, COUNTS_AFTER: 0}, turns=(), clock=self._clock)
         except TurnwiseError as error:
-            raise StateError(f"conversation {conversation_id!r} in the state store is broken: {error}") from error
+            raise StateError(
+                f"conversation {conversation_id!r} in the state store is broken ({error}); forget it"
+            ) from error
         self.follow(conversation, self.bound(conversation))
         return conversation
 
@@ -202,7 +204,7 @@ class Conversations:
                 self._take(conversation, bound, stored, numbers, parts, but)
                 return
             stored = again
-        raise StateError(f"conversation {conversation.conversation_id!r} changes faster than it can be read")
+        raise StateError(f"conversation {conversation.conversation_id!r} changes too fast to be read; try again")
 
     def write(self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work) -> None:
         """Write what a check made of a conversation, with all else that it changed, in one step.

@@ -188,7 +188,7 @@ class Keeper:
             return None
         bound = self.conversations.bound(conversation)
         if not bound.lock.acquire(timeout=TURN_SECONDS):
-            raise StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
+            raise StateError(f"an earlier check of this conversation has run for {TURN_SECONDS:g} s; wait for it")
         try:
             self.conversations.follow(conversation, bound)
         finally:
@@ -235,7 +235,9 @@ class Keeper:
         lock = None if bound is None else bound.lock
         if lock is not None and not (yield from entered(lock, here=here)):
             bound = lock = None
-            trouble = StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
+            trouble = StateError(
+                f"an earlier check of this conversation has run for {TURN_SECONDS:g} s; wait for it"
+            )
         task = _Task(begin, amend, conversation, bound, owner, here, but)
         try:
             return (yield from self._tries(task, trouble))
@@ -350,4 +352,4 @@ def _as_state_error(error: SessionError) -> StateError:
 
 
 def _outrun() -> StateError:
-    return StateError("other workers were faster again and again; send the text again")
+    return StateError("other checks of this conversation were faster again and again; send the text again")

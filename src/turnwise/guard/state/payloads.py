@@ -176,7 +176,7 @@ def unpack_turn(parts: Mapping[str, bytes], number: int, conversation_id: str) -
 def unpack_part(payload: bytes, words: bytes, where: str) -> bytes:
     """What `pack_part` was given; `words` have to be the same, and `where` is for the error."""
     if payload[:1] != _PART:
-        raise StateError(f"state store: {where} was written by another version of turnwise, or is broken")
+        raise StateError(f"state store: {where} is broken, or of another turnwise; forget the conversation")
     try:
         return unfolded(payload[1:], words)
     except ValueError as error:

@@ -145,7 +145,7 @@ class RedisStateStore(SharedStore):
                     self._id = None
                     raise StateError(
                         f"state store {self.path} was emptied, or is another one than before: what it knew of "
-                        "sessions and conversations is gone; it is used again from now on"
+                        "sessions and conversations is gone; try again: it is used from now on"
                     )
                 if tried >= _TRIES and time.monotonic() > until:
                     raise StateError(f"state store {self.path}: others were faster {tried} times; try again")
@@ -310,7 +310,7 @@ class RedisStateStore(SharedStore):
         if self._down:
             with self._lock:
                 if self._down and time.monotonic() < self._asked_again:
-                    raise StateDownError(f"state store {self.path}: {what}: {self._down}")
+                    raise StateDownError(f"state store {self.path}: {what}: {self._down}; check the server")
                 # This thread asks; the others go on without until it knows more.
                 self._asked_again = time.monotonic() + 2.0 * self._wait
         errors = self._redis.exceptions
@@ -322,7 +322,7 @@ class RedisStateStore(SharedStore):
             with self._lock:
                 self._down = str(error) or type(error).__name__
                 self._asked_again = time.monotonic() + _PAUSE_SECONDS
-            raise StateDownError(f"state store {self.path}: {what}: {self._down}") from error
+            raise StateDownError(f"state store {self.path}: {what}: {self._down}; check the server") from error
         except errors.RedisError as error:
             self._down = ""
             if isinstance(error, errors.ReadOnlyError):
@@ -393,7 +393,9 @@ def _connected(url: str, shown: str, wait_seconds: float) -> tuple[Any, Any]:
             retry=Retry(NoBackoff(), 1, supported_errors=(library.exceptions.ConnectionError,)),
         )
     except (ValueError, TypeError) as error:
-        raise StateError(f"state store {shown}: its options, after the ?, can't be read") from error
+        raise StateError(
+            f"state store {shown}: its options, after the ?, must be those of redis-py, such as ?socket_timeout=1"
+        ) from error
     client.connection_pool.connection_kwargs["decode_responses"] = False
     return library, client
 

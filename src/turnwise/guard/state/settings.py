@@ -161,7 +161,7 @@ def _url(given: str) -> str:
     name = given.removeprefix(_NAMED)
     url = os.environ.get(name)
     if not url:
-        raise StateError(f"the environment variable {name} is not set; it has to hold the URL of the state store")
+        raise StateError(f"the environment variable {name} is not set; set it to the URL of the state store")
     return url
 
 
@@ -170,7 +170,7 @@ _LOG = logging.getLogger("turnwise.guard")
 
 @dataclass(frozen=True, slots=True)
 class StateStatus:
-    """How a state store is doing.
+    """The status of a state store.
 
     Args:
         store: which one, without any password.

@@ -74,7 +74,7 @@ class SharedStore(ABC):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StateError(f"state store {self.path} is closed")
+            raise StateError(f"state store {self.path} is closed; open another one")
 
     def _no_room(self) -> StateError:
         """The error of a store that would have to forget that a session was terminated."""

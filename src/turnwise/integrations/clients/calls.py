@@ -201,9 +201,7 @@ def refuse_smuggled(given: Mapping[str, Any]) -> None:
     """Raise GuardError where ``extra_body`` would change what was checked."""
     beside = sorted(_SMUGGLED & (given.get("extra_body") or {}).keys())
     if beside:
-        raise GuardError(
-            f"extra_body has {', '.join(beside)}, which would go past the guard; give it as an argument"
-        )
+        raise GuardError(f"extra_body has {', '.join(beside)}, which bypasses the guard; give it as an argument")
 
 
 def not_guarded(what: str, instead: str) -> GuardError:

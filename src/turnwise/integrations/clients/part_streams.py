@@ -137,7 +137,7 @@ class EventSteps:
             message = {"role": "assistant", "content": self._fed}
         text = "" if message is None else OPENAI.read(message).text or ""
         if not text.startswith(self._fed):
-            raise GuardError("the end of the stream tells another text than its pieces; ask without stream")
+            raise GuardError("the end of the stream has another text than its pieces; ask without stream")
         late = ""
         if text:
             late = yield from self._feed(text[len(self._fed) :])

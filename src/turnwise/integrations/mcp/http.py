@@ -59,7 +59,7 @@ class Events:
         chunk = chunk.removesuffix(self._held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         self._size += len(chunk)
         if self._size > MAX_MESSAGE:
-            raise GuardError(f"an event of the MCP server has more than {MAX_MESSAGE >> 20} MiB")
+            raise GuardError(f"an event of the MCP server is too large: at most {MAX_MESSAGE >> 20} MiB are read")
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             line = b"".join([*self._line, end])
@@ -99,7 +99,7 @@ def _whole(chunks: Iterable[bytes]) -> bytes:
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_MESSAGE:
-            raise GuardError(f"an answer of the MCP server has more than {MAX_MESSAGE >> 20} MiB")
+            raise GuardError(f"an answer of the MCP server is too large: at most {MAX_MESSAGE >> 20} MiB are read")
     return b"".join(parts)
 
 

@@ -133,9 +133,7 @@ class ResponsesApi(Api):
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
         """Check a request, and say what the client is to be given."""
         if given.get("background"):
-            raise GuardError(
-                "background is set: its reply would come past the guard; ask without it, or with stream"
-            )
+            raise GuardError("background is set: its reply would bypass the guard; ask without it, or with stream")
         given, named = yield from self._placed(given, named)
         told = given.get("input")
         raws = [{"role": "user", "content": told}] if isinstance(told, str) else [*(told or ())]

@@ -76,7 +76,7 @@ class Batch:
     tell: Callable[[str], None] = lambda line: None
 
     def run(self, asked: Iterable[Asked]) -> BatchDone:
-        """Go on with the batch at `path`, or make one of all that has no kept reply; then collect it.
+        """Continue the batch at `path`, or make one of all requests without a stored reply; then collect it.
 
         Raises:
             UsageError: the file is the state of another model's batch.
@@ -119,7 +119,7 @@ class Batch:
         try:
             state = _State(**json.loads(self.path.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise UsageError(f"{self.path} is not the state of a batch") from error
+            raise UsageError(f"{self.path} is no state of a batch: name another file") from error
         if (state.spec, state.base_url) != (self.endpoint.spec, self.endpoint.base_url):
             raise UsageError(
                 f"{self.path} is the state of a batch of {state.spec} at {state.base_url}: name another file"
@@ -142,7 +142,7 @@ class Batch:
         budget = self.endpoint.settings.budget_usd
         if budget is not None and most > budget:
             may = f"the batch may cost ${most:.4f}, the budget is ${budget:.2f}"
-            raise BudgetError(f"{may}: nothing was submitted")
+            raise BudgetError(f"{may}: nothing was submitted; give a larger --budget, or fewer conversations")
         if not bodies:
             return None
         _replace(self._requests, "\n".join(bodies) + "\n")

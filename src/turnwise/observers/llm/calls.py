@@ -164,7 +164,7 @@ class Calls:
         retries = self.endpoint.settings.max_retries
         if attempts > (min(retries, _UNREACHED_RETRIES) if unreached else retries):
             if unreached:
-                self.halt.now(ObserverError(f"{fault}: is the server running, and is that its address?"))
+                self.halt.now(ObserverError(f"{fault}: check that the server runs, and that this is its address"))
                 self.halt.check()
             return False
         with self._lock:  # Random is not made for several threads

@@ -50,7 +50,7 @@ def shown_texts(
     judged = next((one for one in turns if one.number == turn), None)
     if judged is None:
         last = f"its last is turn {turns[-1].number}" if turns else "it has none"
-        raise UsageError(f"the conversation has no turn {turn} to judge: {last}")
+        raise UsageError(f"the conversation has no turn {turn} to judge, {last}: name one that is there")
     if judged.text(side) is None:
         raise UsageError(f"turn {turn} has no {side} to judge")
     seen = [one for one in turns if one.number <= turn]
@@ -219,7 +219,7 @@ def fresh_nonce(texts: Iterable[str], draw: NonceSource = hex_nonce) -> str:
             raise ObserverError("the source of nonces must give at least 16 hexadecimal digits in lower case")
         if not any(nonce in text for text in folded):
             return nonce
-    raise ObserverError(f"the source of nonces gave {_TRIES} that the text holds: it is not random")
+    raise ObserverError(f"the source of nonces gave {_TRIES} that the text holds: it must be random")
 
 
 def quote(text: str) -> str:

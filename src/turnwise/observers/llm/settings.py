@@ -96,10 +96,10 @@ class LlmSettings:
             of = "" if self.format is None else f" of a {self.format} model"
             raise UsageError(f"structured{of} must be one of {', '.join(ways)}, not {self.structured!r}")
         if self.format is not None and self.together:
-            raise UsageError("together can't be set where format is: a guard model gives one verdict a request")
+            raise UsageError("leave together out where format is set: a guard model gives one verdict a request")
         taken = sorted(set(self.extra) & set(RESERVED))
         if taken:
-            raise UsageError(f"extra field {taken[0]!r} is not free: {', '.join(RESERVED)} are set otherwise")
+            raise UsageError(f"leave {taken[0]!r} out of extra: {', '.join(RESERVED)} are set by turnwise")
         try:
             object.__setattr__(self, "extra", json_object(self.extra, "extra"))
         except ConversationError as error:

@@ -195,7 +195,7 @@ def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSessio
         session = onnxruntime.InferenceSession(model, options, providers=providers)
     except Exception as error:  # onnxruntime has a type of its own for every cause, and no common one
         raise ObserverError(
-            f"onnxruntime {onnxruntime.__version__} can't run the reader's graph on {device}: {error}"
+            f"onnxruntime {onnxruntime.__version__} can't run the model on {device} ({error}); use device cpu"
         ) from error
     if session.get_providers()[0] != provider:  # it goes on with the processor where a driver is missing
         raise ObserverError(

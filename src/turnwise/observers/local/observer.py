@@ -175,7 +175,7 @@ class LocalObserver:
         """Begin a conversation; nothing of its id is used. `ObserverError` in another context mode."""
         if context.mode not in CONTEXTS:
             known = ", ".join(map(str, CONTEXTS))
-            raise ObserverError(f"observer {self.name} can't score in context {context}; it supports {known}")
+            raise ObserverError(f"observer {self.name} can't score in context {context}; use one of {known}")
         return ReaderState(context.mode, self._reader.start(), self._reader, self._sha256)
 
     def restore(self, data: bytes) -> ReaderState:

@@ -103,9 +103,7 @@ class FoundMirror:
         import numpy as np
 
         if not self._files.has_texts:
-            raise UsageError(
-                f"--where can't ask for chars of {self._files.where}: the scan kept no texts (--no-texts)"
-            )
+            raise UsageError(f"--where chars needs texts, which {self._files.where} lacks: scan with texts")
         rows = self._files.read(
             "SELECT key + 1, sum(length(prompt))::BIGINT, coalesce(sum(length(response)), 0)::BIGINT "
             f"FROM {self._files.table(TURNS)} GROUP BY key"

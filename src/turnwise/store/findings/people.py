@@ -45,7 +45,7 @@ class FoundPeople(People):
             return for_the_user(self._folder, "data", FILE)
         except OSError as error:
             raise StoreError(
-                f"what people say of {self._folder} can't be kept: neither it nor {error.filename} can be written"
+                f"judgements of {self._folder} can't be saved: make it or {error.filename} writable"
             ) from error
 
     def close(self) -> None:

@@ -91,7 +91,7 @@ def _new_folder(folder: str | Path) -> Path:
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
             raise UsageError(f"{folder} is there already: name a new folder, or an empty one")
         if not target.parent.is_dir():
-            raise UsageError(f"can't write {folder}: there is no folder {target.parent}")
+            raise UsageError(f"can't write {folder}: there is no folder {target.parent}; make it first")
     except OSError as error:
         raise UsageError(f"can't write {folder}: {error.strerror or error}") from error
     return target.absolute()

@@ -62,8 +62,8 @@ class ExportFolder:
         if read is None:
             lost = " ".join(FORMATS[name].not_carried)
             raise UsageError(
-                f"{folder} can't be imported: it is an export as {name}, which does not carry all of a store. "
-                f"{lost} Export the store as {' or '.join(other for other in FORMATS if FORMATS[other].read)}"
+                f"{folder} can't be imported: it is an export as {name}, which does not carry all of a store; "
+                f"export the store as {' or '.join(other for other in FORMATS if FORMATS[other].read)}. {lost}"
             )
         self._read = read
         self._ending = name

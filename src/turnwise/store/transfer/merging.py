@@ -229,7 +229,7 @@ class Merge:
         """Yield the rows of a table of what is imported; StoreError where it is damaged, or to be stopped."""
         for page in self._source.pages(table):
             if self._stopped.is_set():
-                raise StoreError("the import was stopped; nothing was imported")
+                raise StoreError("the import was stopped and nothing was imported; the same command begins again")
             yield page
 
     def _merge_found(self, table: Table, rows: Iterable[Row], found: Iterable[int | None]) -> None:
@@ -271,7 +271,7 @@ class Merge:
         if found is None:
             raise StoreCorruptError(
                 f"{self._source.name} is damaged: row {row['id']} of {table.name} is about row {row[column]} of "
-                f"{other.name}, which is not there; nothing was imported"
+                f"{other.name}, which is not there; nothing was imported: restore a copy"
             )
         return found
 

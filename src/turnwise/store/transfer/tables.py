@@ -75,7 +75,7 @@ def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
                 of, some = next(turns, (None, iter(())))
         yield found
     if of is not None:
-        raise StoreCorruptError(f"{source.name} is damaged: turns of a sequence {of} that is not there")
+        raise StoreCorruptError(f"{source.name} is damaged: turns of a missing sequence {of}; restore a copy")
 
 
 def kind_of(column: Column[Any]) -> Kind:

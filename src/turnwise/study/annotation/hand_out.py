@@ -89,14 +89,14 @@ def hand_out(
     if not 0 <= twice <= 1 or (twice > 0 and len(names) < 2):
         raise UsageError(f"two of {len(names)} annotators can't judge a share of {twice}: name more, or give 0")
     if most is not None and most < 1:
-        raise UsageError(f"at least one conversation has to be handed out, not {most}")
+        raise UsageError(f"hand out at least one conversation, not {most}")
     if mode == LABEL and only_f:
         raise UsageError("a label has no F to ask for: leave that out, or choose another mode")
     text, version = _guideline(guideline)
     rng = random.Random(seed)
     ids = sorted(one.sequence_id for one in store.sequences() if next(cells_of(one, mode), None) is not None)
     if not ids:
-        raise UsageError(f"{store.location} has no conversation to judge in this way")
+        raise UsageError(f"{store.location} has no conversation to judge by {mode}; choose another mode")
     drawn = rng.sample(ids, min(most or len(ids), len(ids)))
     found = {one.sequence_id: list(cells_of(one, mode)) for one in store.sequences(ids=drawn)}
     cells = {name: found[name] for name in drawn}
@@ -129,9 +129,9 @@ def _names(annotators: Sequence[str]) -> list[str]:
         raise UsageError("name the annotators, who each get a sheet")
     for place, name in enumerate(names):
         if name.casefold() in [one.casefold() for one in names[:place]]:
-            raise UsageError(f"annotator {name!r} is named twice")
+            raise UsageError(f"annotator {name!r} is named twice; name each once")
         if name.startswith((SET, "'")):
-            raise UsageError(f"the name of an annotator can't begin with {SET} or an apostrophe: {name!r}")
+            raise UsageError(f"the name of an annotator must not begin with {SET} or an apostrophe: {name!r}")
     return names
 
 

@@ -98,7 +98,7 @@ def read_kit(folder: str | Path) -> Kit:
     except ValueError as error:
         raise DatasetError(f"{path} is no manifest of judgements hand-out: {error}") from error
     if any(not kit.items.keys() >= set(ids) for ids in kit.sheets.values()):
-        raise DatasetError(f"{path}: a sheet has a row of which the manifest says nothing")
+        raise DatasetError(f"{path} names no row of one of the sheets; restore a copy of the folder")
     return kit
 
 

@@ -121,7 +121,7 @@ def read_sheet(path: str | Path, kit: Kit, faults: Faults, wanted: Sequence[str]
             elif (found := _given(row, kit.items[key], kit, where, faults)) is not None:
                 given[key] = found
     if annotator is None:
-        raise DatasetError(f"{path} has no row below its headings")
+        raise DatasetError(f"{path} has no row below its headings: restore the rows that were handed out")
     missing = [one for one in wanted or () if one not in seen]
     if missing:
         few = ", ".join(missing[:5]) + (" and more" if len(missing) > 5 else "")
@@ -190,7 +190,7 @@ def _text(path: str | Path) -> str:
     except OSError as error:
         raise DatasetError(f"can't read {path}: {error.strerror or error}") from error
     if len(content) > MOST_BYTES:
-        raise DatasetError(f"{path} has more than {MOST_BYTES >> 20} MiB, which no sheet of a kit has")
+        raise DatasetError(f"{path} is too large: a sheet has at most {MOST_BYTES >> 20} MiB")
     if content.startswith(b"PK\3\4"):
         raise DatasetError(f"{path} is a workbook: save it as 'CSV UTF-8'")
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))

@@ -93,9 +93,9 @@ def take_in(
         UsageError: an argument doesn't fit, something is not told, or the set is there already.
     """
     if not 0 <= distance <= 1:
-        raise UsageError(f"a distance is from 0 to 1, not {distance}")
+        raise UsageError(f"distance must be from 0 to 1, not {distance}")
     if (adjudicated is None) != (not adjudicator.strip()):
-        raise UsageError("a sheet of settled rows needs the name of who settled them, and that name the sheet")
+        raise UsageError("give both the sheet of settled rows and the name of who settled them")
     handed, folder = read_kit(kit), to_path(kit)
     author = read_author(f"{SET}{read_author(name)}")
     cells = _unchanged(store, handed)
@@ -167,7 +167,7 @@ def _unchanged(store: Store, kit: Kit) -> dict[str, Cells]:
     """What each row showed; a DatasetError where the store no longer has that text, or a principle changed."""
     now = {one.name: one.revision for one in builtin_principles()}
     if changed := [name for name, revision in kit.principles.items() if now.get(name) != revision]:
-        raise DatasetError(f"the sheets were handed out with other definitions of {', '.join(changed)} than these")
+        raise DatasetError(f"the sheets need the definitions of {', '.join(changed)} they were made with")
     shown = {
         (one.sequence_id, cells.turn): cells
         for one in store.sequences(ids={item.sequence_id for item in kit.items.values()})
@@ -252,7 +252,7 @@ def _told(kit: Kit, provenance: Mapping[str, str]) -> dict[str, str]:
     told = {one: (provenance.get(one) or kit.provenance.get(one, "")).strip() for one in PROVENANCE}
     if missing := [one for one, text in told.items() if not text]:
         raise UsageError(
-            f"a set says who judged and how: tell {', '.join(missing)}, as options or under provenance in "
+            f"it is not known who judged, and how: give {', '.join(missing)}, as options or under provenance in "
             f"{MANIFEST} ('not known' is an answer)"
         )
     return told

@@ -93,9 +93,7 @@ def estimate_from_labels(sample: LabelSample, labels: Mapping[str, Label | None]
         counts[one.stratum][0] += label is Label.ATTACK
         counts[one.stratum][1] += 1
     if unlabelled == len(sample.conversations):
-        raise UsageError(
-            f"none of the {unlabelled} conversations of the label sample has a label yet: attack or benign"
-        )
+        raise UsageError(f"none of the {unlabelled} conversations is labelled: label some attack or benign")
     strata = tuple(Stratum(one.name, one.population, one.flagged, *counts[one.name]) for one in sample.strata)
     return Labelled(estimate_strata(strata), strata, unlabelled, disputed)
 
@@ -123,7 +121,7 @@ def read_labels(where: str, authors: Collection[str] = ()) -> dict[str, Label | 
         if is_store:
             return _of_store(where, authors)
         if authors:
-            raise UsageError(f"{where} is a file, and --author is for a store")
+            raise UsageError(f"{where} is a file, and --author needs a store")
         return _of_lines(path.read_bytes(), where)
     except OSError as error:
         raise UsageError(f"can't read {where}: {error.strerror or error}") from error

@@ -277,7 +277,7 @@ def _texts(findings: Findings, sample: LabelSample) -> bytes:
     lines = []
     for one in sample.conversations:
         if one.key not in turns:
-            raise FindingsError(f"the findings in {findings.folder} hold no texts of conversation {one.id!r}")
+            raise FindingsError(f"{findings.folder} has no texts of conversation {one.id!r}: restore a copy")
         chat = Conversation.from_turns(turns[one.key], conversation_id=one.id)
         line = to_line(Chat(one.id, Label.UNLABELLED, sources[one.key], chat, {"file": one.file, "row": one.row}))
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
@@ -300,7 +300,7 @@ def read_label_sample(findings: Findings) -> LabelSample:
     try:
         value = read_json(place.read())
         if value["layout"] != LAYOUT:
-            raise FindingsError(f"{place} has layout {value['layout']!r}; this version of turnwise reads {LAYOUT}")
+            raise FindingsError(f"{place} has layout {value['layout']!r}, not {LAYOUT}: use its turnwise")
         value["strata"] = tuple(SampledStratum(**one) for one in value["strata"])
         value["conversations"] = tuple(Drawn(**one) for one in value["conversations"])
         sample = LabelSample(**value)
@@ -310,7 +310,7 @@ def read_label_sample(findings: Findings) -> LabelSample:
     if (sample.scored, sample.fired) != (totals.scored, totals.fired):
         raise FindingsError(
             f"{place} was drawn from {sample.scored:,} conversations, {sample.fired:,} of them flagged, and the "
-            f"findings have {totals.scored:,} and {totals.fired:,}: it is a sample of other findings"
+            f"findings have {totals.scored:,} and {totals.fired:,}: use the findings that it was drawn from"
         )
     return sample
 
@@ -329,7 +329,7 @@ def _tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection]:
                 connection.register_filesystem(filesystem(protocol))
             for table, files in of_tables.items():
                 if not files:
-                    raise FindingsError(f"{findings.folder} holds no {table}: no part of the scan is done")
+                    raise FindingsError(f"{findings.folder} holds no {table}: finish a part of the scan first")
                 names = ", ".join(quoted(file_name(file.name)) for file in files)
                 connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{names}])")
             yield connection

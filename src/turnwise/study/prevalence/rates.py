@@ -125,7 +125,7 @@ def read_rates(path: str | Path, manifest: Manifest) -> DetectorRates:
     if isinstance(found, Mapping) and isinstance(found.get("detectors"), list):
         return _of_study(found, str(path), manifest)
     if not isinstance(found, Mapping):
-        raise UsageError(f"{path} holds no rates: it should be {SHAPE}")
+        raise UsageError(f"{path} holds no rates: it must be {SHAPE}")
     recall, wrong = (_rate(found, name, str(path)) for name in ("recall", "false_positive_rate"))
     return DetectorRates(Measured(recall, str(path)), Measured(wrong, str(path)))
 
@@ -176,7 +176,7 @@ def _of_study(found: Mapping[str, Any], path: str, manifest: Manifest) -> Detect
             "turnwise study compare --report writes one"
         ) from error
     if not (recall.of and wrong.of):
-        raise UsageError(f"{path}: {same[0]['name']} was tested on no attack, or on no benign conversation")
+        raise UsageError(f"{path}: {same[0]['name']} needs tests on an attack and a benign conversation")
     on = f"{path}: {same[0]['name']}, test conversations"
     return DetectorRates(Measured(recall, on), Measured(wrong, on))
 

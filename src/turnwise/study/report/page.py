@@ -177,7 +177,7 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"can't write a report to {folder}: it is a file, not a folder")
     if not folder.resolve().parent.is_dir():
-        raise UsageError(f"can't write a report to {folder}: there is no folder {folder.parent}")
+        raise UsageError(f"can't write a report to {folder}: there is no folder {folder.parent}; make it first")
     if any(find_spec(package) is None for package in ("altair", "vl_convert")):
         raise UsageError('a report needs altair and vl-convert: python -m pip install "turnwise[study]"')
 
@@ -227,7 +227,7 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
             encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
             (folder / name).write_bytes(encoded)
     except OSError as error:
-        raise UsageError(f"can't write the report: {error}") from error
+        raise UsageError(f"can't write a report to {folder}: {error.strerror or error}") from error
     return tuple(folder / name for name in files)
 
 

@@ -124,7 +124,7 @@ def principles_below_chance(F: Mapping[str, Sequence[float]], attack: Sequence[b
     found = []
     for name, values in F.items():
         if len(values) != len(attack):
-            raise UsageError(f"principle {name}: {len(values)} values for {len(attack)} conversations")
+            raise UsageError(f"principle {name} needs {len(attack)} values, one a conversation, not {len(values)}")
         attacks = [value for value, label in zip(values, attack, strict=True) if label]
         benign = [value for value, label in zip(values, attack, strict=True) if not label]
         area = auc_with_interval(attacks, benign)

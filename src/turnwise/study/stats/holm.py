@@ -29,7 +29,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """
     for value in p_values:
         if not 0 <= value <= 1:
-            raise UsageError(f"a p-value lies in [0, 1], not {value}")
+            raise UsageError(f"a p-value must lie in [0, 1], not {value}")
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):

@@ -44,9 +44,9 @@ class Judged:
                 f"conversation {self.sequence_id!r}: turn {self.turn} that fired is not one of its {self.turns}"
             )
         if self.fired != (self.turn is not None):
-            raise UsageError(f"conversation {self.sequence_id!r}: a verdict names the turn that fired if one did")
+            raise UsageError(f"conversation {self.sequence_id!r}: give turn where fired is true, and only there")
         if self.score is None and self.fired:
-            raise UsageError(f"conversation {self.sequence_id!r} was not evaluated, so nothing can have fired")
+            raise UsageError(f"conversation {self.sequence_id!r} fired without being evaluated: give its score")
 
     @property
     def evaluated(self) -> bool:
@@ -129,7 +129,7 @@ def judge_all(
 
 def _judge(detector: Detector, example: Example, strata: Mapping[str, str]) -> Judged:
     if not example.turns:
-        raise UsageError(f"conversation {example.sequence_id!r} has no turn")
+        raise UsageError(f"conversation {example.sequence_id!r} has no turn: it needs at least one")
     verdict = run_detector(detector, example.turns)
     evaluated = [bool(scores.scores or scores.response_scores) for scores in example.turns]
     head = {
@@ -194,7 +194,7 @@ def matched(first: Sequence[Judged], second: Sequence[Judged]) -> list[tuple[Jud
     pairs = evaluated_by_both(first, second)
     for one, other in pairs:
         if (one.attack, one.group) != (other.attack, other.group):
-            raise UsageError(f"the two arms disagree on the label or the group of sequence {one.sequence_id!r}")
+            raise UsageError(f"the two arms must have the same label and group for sequence {one.sequence_id!r}")
     if not pairs:
-        raise UsageError("the two arms have no evaluated conversation in common, so they can't be compared")
+        raise UsageError("the two arms share no evaluated conversation: evaluate the same with both")
     return pairs

@@ -160,7 +160,7 @@ at least 99 are needed
     """
     known = evaluated(judged)
     if not known:
-        raise UsageError(f"{name}: no conversation was evaluated, so there is nothing to measure")
+        raise UsageError(f"{name}: no conversation was evaluated: it needs at least one")
     if drawn is None:
         drawn = resamples([one.group for one in known], [one.attack for one in known], rng, replicates)
     attacks, benign = ([one.score for one in known if one.attack is label] for label in (True, False))
@@ -220,7 +220,7 @@ def compare(
     (0, 10, 0.00195, 0.3333)
     """
     if reference is not None and not 0 <= reference < len(results):
-        raise UsageError(f"there is no result at place {reference} to compare with")
+        raise UsageError(f"there is no result at place {reference}: reference must be 0 to {len(results) - 1}")
     places = range(len(results))
     pairs = [
         (a, b)
@@ -274,7 +274,7 @@ class _Values:
 def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) -> PairTest:
     pairs = sorted(matched(results[a].judged, results[b].judged), key=lambda pair: pair[0].sequence_id)
     if not any(one.attack for one, _ in pairs):
-        raise UsageError(f"{results[a].name} and {results[b].name} have no evaluated attack in common")
+        raise UsageError(f"{results[a].name} and {results[b].name} share no attack: evaluate the same with both")
     arms = [one for one, _ in pairs], [other for _, other in pairs]
 
     def test(label: bool) -> McNemar:

@@ -69,7 +69,7 @@ def study_size(stateless: float, temporal: float, power: float = 0.8, alpha: flo
     """
     _check(stateless, temporal, alpha)
     if stateless == temporal:
-        raise UsageError("the two recalls are equal: no study can find a difference that is not there")
+        raise UsageError("the two recalls must differ: no study can find a difference that is not there")
     if not alpha < power < 1:
         raise UsageError(f"power must lie in (alpha, 1), not {power:g}")
     paired: dict[Dependence, int | None] = {}

@@ -36,8 +36,9 @@ class Stratum:
     def __post_init__(self) -> None:
         if not 0 <= self.attacks <= self.labelled <= self.population:
             raise UsageError(
-                f"stratum {self.name!r}: there can't be {self.attacks} attacks among {self.labelled} labelled of "
-                f"{self.population} conversations"
+                f"stratum {self.name!r} must have attacks <= labelled <= population, not {self.attacks}, "
+                f"{self.labelled} and "
+                f"{self.population}"
             )
 
 
@@ -83,7 +84,7 @@ def estimate_strata(
 
     size = sum(one.population for one in strata)
     if not size:
-        raise UsageError("there is no conversation to estimate anything of")
+        raise UsageError("strata hold no conversation: an estimate needs at least one")
     random = np.random.default_rng(seed)
     flagged = [one for one in strata if one.flagged and one.population]
     others = [one for one in strata if not one.flagged and one.population]
@@ -230,7 +231,7 @@ def corrected_prevalence(
     share, found, wrong = (rate.count / rate.of for rate in (flagged, recall, false_positives))
     if found <= wrong:
         raise UsageError(
-            f"a recall of {recall} is not above a false-positive rate of {false_positives}: such flags tell "
+            f"a recall of {recall} must be above the false-positive rate, {false_positives}: else flags tell "
             "nothing about prevalence"
         )
     raw = (share - wrong) / (found - wrong)
@@ -253,7 +254,7 @@ def corrected_prevalence(
         )
         raise UsageError(
             f"{flagged.count:,} of {flagged.of:,} conversations are flagged, {how} allows: these are not like "
-            "those that it was measured on"
+            "those that it was measured on; measure the detector on conversations like these"
         )
     return made
 
@@ -269,4 +270,4 @@ def _corrected(flagged: Floats, recall: Floats, false_positives: Floats, otherwi
 
 def _check(rate: Rate, what: str) -> None:
     if not rate.of:
-        raise UsageError(f"{what}: it was measured on no conversation at all")
+        raise UsageError(f"{what}: it must be measured on at least one conversation")

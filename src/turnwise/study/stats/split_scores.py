@@ -77,16 +77,14 @@ class Splits:
                 f"{len(dealt)} splits need one followed arm each, and scores for one or for all of them"
             )
         if not all(0 <= arm < values.shape[1] for arm in (reference, *followed)):
-            raise UsageError(
-                f"there are arms 0 to {values.shape[1] - 1}: no other can be followed or the reference"
-            )
+            raise UsageError(f"followed and reference must be arms from 0 to {values.shape[1] - 1}")
         if not (values < np.inf).all():
             raise UsageError(
                 "a score is plus infinity or no number: leave out what was not evaluated by every arm"
             )
         chosen = {name: np.asarray(mask, dtype=bool) for name, mask in sources.items()}
         if any(len(mask) != len(labels) for mask in chosen.values()):
-            raise UsageError("a source says for each conversation whether it is of it")
+            raise UsageError("sources must say of each conversation whether it comes from each of them")
         masks = (labels, *(mask & labels for mask in chosen.values()))
         return cls(
             values,

@@ -125,7 +125,7 @@ def two_stage_rates(
     0.77 [0.47, 0.98]
     """
     if not units:
-        raise UsageError("there is nothing to estimate of: no turn or conversation was screened")
+        raise UsageError("units is empty: an estimate needs at least one turn or conversation that was screened")
     effects: list[float] = []
 
     def estimated(flag: Callable[[Unit], bool]) -> Estimates:

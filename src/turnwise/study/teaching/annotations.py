@@ -116,7 +116,7 @@ def read_annotations(path: Path, side: Side, store: Store | None = None) -> Anno
         raise DatasetError(f"{path} is no CSV: {error}") from error
     if bad:
         more = f"; and {len(bad) - _TOLD} more lines" if len(bad) > _TOLD else ""
-        raise DatasetError(f"{path} is not taught from, {'; '.join(bad[:_TOLD])}{more}")
+        raise DatasetError(f"{path}: mend these lines, {'; '.join(bad[:_TOLD])}{more}")
     _check_alike(path, found)
     return Annotations(side, tuple(found), blank, hashlib.sha256(data).hexdigest())
 
