@@ -10,9 +10,9 @@ import re
 from importlib import import_module
 
 import pytest
-from documentation import reference, settings, specification
 from documentation.__main__ import ROOT, current, made
 
+from documentation import reference, settings, specification
 from turnwise import Conversation, GuardrailPipeline, errors
 from turnwise.explorer.glossary import TERMS
 from turnwise.observers.llm import FaultKind
