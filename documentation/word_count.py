@@ -1,4 +1,4 @@
-"""Words of the pages that people write: code and tables count, what programs write into a page does not."""
+"""Words of the pages that people write: tables count; code, and what programs print or write, does not."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ def hand_written() -> dict[str, str]:
     return {name: BLOCK.sub("", text) for name, text in texts.items() if name not in WRITTEN and MADE not in text}
 
 
-def words() -> dict[str, int]:
-    """Return the number of words of each such page."""
-    return {name: len(text.split()) for name, text in hand_written().items()}
+CODE = re.compile(r"^```.*?^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def words(*, code: bool = False) -> dict[str, int]:
+    """Return the number of words of each such page, where asked for with those of code and of what it prints."""
+    return {name: len((text if code else CODE.sub("", text)).split()) for name, text in hand_written().items()}
 
 
 def _name(path: Path) -> str:
