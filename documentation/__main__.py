@@ -32,9 +32,8 @@ def main() -> int:
         counts = word_count.words()
         for name, count in sorted(counts.items(), key=lambda one: -one[1]):
             print(f"{count:6,} {name}")
-        print(
-            f"{sum(counts.values()):6,} in all; {sum(word_count.words(code=True).values()):,} with code and what it prints"
-        )
+        whole = sum(word_count.words(code=True).values())
+        print(f"{sum(counts.values()):6,} in all; {whole:,} with code and what it prints")
         return 0
     if asked.build or asked.site:
         faults = site.build(ROOT) if asked.build else site.outside_requests(asked.site)

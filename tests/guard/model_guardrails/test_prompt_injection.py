@@ -236,7 +236,7 @@ def test_what_can_not_be_is_refused() -> None:
     prompt_injection = GUARDRAILS.get("prompt_injection")
     with pytest.raises(GuardError, match="set one of them"):
         prompt_injection(observer=None, phrases=False)
-    with pytest.raises(GuardError, match=r"warn_above is 0\.9"):
+    with pytest.raises(GuardError, match=r"warn_above 0\.9"):
         prompt_injection(warn_above=0.9, block_above=0.2)
     with pytest.raises(GuardError, match=r"not for scripted:0\.5; give warn_above and block_above"):
         prompt_injection(observer="scripted:0.5", warn_above=0.2)
