@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -146,9 +147,8 @@ def test_files_that_are_no_store(cli: Cli, chats: Path, evaluated: Path, tmp_pat
     assert "not a turnwise store" in cli("detect", "--store", chats).err
     assert "folder" in cli("detect", "--store", tmp_path).err
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as connection:
+    with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE things (id INTEGER)")
-    connection.close()
     assert "not a turnwise store" in cli("detect", "--store", other).err
     later = sqlite3.connect(evaluated)
     with later:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +214,7 @@ def test_a_store_on_a_disk_that_lost_its_file_is_an_error_and_not_an_empty_state
     (tmp_path / "guard.db").write_bytes(b"no database at all, but long enough to be read as one" * 20)
     with pytest.raises(Exception, match=r"guard\.db: it can't be opened: file is not a database"):
         guard(tmp_path)
-    with sqlite3.connect(tmp_path / "other.db") as other:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
         other.execute("CREATE TABLE invoices (number INTEGER)")
     with pytest.raises(Exception, match="is another database, not a state store; name another file"):
         SqliteStateStore(tmp_path / "other.db")
@@ -222,7 +223,7 @@ def test_a_store_on_a_disk_that_lost_its_file_is_an_error_and_not_an_empty_state
 def test_a_store_with_objects_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     guard(tmp_path).close()
-    with sqlite3.connect(path) as state:
+    with closing(sqlite3.connect(path)) as state, state:
         [table] = [
             name for (name,) in state.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 1")
         ]

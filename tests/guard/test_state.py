@@ -8,6 +8,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier, Thread
@@ -144,7 +145,7 @@ def test_the_file_is_readable_by_its_owner_alone_and_names_are_not_in_it(tmp_pat
             chat = Conversation.human_ai(name, "m")
             pipeline.check_input("What is a spline?", conversation=chat, key=f"key of {name}", session_id=name)
     assert path.stat().st_mode & 0o077 == 0
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         rows = file.execute("SELECT kind, key, owner FROM states").fetchall()
     assert sorted(kind for kind, *_ in rows) == ["limit", "limit", "session", "session"]
     held = b"".join(one.read_bytes() for one in tmp_path.iterdir())
@@ -456,7 +457,7 @@ def test_a_broken_state_is_an_error_that_names_its_key_and_never_an_empty_one(tm
         "substr(payload, 1, length(payload) - 3)",
         "CAST('session/9' || x'0a' AS BLOB)",
     ):
-        with sqlite3.connect(tmp_path / "guard.db") as file:
+        with closing(sqlite3.connect(tmp_path / "guard.db")) as file, file:
             before = file.execute("SELECT payload FROM states WHERE kind = 'session'").fetchone()
             file.execute(f"UPDATE states SET payload = {change} WHERE kind = 'session'")
         key = f"drift:{digest_of('c1')}"
@@ -466,7 +467,7 @@ def test_a_broken_state_is_an_error_that_names_its_key_and_never_an_empty_one(tm
         assert result.blocked
         assert key in result.failures[0]
         assert result.details["drift"].path == "closed"
-        with sqlite3.connect(tmp_path / "guard.db") as file:
+        with closing(sqlite3.connect(tmp_path / "guard.db")) as file, file:
             file.execute("UPDATE states SET payload = ? WHERE kind = 'session'", before)
 
 
@@ -474,7 +475,7 @@ def test_a_broken_state_is_an_error_that_names_its_key_and_never_an_empty_one(tm
 def test_a_broken_part_of_a_conversation_blocks_and_says_which(tmp_path: Path, part: str) -> None:
     store = SqliteStateStore(tmp_path / "guard.db")
     talk(guard(store), 3)
-    with sqlite3.connect(tmp_path / "guard.db") as file:
+    with closing(sqlite3.connect(tmp_path / "guard.db")) as file, file:
         file.execute("UPDATE parts SET payload = x'0102' WHERE name = ?", (part,))
     chat = Conversation.human_ai("ann", "model", conversation_id="c1")
     result = guard(store).check_input("Hello", conversation=chat)

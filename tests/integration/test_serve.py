@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from http.client import HTTPException
 
 import pytest
@@ -254,7 +255,7 @@ def test_while_the_state_store_is_down_texts_are_blocked_and_after_it_served(tmp
     config.write_text(f"{CONFIG}state: {{sqlite: {file}, wait_seconds: 0.2}}\n")
     with served("--explain", "--config", str(config)) as service:
         assert service.check("Hello", "down")["turn_number"] == 1
-        with sqlite3.connect(file, isolation_level=None) as holder:
+        with closing(sqlite3.connect(file, isolation_level=None)) as holder, holder:
             holder.execute("BEGIN EXCLUSIVE")
             blocked = service.check("Hello", "down")
             assert blocked["blocked"] and blocked["details"]["state"]["status"] == "failed"
