@@ -94,26 +94,48 @@ def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
 
 
 def _print(store: str, done: Demo) -> None:
-    from turnwise.cli.demo_run import LOCAL, READER
-
     telling = done.telling()
+    _print_legend(done)
     for label, title in (("attack", "Attacks"), ("benign", "Benign conversations")):
         chats = [chat for chat in done.sequences if chat.label == label]
         for beside in _side_by_side(done.runs):
             _print_verdicts(title, chats, done.runs, beside)
     _print_rates(done)
     _print_second_look(done)
-    names = {run.observer for run in done.runs}
     shown = (telling or done.sequences[0]).sequence_id
     say_paragraphs(
-        "F so far: highest F over the principles, turn by turn, by the first of these observers. Then the turn at "
-        "which each way of looking fires (– for none), and whether that is right (✓) or wrong (✗) by the label; "
-        "“?” is not checked.",
+        f"{len(done.sequences)} conversations in {done.seconds:.1f} s. They are few and our own: they show how "
+        "turnwise works, not how well. docs/explanation/which-number.md has figures on other people's data.",
+    )
+    run = done.runs[1].run
+    say_paragraphs(
+        f"Everything is in {store}. Next, read that conversation, ask which grow worse, let other detectors judge:"
+    )
+    say(
+        f"  turnwise show {shown} --store {store} --run {run}",
+        f"  turnwise query 'slope(reciprocity.F) > 0.1' --store {store} --run {run}",
+        f"  turnwise detect --store {store} --run {run} --detector trust_ema --detector slope --fired",
+        "Your own conversations: docs/tutorials/evaluate-your-data.md",
+    )
+
+
+def _print_legend(done: Demo) -> None:
+    """Say how the tables below are read, and who scores."""
+    from turnwise.cli.demo_run import LOCAL, READER
+
+    names = {run.observer for run in done.runs}
+    unchecked = any(one.verdict is None for run in done.runs for one in run.found.values()) or any(
+        len(run.found) < len(done.sequences) for run in done.runs
+    )
+    say_paragraphs(
+        "All conversations: F so far is the highest F over the principles, turn by turn, by the first of these "
+        "observers. Then the turn at which each way of looking fires (– for none), and whether that is right (✓) "
+        f"or wrong (✗) by the label{'; “?” is not checked' if unchecked else ''}.",
         *(
             [
                 "reader: a large language model that read these conversations blind, turn by turn, before they "
                 "shipped; its scores are replayed, nothing is called. Its thresholds flag at most 1 % of ordinary "
-                "chats of other people, read in the same way."
+                "chats of other people, read in the same way. second reader: another one, at the same thresholds."
             ]
             if READER in names
             else []
@@ -126,18 +148,6 @@ def _print(store: str, done: Demo) -> None:
             if LOCAL in names
             else []
         ),
-        f"{len(done.sequences)} conversations in {done.seconds:.1f} s. They are few and our own: they show how "
-        "turnwise works, not how well. docs/results.md has figures on other people's data.",
-    )
-    run = done.runs[1].run
-    say_paragraphs(
-        f"Everything is in {store}. Next, read that conversation, ask which grow worse, let other detectors judge:"
-    )
-    say(
-        f"  turnwise show {shown} --store {store} --run {run}",
-        f"  turnwise query 'slope(reciprocity.F) > 0.1' --store {store} --run {run}",
-        f"  turnwise detect --store {store} --run {run} --detector trust_ema --detector slope",
-        "Your own: turnwise import FILE --store work.db, turnwise evaluate --store work.db",
     )
 
 
@@ -180,13 +190,15 @@ def _print_second_look(done: Demo) -> None:
         (said, *(str(run.rates.get(label, "–")).split(" = ")[0] for run in columns))
         for label, said in (("attack", "attacks caught"), ("benign", "benign flagged"))
     ]
-    rows.append(("read by the reader", "none", str(done.asked).split(" [")[0], "all"))
+    rows.append(("turns the reader read", "none", str(done.asked).split(" [")[0], "all"))
     print_table(
         ("turns so far", "local alone", "the reader where\nlocal points", "reader alone"),
         rows,
         title="A second look",
     )
-    say("Of these hard conversations it reads much; of ordinary talk one turn in ten.")
+    say_paragraphs(
+        "These are hard conversations, so most turns go to the reader; of ordinary talk one in ten does."
+    )
 
 
 def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
@@ -200,7 +212,12 @@ def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
             for turn in chat.conversation
         ]
         columns = "turn", "the user says", *headings
-        print_table(columns, rows, numeric=("turn", *headings), title=f"How {name} turns")
+        print_table(
+            columns,
+            rows,
+            numeric=("turn", *headings),
+            title=f"How {name} turns: highest F; ► where it first fires",
+        )
     alone, so_far = runs[:2]
     verdict = so_far.found[name].verdict
     at = verdict.turn if verdict else None
@@ -210,9 +227,10 @@ def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
     principle = max(scores, key=lambda key: scores[key].F)
     peaks = alone.peaks(name)
     told = [
-        f"Turn {at} breaks {principle.replace('_', ' ')}: F {scores[principle].F:.2f} with the turns so far in "
-        f"view (threshold {so_far.threshold:.2f}), {peaks[at - 1] or 0.0:.2f} for that message alone "
-        f"({alone.threshold:.2f}). No message by itself passes {max(filter(None, peaks), default=0.0):.2f}: "
+        f"Turn {at} breaks {principle.replace('_', ' ')}: with the turns so far in view F is "
+        f"{scores[principle].F:.2f}, above the threshold of {so_far.threshold:.2f}. That message alone gets "
+        f"{peaks[at - 1] or 0.0:.2f}, and no message alone more than {max(filter(None, peaks), default=0.0):.2f}, "
+        f"where the threshold for messages alone is {alone.threshold:.2f}: "
         "what came before gives it away."
     ]
     for run in runs[2:]:
