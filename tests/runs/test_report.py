@@ -65,7 +65,7 @@ def test_a_report_reads_well(principles: tuple[Principle, ...]) -> None:
     assert repr(report) == "<Report of 2 turns by scripted 1 (history): fired: any_turn>"
     assert str(report).split("\n") == [
         "2 turns, scored by scripted 1 (history)",
-        "any_turn: fired at turn 2, score 0.600 (threshold 0.500, default): p F 0.600 ≥ 0.500 at turn 2",
+        "any_turn: fired at turn 2, highest score 0.600 (threshold 0.500, default): p F 0.600 ≥ 0.500 at turn 2",
     ]
     frame = report.to_frame()
     assert list(frame.columns) == ["turn", "side", "principle", "T", "I", "F", "text"]

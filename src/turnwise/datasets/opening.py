@@ -236,7 +236,8 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
     taking = [name for name in DATASETS.names() if get_loader(name).info.generic and get_loader(name).info.columns]
     raise DatasetError(
         f"{head.path}: the format can't be told from {_seen(head)}. Say it with --format, one of: "
-        f"{', '.join(DATASETS.names())}; {', '.join(taking)} take --columns"
+        f"{', '.join(DATASETS.names())}; {', '.join(taking)} take --columns, with one message a row such as "
+        "--columns id=CHAT,role=SPEAKER,text=MESSAGE"
     )
 
 

@@ -136,7 +136,7 @@ class Verdict:
     def __str__(self) -> str:
         """Return it in a line."""
         what = f"fired at turn {self.turn}" if self.fired else "did not fire"
-        score = "no evidence" if self.score is None else f"score {self.score:.3f}"
+        score = "no evidence" if self.score is None else f"highest score {self.score:.3f}"
         rule = f"threshold {self.threshold:.3f}, {self.threshold_source}"
         return f"{self.detector}: {what}, {score} ({rule}): {self.reason}"
 
