@@ -5,6 +5,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from turnwise.cli.app import app
@@ -148,7 +149,11 @@ def test_what_can_not_be_told_is_said(tmp_path):
     found = report_audit(path)
     assert (found.missing, found.unreadable) == (7, 1)
     done = CliRunner().invoke(app, ["guard", "report", str(path), "--threshold", "0.6"])
-    assert "7 checks were lost" in done.output and "switch on: mode on, drift: {threshold: 0.600}" in done.output
+    assert "7 checks were lost" in done.output
+    (line,) = (line for line in done.output.splitlines() if "to switch on: " in line)
+    (step,) = yaml.safe_load(line.partition("to switch on: ")[2].partition(" in the configuration")[0])
+    assert step == {"drift": {"block_at": 0.6}}
+    GuardrailPipeline({"guardrails": [step]}).close()
     (tmp_path / "b.jsonl").write_text("hello\n")
     with pytest.raises(GuardError, match="is not an audit"):
         report_audit(tmp_path / "b.jsonl")

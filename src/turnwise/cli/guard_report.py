@@ -152,10 +152,11 @@ def _print(found: AuditReport, alarms: float | None, false_alarms: float | None,
 
 
 def _what_if(guardrail: str, words: str, one: WhatIf) -> list[str]:
+    setting = "block_at" if guardrail == "drift" else "block_above"
     return [
         f"{guardrail} at {one.threshold:.3f} ({words}): flags {one.flagged} conversations;",
         f"  {one.added} that it let pass, and of {one.now} that it blocked or would have, {one.spared} no longer",
-        f"  switch on: mode on, {guardrail}: {{threshold: {one.threshold:.3f}}}",
+        f"  to switch on: - {guardrail}: {{{setting}: {one.threshold:.3f}}} in the configuration, and mode on",
     ]
 
 

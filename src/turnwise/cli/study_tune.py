@@ -56,7 +56,7 @@ def tune(
             written = _search(opened, known, people, detector, objective, target_fpr, budget, seed, json)
     if out is not None:
         write_text(out, written)
-        note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
+        note(f"wrote {out}: turnwise detect --store {store} --run {known.name} --detector {out}")
 
 
 def _search(
@@ -265,7 +265,7 @@ def calibrate(
             "alike"
         )
     if out is not None:
-        note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
+        note(f"wrote {out}: turnwise detect --store {store} --run {known.name} --detector {out}")
 
 
 def _guarantee_as_yaml(found: Guaranteed, run: Run, seed: int) -> str:

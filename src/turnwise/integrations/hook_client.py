@@ -179,10 +179,14 @@ def _exchange(place: Path, raw: bytes, settings: HookSettings) -> bytes:
     return b"".join(parts)
 
 
+_STARTED: Final[list[Any]] = []
+"""Helpers of this process: one that is forgotten while it runs would be warned of."""
+
+
 def _start(settings: HookSettings) -> None:
     """Start the helper, which outlives this process; of several that start at once one stays."""
     import subprocess
 
     command = [sys.executable, "-m", "turnwise.integrations.hooks", settings.preset or "", settings.config or ""]
     away = subprocess.DEVNULL
-    subprocess.Popen(command, stdin=away, stdout=away, stderr=away, start_new_session=True)
+    _STARTED.append(subprocess.Popen(command, stdin=away, stdout=away, stderr=away, start_new_session=True))

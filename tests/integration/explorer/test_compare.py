@@ -10,7 +10,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def twins(let_in, working):
     page = let_in(working, "/compare?a=turns&run_a=early&run_b=early")
-    expect(page.get_by_text("part at turn 2")).to_be_visible()
+    expect(page.get_by_text("differ from turn 2")).to_be_visible()
     return page
 
 

@@ -118,7 +118,7 @@ def test_recall_and_false_alarms_move_with_a_threshold_and_so_do_the_flips(runs)
     runs.get_by_label("Threshold of B", exact=True).fill("1")
     alone = sum(falsity("first", f"c{n}", 2) >= 0.5 and falsity("later", f"c{n}", 2) < 1 for n in range(320))
     expect(summary(runs)).to_contain_text(f"flagged by one alone: {alone} by A, 0 by B")
-    expect(runs.get_by_text("one that was chosen by looking here flatters")).to_be_visible()
+    expect(runs.get_by_text("one that was chosen here looks better than it is")).to_be_visible()
     assert state(runs)["at_b"] == "1"
     slid(runs, "A", 0.97)
     expect(runs.get_by_text("recall").first).not_to_contain_text("52.6")
