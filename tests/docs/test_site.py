@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documentation import outside
 from documentation.outside import prepare
 from documentation.site import dead_links, outside_requests
+
+from documentation import outside
 
 ROOT = Path(__file__).parents[2]
 
