@@ -72,14 +72,18 @@ def _finished(spool: Spool, quiet: float, most: int, patience: float, stop: thre
 def _new(spool: Spool, chats: list[str]) -> tuple[tuple[Sequence | BadRecord, ...], list[tuple[str, str]]]:
     """The sequences of conversations that are in no part yet, and name and digest of each."""
     items: list[Sequence | BadRecord] = []
+    known: dict[str, list[str]] = {}
     states: list[tuple[str, str]] = []
     for one in chain.from_iterable(map(spool.conversation, chats)):
         if isinstance(one, BadRecord):
             items.append(one)
             continue
-        state = one.sequence_id, one.content_hash()
-        known = [*spool.states(one.sequence_id), *(digest for name, digest in states if name == one.sequence_id)]
-        if state[1] not in known:
-            items.append(in_state(one, len(known) + 1))
-            states.append(state)
+        name, digest = one.sequence_id, one.content_hash()
+        if name not in known:
+            known[name] = spool.states(name)
+        digests = known[name]
+        if digest not in digests:
+            digests.append(digest)
+            items.append(in_state(one, len(digests)))
+            states.append((name, digest))
     return tuple(items), states
