@@ -94,7 +94,8 @@ def _installed(folder: Path) -> str:
 def store(tmp_path: Path) -> Iterator[Store]:
     """Return a store with one conversation."""
     with Store(tmp_path / "work.db", create=True) as made:
-        made.add_sequences([Sequence("dinner", Label.BENIGN, "by hand", CHAT)])
+        chat = Conversation.from_turns([("Could you help me plan a birthday dinner?", None)])
+        made.add_sequences([Sequence("dinner", Label.BENIGN, "by hand", chat)])
         yield made
 
 
@@ -105,8 +106,8 @@ def settings(url: str, **others: Any) -> dict[str, Any]:
 
 def test_a_model_that_is_held_to_the_schema_gives_its_own_scores_or_none(url: str, store: Store) -> None:
     done = evaluate(store, "real", MODEL, principles=[PRINCIPLE], settings=settings(url, max_tokens=160))
-    assert done.evaluations + done.failures == done.calls == 2
-    assert done.structured == {"json_schema": 2}
+    assert done.evaluations + done.failures == done.calls == 1
+    assert done.structured == {"json_schema": 1}
     scored = store.trajectory("real", "dinner", replies=True).evaluations
     assert len(scored) == done.evaluations
     for one in scored:
