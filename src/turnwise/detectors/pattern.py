@@ -9,7 +9,7 @@ from turnwise.detectors.base import FIRED_AT, Limited, check_number, latch, sile
 from turnwise.detectors.protocol import Signal, State
 from turnwise.errors import DetectorError
 from turnwise.patterns import Evaluator, Kind, parse_expression
-from turnwise.patterns.tree import Series
+from turnwise.patterns.series import Series
 from turnwise.scoring import TurnScores
 
 _PATTERN = "pattern"

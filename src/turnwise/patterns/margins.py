@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from turnwise.patterns.expression import And, Call, Comparison, ComparisonOperator, Expression, Not, Or
+from turnwise.patterns.expression import And, Call, Comparison, ComparisonOperator, Expression, KOf, Named, Not, Or
 from turnwise.patterns.functions import Cell
 from turnwise.patterns.program import Program, Step, Values
-from turnwise.patterns.tree import KOf, Named
 
 _STRICT = frozenset({">", "<", "!="})
 """Comparisons that do not hold at a margin of 0."""

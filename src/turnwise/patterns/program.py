@@ -9,9 +9,21 @@ from operator import attrgetter
 from typing import Any
 
 from turnwise.conversation import Side
-from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Expression, Negative, Not, Number, Or
+from turnwise.patterns.expression import (
+    And,
+    Arithmetic,
+    Call,
+    Comparison,
+    Expression,
+    KOf,
+    Named,
+    Negative,
+    Not,
+    Number,
+    Or,
+)
 from turnwise.patterns.functions import FUNCTIONS, Cell, Update, bounded
-from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
+from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 Values = list[Any]

@@ -1,7 +1,7 @@
 """From the tree of a pattern to one DuckDB query over a table of trajectories.
 
 What is read of a turn alone becomes list columns; functions over the turns so far become the state of one pass
-over each sequence (`turnwise.patterns.sql.fold`). The cost grows with the number of turns, not with its square,
+over each sequence (`turnwise.patterns.sql_fold`). The cost grows with the number of turns, not with its square,
 and the arithmetic is that of live evaluation in the same order. docs/decisions/0007-queries.md says why.
 """
 
@@ -18,6 +18,8 @@ from turnwise.patterns.expression import (
     Call,
     Comparison,
     Expression,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
@@ -25,7 +27,8 @@ from turnwise.patterns.expression import (
     require,
 )
 from turnwise.patterns.functions import FUNCTIONS, MAX_TURN, Kind
-from turnwise.patterns.sql.fold import (
+from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
+from turnwise.patterns.sql_fold import (
     SHORT,
     UNDEFINED,
     Fold,
@@ -37,7 +40,6 @@ from turnwise.patterns.sql.fold import (
     number,
     placeholders,
 )
-from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 from turnwise.scoring.score import HOSTILE_F, LONG_TEXT
 
 _LONGEST = 1e12
