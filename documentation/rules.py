@@ -49,7 +49,7 @@ def audit_events_page() -> str:
 
 def detectors_page() -> str:
     """Return the page of every detector that ships, with its formula, source and parameters."""
-    from turnwise.detectors.kit.registry import DETECTORS, describe_detectors
+    from turnwise.detectors import DETECTORS, describe_detectors
 
     rows = describe_detectors()
     lines = [

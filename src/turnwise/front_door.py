@@ -9,8 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
-from turnwise.detectors import Verdict, run_detector
-from turnwise.detectors.kit.registry import DetectorSpec, PatternSource, name_detector
+from turnwise.detectors import DetectorSpec, PatternSource, Verdict, name_detector, run_detector
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnwise.conversation import Conversation
-from turnwise.conversation.sliding_windows import RateLimit
+from turnwise.conversation.rate_limit import RateLimit
 from turnwise.errors import ConversationError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)

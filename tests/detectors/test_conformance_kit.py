@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from turnwise.detectors import Detector, Signal, build_detector, check_detector
-from turnwise.detectors.kit.conformance import conversations
+from turnwise.detectors.conformance import conversations
 from turnwise.scoring import Score
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from turnwise.detectors import build_detector, check_detector, run_detector
-from turnwise.detectors.kit.likelihood import fit_beta
+from turnwise.detectors.change_points import fit_beta
 from turnwise.errors import DetectorError, TurnwiseError
 
 

@@ -8,7 +8,7 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.conversation.sliding_windows import WINDOWS
+from turnwise.conversation.rate_limit import WINDOWS
 from turnwise.errors import GuardError
 from turnwise.guard.key_limits import KeyLimits, RateLimits, SharedKeyLimits
 

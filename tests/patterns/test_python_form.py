@@ -10,8 +10,8 @@ import pytest
 from turnwise import patterns as p
 from turnwise.errors import PatternError
 from turnwise.patterns import FUNCTIONS, Expression, parse, parse_expression, series
-from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Not, Number
-from turnwise.patterns.tree import KOf, Series
+from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, KOf, Not, Number
+from turnwise.patterns.series import Series
 
 F, I, T = series("reciprocity").F, series("reciprocity").I, series("reciprocity").T  # noqa: E741
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 from turnwise.sessions import BoundarySettings, SessionMemory, SessionSettings, boundary_testing, preset
-from turnwise.sessions.rules import weak_signals
+from turnwise.sessions.stance import weak_signals
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 REFUSED = "I can't help with that."

@@ -16,9 +16,8 @@ from symbolic import Condition, Run, counterexample, term, ways
 
 from turnwise.scoring import balance, trust_strength
 from turnwise.sessions import BreakerState, Phase, next_breaker, preset
-from turnwise.sessions.memory import push_bit
+from turnwise.sessions.memory import decayed, falsity_ema, push_bit, trust_ema
 from turnwise.sessions.settings import HISTORY
-from turnwise.sessions.trust import decayed, falsity_ema, trust_ema
 
 pytestmark = pytest.mark.shows("LATER-2")
 

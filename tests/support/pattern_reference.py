@@ -10,8 +10,8 @@ from typing import Any
 
 from turnwise.conversation import Side
 from turnwise.patterns import Expression
-from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Negative, Not, Number, Or
-from turnwise.patterns.tree import KOf, Length, Named, Series, TurnNumber
+from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, KOf, Named, Negative, Not, Number, Or
+from turnwise.patterns.series import Length, Series, TurnNumber
 from turnwise.scoring import TurnScores, balance, trust_strength
 
 NEAR = 1e-7

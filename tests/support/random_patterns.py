@@ -14,13 +14,14 @@ from turnwise.patterns.expression import (
     Arithmetic,
     Call,
     Comparison,
+    KOf,
     Negative,
     Not,
     Number,
     Or,
 )
 from turnwise.patterns.functions import Parameter
-from turnwise.patterns.tree import COMPONENTS, KOf, Length, OtherRun, Series, TurnNumber
+from turnwise.patterns.series import COMPONENTS, Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")

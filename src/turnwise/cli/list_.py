@@ -17,7 +17,7 @@ from turnwise.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.patterns import NamedPattern
-    from turnwise.patterns.tree import Named
+    from turnwise.patterns.expression import Named
     from turnwise.scoring import TurnScores
 
 _WIDTH = 80
@@ -321,7 +321,7 @@ def _explain(name: str, file: str | None) -> Described:
 def _example_lines(expression: Named, turns: Sequence[TurnScores]) -> Iterator[str]:
     """Yield a curve of every series that the pattern reads, and the turns at which it holds."""
     from turnwise.patterns import Evaluator
-    from turnwise.patterns.tree import Series
+    from turnwise.patterns.series import Series
 
     yield from ("", "  A conversation that it matches", "")
     for node in dict.fromkeys(part for part in expression.walk() if isinstance(part, Series)):

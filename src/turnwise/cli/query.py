@@ -271,7 +271,7 @@ def plain(value: Any) -> Any:
 def _all_series(pattern: Expression) -> list[Expression]:
     """The series that a pattern reads, in their order, a few at most; F where it reads none."""
     from turnwise.patterns import series
-    from turnwise.patterns.tree import Series
+    from turnwise.patterns.series import Series
 
     found: list[Expression] = list(dict.fromkeys(node for node in pattern.walk() if isinstance(node, Series)))
     return found[:_PANELS] or [series().F]

@@ -1,21 +1,180 @@
-"""The rate limit of a conversation: the prompts of its history counted in sliding windows."""
+"""Limits on prompts in sliding windows of a minute, an hour and a day, and times that never run back."""
 
 from __future__ import annotations
 
+from bisect import insort
+from collections import deque
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from turnwise.clock import Clock, utc_now
+from turnwise._support.visible import shown
+from turnwise.clock import Clock, monotonic_now, utc_now
 from turnwise.conversation.history import History
-from turnwise.conversation.sliding_windows import TURNS_PER, WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.conversation.turn import Turn
 from turnwise.errors import ConversationError
+
+WINDOWS: Final[Mapping[str, timedelta]] = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+}
+"""Length of every window, by its name. A conversation calls the limits ``turns_per_minute`` and so on."""
+
+TURNS_PER: Final = "turns_per_"
+"""What stands before the name of a window in the limits of a conversation."""
+
+MAX_LIMIT: Final = 1_000_000
+"""Largest number of prompts a limit may have; it bounds the arrival times that are kept."""
 
 _ZERO: Final = timedelta(0)
 
 _LONGEST: Final = max(WINDOWS.values())
 """Greatest distance of a time stamp from the present that a rate limit takes in."""
+
+_LATE: Final = timedelta(seconds=1)
+"""How late a reading may come, such as one of another thread, before the clock counts as set back."""
+
+
+def read_limits(limits: object, what: str, prefix: str = "") -> dict[str, int]:
+    """Limits from outside, by window and checked (1 to `MAX_LIMIT`); `prefix` stands before each window's name.
+
+    >>> read_limits({"turns_per_hour": 20}, "rate_limit", TURNS_PER)
+    {'hour': 20}
+    """
+    names = {f"{prefix}{window}": window for window in WINDOWS}
+    if not isinstance(limits, Mapping):
+        raise ConversationError(f"{what} is {type(limits).__name__}, not an object with any of {', '.join(names)}")
+    for name, limit in limits.items():
+        if name not in names:
+            raise ConversationError(f"{what}: unknown window {shown(name)}; use {', '.join(names)}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+            use = f"use a whole number from 1 to {MAX_LIMIT}"
+            raise ConversationError(f"{what}: {name} is {shown(limit)}; {use}")
+    return {names[name]: limit for name, limit in limits.items()}
+
+
+class RateLimit:
+    """Counts prompts in sliding windows.
+
+    A limit of N per window lets N prompts pass in any stretch of that length; the next one has to wait until the
+    oldest of the last N has left the window. At most as many arrival times as the largest limit are kept, so
+    memory is bounded however long the conversation runs. Not safe under threads by itself: the conversation that
+    owns it holds its lock.
+
+    >>> from datetime import UTC
+    >>> limit = RateLimit({"minute": 1})
+    >>> noon = datetime(2025, 1, 1, 12, tzinfo=UTC)
+    >>> limit.exceeded(noon)
+    False
+    >>> limit.record(noon)
+    >>> limit.exceeded(noon + timedelta(seconds=59)), limit.exceeded(noon + timedelta(seconds=60))
+    (True, False)
+    """
+
+    __slots__ = ("_arrivals", "_limits", "_longest")
+
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        self._limits = dict(limits)
+        self._longest = max(WINDOWS[name] for name in self._limits)
+        self._arrivals: deque[datetime] = deque(maxlen=self.largest)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """A copy of the limits."""
+        return dict(self._limits)
+
+    @property
+    def largest(self) -> int:
+        """The largest limit: the number of arrival times that can matter."""
+        return max(self._limits.values())
+
+    @property
+    def remembered(self) -> int:
+        """How many arrival times are kept at present."""
+        return len(self._arrivals)
+
+    def ages(self, now: datetime) -> list[timedelta]:
+        """How long ago the prompts that count arrived, the oldest first."""
+        return [now - arrival for arrival in self._arrivals if now - arrival < self._longest]
+
+    def exceeded(self, now: datetime, limits: Mapping[str, int] | None = None) -> bool:
+        """Whether a prompt that arrives now is one too many, by its own limits or others, none of them larger."""
+        return any(
+            # Arrivals are sorted: the limit is reached when the Nth latest has not left the window yet.
+            len(self._arrivals) >= limit and now - self._arrivals[-limit] < WINDOWS[name]
+            for name, limit in (self._limits if limits is None else limits).items()
+        )
+
+    def wait(self, now: datetime, limits: Mapping[str, int] | None = None) -> float:
+        """Seconds until a prompt is not one too many; 0.0 where it is none now. Arguments as for `exceeded`.
+
+        >>> from datetime import UTC
+        >>> limit, noon = RateLimit({"minute": 1}), datetime(2025, 1, 1, 12, tzinfo=UTC)
+        >>> limit.record(noon)
+        >>> limit.wait(noon + timedelta(seconds=20))
+        40.0
+        """
+        waits = (
+            (self._arrivals[-limit] + WINDOWS[name] - now).total_seconds()
+            for name, limit in (self._limits if limits is None else limits).items()
+            if len(self._arrivals) >= limit
+        )
+        return max(0.0, max(waits, default=0.0))
+
+    def take_over(self, before: RateLimit) -> None:
+        """Also count the prompts that another limit counted on the same timeline."""
+        for arrival in before._arrivals:
+            self.record(arrival)
+
+    def record(self, arrival: datetime) -> None:
+        """Count a prompt, which may have arrived before others that are recorded."""
+        arrivals = self._arrivals
+        if not arrivals or arrival >= arrivals[-1]:
+            arrivals.append(arrival)
+        elif len(arrivals) < self.largest:
+            insort(arrivals, arrival)
+        elif arrival > arrivals[0]:
+            arrivals.popleft()
+            insort(arrivals, arrival)
+        while arrivals[-1] - arrivals[0] >= self._longest:
+            arrivals.popleft()
+
+    def reset(self) -> None:
+        """Forget all prompts that were counted; the limits stay."""
+        self._arrivals.clear()
+
+
+class Timeline:
+    """Turns readings of a clock into times that never run back; only differences between them mean anything.
+
+    Where the readings are the system's, the monotonic clock tells how much time went by between two of them. Any
+    other clock, also an unknown one (None), is believed as long as it goes ahead; where it was set back, no time
+    went by. Not safe under threads by itself: the owner holds its lock.
+
+    >>> from datetime import UTC
+    >>> timeline, noon, hour = Timeline(), datetime(2025, 1, 1, 12, tzinfo=UTC), timedelta(hours=1)
+    >>> start = timeline.at(noon)
+    >>> [str(timeline.at(reading) - start) for reading in (noon + hour, noon - hour, noon)]
+    ['1:00:00', '1:00:00', '2:00:00']
+    """
+
+    __slots__ = ("_lag", "_latest", "_monotonic")
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._monotonic = clock is utc_now
+        self._lag = _ZERO
+        self._latest: datetime | None = None
+
+    def at(self, now: datetime, ahead: timedelta = _ZERO) -> datetime:
+        """The present by a reading; `ahead` is how much later than the reading it is known to be, at least 0."""
+        moment = (monotonic_now() if self._monotonic else now) + ahead + self._lag
+        if self._latest is not None and moment < self._latest:
+            if self._latest - moment > _LATE:
+                self._lag += self._latest - moment
+            return self._latest
+        self._latest = moment
+        return moment
 
 
 class Limits:

@@ -1,25 +1,26 @@
 """Detectors: they read the turns of a trajectory in order and say when it went wrong. Pure: no IO, no clock."""
 
-from turnwise.detectors.kit.base import FIRED_AT, ByPrinciple, Limited, count, judge, latch, number, silence
-from turnwise.detectors.kit.conformance import check_detector
-from turnwise.detectors.kit.protocol import Detector, Signal, State, ThresholdSource, Verdict, run_detector
-from turnwise.detectors.kit.registry import (
-    DETECTORS,
-    DetectorFactory,
-    DetectorInfo,
+from turnwise.detectors.base import FIRED_AT, ByPrinciple, Limited, count, judge, latch, number, silence
+from turnwise.detectors.conformance import check_detector
+from turnwise.detectors.loading import (
     DetectorSpec,
     NamedDetector,
     PatternSource,
+    load_detector,
+    name_detector,
+    same_but_threshold,
+)
+from turnwise.detectors.protocol import Detector, Signal, State, ThresholdSource, Verdict, run_detector
+from turnwise.detectors.registry import (
+    DETECTORS,
+    DetectorFactory,
+    DetectorInfo,
     build_detector,
     describe_detectors,
     detector,
     detector_names,
-    format_spec,
-    load_detector,
-    name_detector,
-    same_but_threshold,
-    to_mapping,
 )
+from turnwise.detectors.specs import format_spec, to_mapping
 
 __all__ = [
     "DETECTORS",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.kit.base import ByPrinciple, number
-from turnwise.detectors.slope import NO_POINTS, added
+from turnwise.detectors.base import ByPrinciple, check_number, number
+from turnwise.detectors.trends import NO_POINTS, added
 from turnwise.errors import DetectorError, UnknownNameError
 from turnwise.scoring import Score, TurnScores
 
@@ -47,7 +47,6 @@ class Learned(ByPrinciple):
         UnknownNameError: there is no feature of a name.
         DetectorError: a number is not finite, or no weight is given.
 
-    >>> from turnwise.scoring import Score
     >>> detector = Learned(weights={"peak": 4.0, "slope": 10.0}, intercept=-2.0)
     >>> state = detector.start()
     >>> for turn, F in enumerate((0.0, 0.25, 0.5), start=1):
@@ -74,11 +73,10 @@ class Learned(ByPrinciple):
                 raise UnknownNameError(f"feature of {self.name}", str(feature), (*FEATURES, *OPTIONAL_FEATURES))
         checked = {name: number(self.name, f"weight of {name}", value) for name, value in self.weights.items()}
         object.__setattr__(self, "weights", checked)
-        object.__setattr__(self, "intercept", number(self.name, "intercept", self.intercept))
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+        check_number(self, "intercept")
+        check_number(self, "limit", never=True)
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
-        """Take one more F into the features of a principle."""
         remembered, features = _follow_features(memory, scores, score)
         odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.weights.items())
         return remembered, round(odds, DIGITS)

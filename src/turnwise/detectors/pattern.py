@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from turnwise.detectors.kit.base import FIRED_AT, Limited, latch, number, silence
-from turnwise.detectors.kit.protocol import Signal, State
+from turnwise.detectors.base import FIRED_AT, Limited, check_number, latch, silence
+from turnwise.detectors.protocol import Signal, State
 from turnwise.errors import DetectorError
 from turnwise.patterns import Evaluator, Kind, parse_expression
-from turnwise.patterns.tree import Series
+from turnwise.patterns.series import Series
 from turnwise.scoring import TurnScores
 
 _PATTERN = "pattern"
@@ -34,7 +34,6 @@ class Pattern(Limited):
         PatternError: the expression can't be read; the message shows the column.
         DetectorError: the limit is out of range.
 
-    >>> from turnwise.scoring import Score
     >>> detector = Pattern("delta(reciprocity.F) > 0.25")
     >>> state = detector.start()
     >>> for turn, F in enumerate((0.25, 0.75), start=1):
@@ -60,7 +59,7 @@ class Pattern(Limited):
         series = [node for node in tree.walk() if isinstance(node, Series)]
         named = {node.principle for node in series if node.principle is not None}
         everywhere = not named or any(node.principle is None for node in series)
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+        check_number(self, "limit", never=True)
         evaluator = Evaluator(tree)
         if evaluator.other_runs:
             raise DetectorError(
@@ -71,11 +70,9 @@ class Pattern(Limited):
         object.__setattr__(self, "_principles", () if everywhere else tuple(sorted(named)))
 
     def start(self) -> State:
-        """Return the state before the first turn."""
         return {FIRED_AT: None, _PATTERN: self._evaluator.start()}
 
     def update(self, state: State, scores: TurnScores) -> Signal:
-        """Take the scores of the next turn into the state and return the signal after it."""
         holds, margin, value = self._evaluator.update(state[_PATTERN], scores)
         is_number = self._evaluator.expression.kind is Kind.NUMBER
         known = value if is_number else CERTAIN if holds and margin is None else margin

@@ -15,7 +15,7 @@ from typing import Final
 
 from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
-from turnwise.conversation.sliding_windows import WINDOWS, RateLimit, Timeline, read_limits
+from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.identity.names import checked_name
 from turnwise.guard.request import digest_of

@@ -3,7 +3,7 @@
 docs/patterns.md says what every series and function means.
 """
 
-from turnwise.patterns.conditional import all_, any_, count, current_streak, share, streak, turns_since
+from turnwise.patterns.conditional import all_, any_, count, current_streak, k_of, share, streak, turns_since
 from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, match
 from turnwise.patterns.expression import Expression
 from turnwise.patterns.functions import FUNCTIONS, Kind
@@ -25,7 +25,7 @@ from turnwise.patterns.numeric import (
     volatility,
 )
 from turnwise.patterns.parser import parse, parse_expression
-from turnwise.patterns.series import chars, k_of, series, turn
+from turnwise.patterns.series import chars, series, turn
 
 __all__ = [
     "FUNCTIONS",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from turnwise.patterns.expression import Expression, call
+from typing import Any
+
+from turnwise.patterns.expression import Expression, KOf, call
 from turnwise.patterns.functions import MAX_TURN, Cell, Kind, Update, define
-from turnwise.patterns.sql.fold import Fold, Term, before_of, number_term, set_field
+from turnwise.patterns.sql_fold import Fold, Term, before_of, number_term, set_field
 
 
 def _run(fold: Fold, c: Term, turn: str) -> tuple[str, str]:
@@ -21,13 +23,12 @@ def _times(fold: Fold, c: Term) -> str:
 
 
 def _streak() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> int:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if held:
             longest, run, end = cell
             run = run + 1 if end == turn - 1 else 1
             cell[:] = max(longest, run), run, turn
-        length: int = cell[0]
-        return length
+        return cell[0]
 
     return [0, 0, 0], update
 
@@ -47,7 +48,7 @@ def streak(condition: Expression) -> Expression:
 
 
 def _current_streak() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> int:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if not held:
             return 0
         run: int = cell[0] + 1 if cell[1] == turn - 1 else 1
@@ -69,11 +70,10 @@ def current_streak(condition: Expression) -> Expression:
 
 
 def _count() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> int:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if held:
             cell[0] += 1
-        times: int = cell[0]
-        return times
+        return cell[0]
 
     return [0], update
 
@@ -89,7 +89,7 @@ def count(condition: Expression) -> Expression:
 
 
 def _share() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> float | None:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if held is not None:
             cell[0] += held
             cell[1] += 1
@@ -113,11 +113,10 @@ def share(condition: Expression) -> Expression:
 
 
 def _any() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> bool:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if held:
             cell[0] = True
-        ever: bool = cell[0]
-        return ever
+        return cell[0]
 
     return [False], update
 
@@ -133,7 +132,7 @@ def any_(condition: Expression) -> Expression:
 
 
 def _all() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> bool:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if held is not None:
             cell[0] = held and cell[0] is not False
         return cell[0] is True
@@ -153,7 +152,7 @@ def all_(condition: Expression) -> Expression:
 
 
 def _turns_since() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> int | None:
+    def update(cell: Cell, turn: int, held: bool | None) -> Any:
         if held:
             cell[0] = turn
         return None if cell[0] is None else turn - cell[0]
@@ -173,3 +172,8 @@ def turns_since(condition: Expression) -> Expression:
     It goes on counting where the condition is unknown.
     """
     return call("turns_since", condition)
+
+
+def k_of(k: int, *conditions: Expression) -> Expression:
+    """Return whether at least k of the conditions hold at a turn; unknown until enough do, or too few could."""
+    return KOf(k, conditions)

@@ -1,4 +1,4 @@
-"""Expressions: what each can do, and those that operators and functions make of others.
+"""Expressions: what each can do, and those that operators, functions and names make of others.
 
 A tree that can be built fits together: its nodes check it.
 """
@@ -6,6 +6,7 @@ A tree that can be built fits together: its nodes check it.
 from __future__ import annotations
 
 import dataclasses
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Any, ClassVar, Literal, get_args
 
 from turnwise.errors import PatternError
 from turnwise.patterns.functions import FUNCTIONS, LARGEST, Function, Kind
-from turnwise.patterns.notation import AND, ATOM, COMPARE, NOT, OR, PRODUCT, SIGN, SUM, number_text
 
 ArithmeticOperator = Literal["+", "-", "*", "/"]
 ComparisonOperator = Literal["<", "<=", ">", ">=", "==", "!="]
@@ -26,6 +26,13 @@ MAX_SIZE = 1_000
 
 MAX_DEPTH = 60
 """Levels of a tree, at most; below what Python's recursion allows by far."""
+
+
+RESERVED = frozenset({"and", "or", "not", "response"})
+"""Words that are no name of a principle unless they stand in quotes."""
+
+OR, AND, NOT, COMPARE, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
+"""How tightly each kind of expression holds together, loosest first."""
 
 
 class Expression(ABC):
@@ -65,11 +72,11 @@ class Expression(ABC):
 
     def equals(self, other: Expression | float) -> Expression:
         """Return the comparison ``self == other``."""
-        return _comparison("==", self, other)
+        return Comparison("==", self, lifted(other))
 
     def differs(self, other: Expression | float) -> Expression:
         """Return the comparison ``self != other``."""
-        return _comparison("!=", self, other)
+        return Comparison("!=", self, lifted(other))
 
     @abstractmethod
     def written(self) -> tuple[str, int]:
@@ -94,40 +101,40 @@ class Expression(ABC):
         return type(self), tuple(values)
 
     def __lt__(self, other: Expression | float) -> Expression:
-        return _comparison("<", self, other)
+        return Comparison("<", self, lifted(other))
 
     def __le__(self, other: Expression | float) -> Expression:
-        return _comparison("<=", self, other)
+        return Comparison("<=", self, lifted(other))
 
     def __gt__(self, other: Expression | float) -> Expression:
-        return _comparison(">", self, other)
+        return Comparison(">", self, lifted(other))
 
     def __ge__(self, other: Expression | float) -> Expression:
-        return _comparison(">=", self, other)
+        return Comparison(">=", self, lifted(other))
 
     def __add__(self, other: Expression | float) -> Expression:
-        return _arithmetic("+", self, other)
+        return Arithmetic("+", self, lifted(other))
 
     def __radd__(self, other: float) -> Expression:
-        return _arithmetic("+", other, self)
+        return Arithmetic("+", lifted(other), self)
 
     def __sub__(self, other: Expression | float) -> Expression:
-        return _arithmetic("-", self, other)
+        return Arithmetic("-", self, lifted(other))
 
     def __rsub__(self, other: float) -> Expression:
-        return _arithmetic("-", other, self)
+        return Arithmetic("-", lifted(other), self)
 
     def __mul__(self, other: Expression | float) -> Expression:
-        return _arithmetic("*", self, other)
+        return Arithmetic("*", self, lifted(other))
 
     def __rmul__(self, other: float) -> Expression:
-        return _arithmetic("*", other, self)
+        return Arithmetic("*", lifted(other), self)
 
     def __truediv__(self, other: Expression | float) -> Expression:
-        return _arithmetic("/", self, other)
+        return Arithmetic("/", self, lifted(other))
 
     def __rtruediv__(self, other: float) -> Expression:
-        return _arithmetic("/", other, self)
+        return Arithmetic("/", lifted(other), self)
 
     def __neg__(self) -> Expression:
         return Negative(self)
@@ -145,8 +152,12 @@ class Expression(ABC):
     def __invert__(self) -> Expression:
         return Not(self)
 
-    def _measure(self) -> None:
-        """Note size and depth, and refuse a tree that is too large to be evaluated at every turn."""
+    def _check(self) -> None:  # noqa: B027 - a part that stands alone has nothing to refuse
+        """Refuse parts that don't fit."""
+
+    def __post_init__(self) -> None:
+        self._check()
+        # Note size and depth, and refuse a tree that is too large to be evaluated at every turn.
         children = self.children()
         size = 1 + sum(child.size for child in children)
         depth = 1 + max((child.depth for child in children), default=0)
@@ -163,10 +174,7 @@ class NumberExpression(Expression):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> Kind:
-        """Always a number."""
-        return Kind.NUMBER
+    kind = Kind.NUMBER
 
 
 class ConditionExpression(Expression):
@@ -174,10 +182,7 @@ class ConditionExpression(Expression):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> Kind:
-        """Always a condition."""
-        return Kind.CONDITION
+    kind = Kind.CONDITION
 
 
 def require(kind: Kind, operand: object, where: str) -> None:
@@ -224,16 +229,14 @@ class Number(NumberExpression):
 
     value: float
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             raise PatternError(f"{self.value!r} must be a number")
         if not -LARGEST <= self.value <= LARGEST:
             raise PatternError(f"a number must be finite and at most {LARGEST:g} in size, not {self.value!r}")
         object.__setattr__(self, "value", float(self.value))
-        self._measure()
 
     def written(self) -> tuple[str, int]:
-        """Return the text and how tightly it holds together."""
         return number_text(self.value), SIGN if self.value < 0 else ATOM
 
 
@@ -243,16 +246,13 @@ class Negative(NumberExpression):
 
     operand: Expression
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         require(Kind.NUMBER, self.operand, "-")
-        self._measure()
 
     def children(self) -> tuple[Expression, ...]:
-        """Return the operand."""
         return (self.operand,)
 
     def written(self) -> tuple[str, int]:
-        """Return the text and how tightly it holds together."""
         # -2 reads as a number of its own, so that the sign of a number stands outside parentheses.
         return f"-{self.operand.within(ATOM + 1 if isinstance(self.operand, Number) else SIGN)}", SIGN
 
@@ -269,12 +269,11 @@ class _OfTwoNumbers(Expression):
     left: Expression
     right: Expression
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if self.operator not in self.operators:
             raise PatternError(f"unknown {self.noun} {self.operator!r}: use {' '.join(self.operators)}")
         require(Kind.NUMBER, self.left, self.operator)
         require(Kind.NUMBER, self.right, self.operator)
-        self._measure()
 
     def children(self) -> tuple[Expression, ...]:
         return self.left, self.right
@@ -290,7 +289,6 @@ class Arithmetic(_OfTwoNumbers, NumberExpression):
     operator: ArithmeticOperator
 
     def written(self) -> tuple[str, int]:
-        """Return the text and how tightly it holds together."""
         tight = SUM if self.operator in "+-" else PRODUCT
         return f"{self.left.within(tight)} {self.operator} {self.right.within(tight + 1)}", tight
 
@@ -305,7 +303,6 @@ class Comparison(_OfTwoNumbers, ConditionExpression):
     operator: ComparisonOperator
 
     def written(self) -> tuple[str, int]:
-        """Return the text and how tightly it holds together."""
         return f"{self.left.within(SUM)} {self.operator} {self.right.within(SUM)}", COMPARE
 
 
@@ -315,16 +312,13 @@ class Not(ConditionExpression):
 
     operand: Expression
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         require(Kind.CONDITION, self.operand, "not")
-        self._measure()
 
     def children(self) -> tuple[Expression, ...]:
-        """Return the operand."""
         return (self.operand,)
 
     def written(self) -> tuple[str, int]:
-        """Return the text and how tightly it holds together."""
         return f"not {self.operand.within(NOT)}", NOT
 
 
@@ -337,9 +331,8 @@ class _Joint(ConditionExpression):
 
     operands: tuple[Expression, ...]
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         require_conditions(self.word, self.operands, 2)
-        self._measure()
 
     def children(self) -> tuple[Expression, ...]:
         return self.operands
@@ -377,7 +370,7 @@ class Call(Expression):
     argument: Expression
     parameters: tuple[tuple[str, float], ...] = ()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         definition = FUNCTIONS[self.function]
         object.__setattr__(self, "function", Function(self.function))
         require(definition.of, self.argument, self.function)
@@ -396,19 +389,15 @@ class Call(Expression):
             raise PatternError(
                 f"rise goes from an earlier turn i to a later j, not {values[0][1]} to {values[1][1]}"
             )
-        self._measure()
 
     @property
     def kind(self) -> Kind:
-        """Whether it gives a number or a condition."""
         return FUNCTIONS[self.function].gives
 
     def children(self) -> tuple[Expression, ...]:
-        """Return the argument."""
         return (self.argument,)
 
     def written(self) -> tuple[str, int]:
-        """Return the text and how tightly it holds together."""
         by_name = {parameter.name: parameter.by_name for parameter in FUNCTIONS[self.function].parameters}
         given = [
             f"{name}={number_text(value)}" if by_name[name] else number_text(value)
@@ -417,21 +406,78 @@ class Call(Expression):
         return f"{self.function}({', '.join([str(self.argument), *given])})", ATOM
 
 
+@dataclass(frozen=True, slots=True)
+class KOf(ConditionExpression):
+    """Conditions of which at least ``k`` hold: ``k_of(2, c, d, e)``."""
+
+    k: int
+    operands: tuple[Expression, ...]
+
+    def _check(self) -> None:
+        require_conditions("k_of", self.operands, 1)
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= len(self.operands):
+            raise PatternError(
+                f"k of k_of must be a whole number from 1 to its {len(self.operands)} conditions, not {self.k!r}"
+            )
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def written(self) -> tuple[str, int]:
+        return f"k_of({', '.join([str(self.k), *map(str, self.operands)])})", ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Expression):
+    """A named pattern.
+
+    ``arguments`` are (parameter, expression) of those that were given, in the order of the pattern's parameters.
+    ``body`` is what it stands for and what is evaluated, with arguments and defaults put in.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, Expression], ...]
+    body: Expression
+
+    @property
+    def kind(self) -> Kind:
+        return self.body.kind
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.body,)
+
+    def written(self) -> tuple[str, int]:
+        given = ", ".join(f"{parameter}={value}" for parameter, value in self.arguments)
+        return f"{self.name}({given})" if given else self.name, ATOM
+
+
 def call(function: str, argument: Expression | float, /, **parameters: float | None) -> Expression:
     """Make the call of a function; parameters that are None are left out."""
     given = tuple((name, value) for name, value in parameters.items() if value is not None)
     return Call(function, lifted(argument), given)
 
 
-def _comparison(operator: ComparisonOperator, left: Expression | float, right: Expression | float) -> Expression:
-    return Comparison(operator, lifted(left), lifted(right))
-
-
-def _arithmetic(operator: ArithmeticOperator, left: Expression | float, right: Expression | float) -> Expression:
-    return Arithmetic(operator, lifted(left), lifted(right))
-
-
 def _operands(joint: Any, left: Expression) -> tuple[Expression, ...]:
     """What a chain such as ``a & b & c`` has joined so far, so that it makes one node."""
     joined: tuple[Expression, ...] = left.operands if isinstance(left, joint) else (left,)
     return joined
+
+
+def number_text(value: float) -> str:
+    """The shortest text of a number that reads back to the same float.
+
+    >>> number_text(3.0), number_text(0.60), number_text(-1e-9)
+    ('3', '0.6', '-1e-09')
+    """
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name has letters of ASCII, digits and _ only, and needs no quotes."""
+    return name.isascii() and name.isidentifier()
+
+
+def principle_text(principle: str) -> str:
+    """The name of a principle as it is written: in quotes where it is no plain word."""
+    plain = is_plain_name(principle) and principle not in RESERVED
+    return principle if plain else json.dumps(principle)

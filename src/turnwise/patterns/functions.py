@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from turnwise.errors import PatternError
 
 if TYPE_CHECKING:
-    from turnwise.patterns.sql.fold import Term
+    from turnwise.patterns.sql_fold import Term
 
 Cell = list[Any]
 Update = Callable[[Cell, int, Any], Any]

@@ -22,7 +22,7 @@ from typing import Any
 
 from turnwise._support.bounded import YamlError, read_yaml
 from turnwise.errors import PatternError, ScoreError, UnknownNameError
-from turnwise.patterns.notation import is_plain_name
+from turnwise.patterns.expression import is_plain_name
 from turnwise.patterns.tokeniser import is_built_in, unknown
 from turnwise.plugins import Registry
 from turnwise.scoring import Score, TurnScores

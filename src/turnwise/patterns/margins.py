@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
-from turnwise.patterns.expression import And, Call, Comparison, ComparisonOperator, Expression, Not, Or
+from turnwise.patterns.expression import And, Call, Comparison, ComparisonOperator, Expression, KOf, Named, Not, Or
 from turnwise.patterns.functions import Cell
 from turnwise.patterns.program import Program, Step, Values
-from turnwise.patterns.tree import KOf, Named
 
 _STRICT = frozenset({">", "<", "!="})
 """Comparisons that do not hold at a margin of 0."""
@@ -28,7 +28,7 @@ def holds(program: Program, node: Expression) -> int:
             return program.value(node)
     strict = _strictness(node)
     if strict is None:
-        return program.once("holds", node, lambda: _holds(program, node))
+        return program.once("holds", node, lambda: program.joined(node, partial(holds, program)))
     at = margin(program, node)
     if strict:
         return program.once("holds", node, lambda: lambda values: values[at] > 0.0)
@@ -96,24 +96,6 @@ def _strictness(node: Expression) -> bool | None:
             return _strictness(body)
         case _:
             return None
-
-
-def _holds(program: Program, node: Expression) -> Step:
-    match node:
-        case Not(operand):
-            at = holds(program, operand)
-            return lambda values: not values[at]
-        case And(operands):
-            places = [holds(program, operand) for operand in operands]
-            return lambda values: False not in [values[place] for place in places]
-        case Or(operands):
-            places = [holds(program, operand) for operand in operands]
-            return lambda values: True in [values[place] for place in places]
-        case KOf(k, operands):
-            places = [holds(program, operand) for operand in operands]
-            return lambda values: sum([values[place] for place in places]) >= k
-        case _:
-            raise AssertionError(f"no condition: {node!r}")
 
 
 def _margin(

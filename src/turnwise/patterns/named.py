@@ -10,11 +10,10 @@ from pathlib import Path
 
 from turnwise._support.paths import to_path
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import Expression, lifted
+from turnwise.patterns.expression import Expression, Named, lifted
 from turnwise.patterns.library import Library, default_library, read_patterns
 from turnwise.patterns.parser import expand
 from turnwise.patterns.tokeniser import Context
-from turnwise.patterns.tree import Named
 
 
 def load_patterns(path: str | Path, behind: Library | None = None) -> Library:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import Any
 
 from turnwise.patterns.expression import Expression, call
 from turnwise.patterns.functions import MAX_TURN, MAX_WINDOW, Cell, Parameter, Update, bounded, define
-from turnwise.patterns.sql.fold import Fold, Term, before_of, number, number_term, set_field
+from turnwise.patterns.sql_fold import Fold, Term, before_of, number, number_term, set_field
 
 
 def _turn(name: str) -> Parameter:
@@ -22,23 +25,18 @@ def _kept(update: str) -> Callable[[Fold, Term, str], Term]:
     return make
 
 
-def _at_turn(fold: Fold, x: Term, turn: str, k: int) -> Term:
+def _at_sql(fold: Fold, x: Term, turn: str, k: int) -> Term:
     field = set_field(fold, x.level, f"CASE WHEN {turn} = {k} THEN {x.sql} ELSE {{o}} END")
     return number_term(field, x.level, x.low, x.high)
 
 
 def _at(k: int) -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if turn == k:
             cell[0] = x
-        value: float | None = cell[0]
-        return value
+        return cell[0]
 
     return [None], update
-
-
-def _at_sql(fold: Fold, x: Term, turn: str, k: int) -> Term:
-    return _at_turn(fold, x, turn, k)
 
 
 @define(_at, _at_sql, _turn("k"))
@@ -48,11 +46,10 @@ def at(x: Expression | float, k: int) -> Expression:
 
 
 def _first() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if cell[0] is None:
             cell[0] = x
-        value: float | None = cell[0]
-        return value
+        return cell[0]
 
     return [None], update
 
@@ -64,11 +61,10 @@ def first(x: Expression | float) -> Expression:
 
 
 def _last() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if x is not None:
             cell[0] = x
-        value: float | None = cell[0]
-        return value
+        return cell[0]
 
     return [None], update
 
@@ -80,7 +76,7 @@ def last(x: Expression | float) -> Expression:
 
 
 def _peak() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         value: float | None = cell[0]
         if x is not None and (value is None or x > value):
             cell[0] = value = x
@@ -96,7 +92,7 @@ def peak(x: Expression | float) -> Expression:
 
 
 def _low() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         value: float | None = cell[0]
         if x is not None and (value is None or x < value):
             cell[0] = value = x
@@ -112,7 +108,7 @@ def low(x: Expression | float) -> Expression:
 
 
 def _mean() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if x is not None:
             cell[0] += 1
             cell[1] += (x - cell[1]) / cell[0]
@@ -137,7 +133,7 @@ def mean(x: Expression | float) -> Expression:
 
 
 def _rise(i: int, j: int) -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if turn == i:
             cell[0] = x
         elif turn == j:
@@ -149,7 +145,7 @@ def _rise(i: int, j: int) -> tuple[Cell, Update]:
 
 
 def _rise_sql(fold: Fold, x: Term, turn: str, i: int, j: int) -> Term:
-    early, late = (_at_turn(fold, x, turn, at).sql for at in (i, j))
+    early, late = (_at_sql(fold, x, turn, at).sql for at in (i, j))
     return number_term(f"({late} - {early})", x.level, x.low - x.high, x.high - x.low)
 
 
@@ -163,7 +159,7 @@ def rise(x: Expression | float, i: int, j: int) -> Expression:
 
 
 def _delta() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if x is None:
             return None
         before, cell[0] = cell[0], x
@@ -185,7 +181,7 @@ def delta(x: Expression | float) -> Expression:
 
 
 def _drop() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if x is not None:
             cell[1] = x
             if cell[0] is None or x > cell[0]:
@@ -209,7 +205,7 @@ def drop(x: Expression | float) -> Expression:
 
 
 def _slope_of_last(window: int) -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         turns, values = cell[1], cell[2]
         if x is not None:
             turns.append(turn)
@@ -217,15 +213,14 @@ def _slope_of_last(window: int) -> tuple[Cell, Update]:
             if len(turns) > window:
                 del turns[0], values[0]
             cell[0] = bounded(_least_squares(turns, values)) if len(turns) > 1 else None
-        value: float | None = cell[0]
-        return value
+        return cell[0]
 
     return [None, [], []], update
 
 
 def _least_squares(turns: list[int], values: list[float]) -> float:
-    n = len(turns)
-    mean_t, mean_x = sum(turns) / n, sum(values) / n
+    # Added up one by one, as SQL does: from Python 3.12 on, `sum` of floats rounds otherwise.
+    mean_t, mean_x = sum(turns) / len(turns), reduce(add, values) / len(values)
     tt = tx = 0.0
     for t, x in zip(turns, values, strict=True):
         from_mean = t - mean_t
@@ -257,7 +252,7 @@ def _slope(window: int | None = None) -> tuple[Cell, Update]:
     if window is not None:
         return _slope_of_last(window)
 
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         n, mean_t, mean_x, tt, tx = cell
         if x is not None:
             # Welford's update keeps the sums exact over long conversations and far from zero: B. P. Welford, "Note
@@ -283,17 +278,19 @@ def _slope_sql(fold: Fold, x: Term, turn: str, window: int | None = None) -> Ter
     def where_defined(update: str) -> str:
         return f"CASE WHEN {x.sql} IS NULL THEN {{o}} ELSE {update} END"
 
+    def mean(value: str) -> tuple[str, str]:
+        """The mean before this turn, and with it."""
+        with_it = f"{{o}} + ({value} - {{o}}) / ({was} + 1)"
+        before = before_of(set_field(fold, x.level, where_defined(with_it), "0e0"))
+        return before, with_it.replace("{o}", before)
+
+    # Step by step as the live form, each rounding too: comparisons of slopes that are equal must not differ.
     n = set_field(fold, x.level, where_defined("{o} + 1"), "0e0")
     was = before_of(n)
-    mean_t = set_field(fold, x.level, where_defined(f"{{o}} + ({turn} - {{o}}) / ({was} + 1)"), "0e0")
-    mean_x = set_field(fold, x.level, where_defined(f"{{o}} + ({x.sql} - {{o}}) / ({was} + 1)"), "0e0")
-    from_mean = f"({turn} - {before_of(mean_t)})"
-    # Welford's update (Technometrics 4, 1962), with the later mean written out.
-    shrunk = f"{was} / ({was} + 1)"
-    tt = set_field(fold, x.level, where_defined(f"{{o}} + {from_mean} * {from_mean} * {shrunk}"), "0e0")
-    tx = set_field(
-        fold, x.level, where_defined(f"{{o}} + {from_mean} * ({x.sql} - {before_of(mean_x)}) * {shrunk}"), "0e0"
-    )
+    (mean_t, new_mean_t), (_, new_mean_x) = mean(turn), mean(x.sql)
+    from_mean = f"({turn} - {mean_t})"
+    tt = set_field(fold, x.level, where_defined(f"{{o}} + {from_mean} * ({turn} - ({new_mean_t}))"), "0e0")
+    tx = set_field(fold, x.level, where_defined(f"{{o}} + {from_mean} * ({x.sql} - ({new_mean_x}))"), "0e0")
     return number_term(f"CASE WHEN {n} > 1 THEN {tx} / {tt} END", x.level, low, high)
 
 
@@ -307,7 +304,7 @@ def slope(x: Expression | float, window: int | None = None) -> Expression:
 
 
 def _volatility() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         n, mean, before = cell
         if x is not None:
             if before is not None:
@@ -336,7 +333,7 @@ def volatility(x: Expression | float) -> Expression:
 
 
 def _ema(alpha: float, start: float | None = None) -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if x is not None:
             before = cell[0] if cell[0] is not None else start
             cell[0] = x if before is None else alpha * x + (1.0 - alpha) * before
@@ -364,7 +361,7 @@ def ema(x: Expression | float, alpha: float = 0.3, start: float | None = None) -
 
 
 def _cusum(drift: float) -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         if x is not None:
             cell[0] = max(0.0, (cell[0] or 0.0) + x - drift)
         return None if cell[0] is None else bounded(cell[0])
@@ -385,7 +382,7 @@ def cusum(x: Expression | float, drift: float) -> Expression:
 
 
 def _abs() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> float | None:
+    def update(cell: Cell, turn: int, x: float | None) -> Any:
         return None if x is None else abs(x)
 
     return [], update

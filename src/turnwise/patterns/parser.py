@@ -12,13 +12,22 @@ from dataclasses import replace
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
 from turnwise.patterns.expression import (
+    AND,
+    COMPARE,
     COMPARISONS,
     MAX_DEPTH,
+    NOT,
+    OR,
+    PRODUCT,
+    SIGN,
+    SUM,
     And,
     Arithmetic,
     Call,
     Comparison,
     Expression,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
@@ -27,10 +36,8 @@ from turnwise.patterns.expression import (
 )
 from turnwise.patterns.functions import FUNCTIONS, Kind
 from turnwise.patterns.library import Library, NamedPattern, default_library
-from turnwise.patterns.notation import AND, COMPARE, NOT, OR, PRODUCT, SIGN, SUM
-from turnwise.patterns.series import TRUST
+from turnwise.patterns.series import TRUST, Length, OtherRun, Series, TurnNumber
 from turnwise.patterns.tokeniser import OF_A_SCORE, OF_A_TURN, Context, Part, Reader, Token, unknown
-from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 
 _POWERS = {
     "or": OR,

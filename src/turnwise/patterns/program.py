@@ -9,9 +9,21 @@ from operator import attrgetter
 from typing import Any
 
 from turnwise.conversation import Side
-from turnwise.patterns.expression import And, Arithmetic, Call, Comparison, Expression, Negative, Not, Number, Or
+from turnwise.patterns.expression import (
+    And,
+    Arithmetic,
+    Call,
+    Comparison,
+    Expression,
+    KOf,
+    Named,
+    Negative,
+    Not,
+    Number,
+    Or,
+)
 from turnwise.patterns.functions import FUNCTIONS, Cell, Update, bounded
-from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
+from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 Values = list[Any]
@@ -106,8 +118,10 @@ class Program:
                 return self._read(node, operator.attrgetter("turn"))
             case Length():
                 return self._read(node, read_length(node))
+            case Not() | And() | Or() | KOf():
+                return self.once("value", node, lambda: self.joined(node, self.value))
             case _:
-                return self.once("value", node, lambda: self._step(node))
+                return self.once("value", node, lambda: self._reckoned(node))
 
     def _place(self, value: float | None = None) -> int:
         self._values.append(value)
@@ -120,7 +134,21 @@ class Program:
             self._reads.append((self._places[key], read))
         return self._places[key]
 
-    def _step(self, node: Expression) -> Step:  # noqa: PLR0911 - a case for each node
+    def joined(self, node: Expression, of: Callable[[Expression], int]) -> Step:
+        """The step of a condition over conditions, of which `of` gives the place."""
+        match node:
+            case Not(operand):
+                return _denied(of(operand))
+            case And(operands):
+                return _all_of(list(map(of, operands)))
+            case Or(operands):
+                return _one_of(list(map(of, operands)))
+            case KOf(k, operands):
+                return _k_of(k, list(map(of, operands)))
+            case _:
+                raise AssertionError(f"no condition over conditions: {node!r}")
+
+    def _reckoned(self, node: Expression) -> Step:
         match node:
             case Negative(operand):
                 return _negative(self.value(operand))
@@ -130,14 +158,6 @@ class Program:
                 return _reckoned(_RECKON[sign], self.value(left), self.value(right))
             case Comparison(sign, left, right):
                 return _compared(COMPARE[sign], self.value(left), self.value(right))
-            case Not(operand):
-                return _denied(self.value(operand))
-            case And(operands):
-                return _all_of([self.value(operand) for operand in operands])
-            case Or(operands):
-                return _one_of([self.value(operand) for operand in operands])
-            case KOf(k, operands):
-                return _k_of(k, [self.value(operand) for operand in operands])
             case _:
                 raise AssertionError(f"this expression can't be evaluated: {node!r}")
 

@@ -1,13 +1,80 @@
-"""What the Python form of the language begins with: ``slope(series("reciprocity").F, window=5) > 0.1``."""
+"""What an expression reads of a turn, and how Python asks for it: ``slope(series("reciprocity").F) > 0.1``.
+
+``trust`` is read as ``ema(strength, alpha=0.3, start=0.5)`` and has no node of its own.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import Expression, call
-from turnwise.patterns.tree import Component, KOf, Length, OtherRun, Series, TurnNumber
+from turnwise.patterns.expression import ATOM, Expression, NumberExpression, call, principle_text
+
+Component = Literal["T", "I", "F", "balance", "strength"]
+"""What a series reads of a score; balance and strength are those of `turnwise.scoring`."""
+
+COMPONENTS: tuple[str, ...] = get_args(Component)
+
+
+@dataclass(frozen=True, slots=True)
+class Series(NumberExpression):
+    """One component of the scores, turn by turn: ``reciprocity.F``, ``response.F``, ``balance``.
+
+    Without a principle it is the worst over those evaluated at the turn: the highest F and I, the lowest T,
+    balance and strength.
+    """
+
+    component: Component
+    principle: str | None = None
+    side: Side = Side.PROMPT
+
+    def _check(self) -> None:
+        if self.component not in COMPONENTS:
+            raise PatternError(f"unknown series {self.component!r}; known: {', '.join(COMPONENTS)}")
+        if self.principle == "":
+            raise PatternError("a principle needs a name")
+
+    def written(self) -> tuple[str, int]:
+        side = ["response"] if self.side is Side.RESPONSE else []
+        principle = [] if self.principle is None else [principle_text(self.principle)]
+        return ".".join([*side, *principle, self.component]), ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRun(NumberExpression):
+    """A series of another run over the same conversations: ``run("second").F``; a gap where it has no score."""
+
+    run: str
+    series: Series
+
+    def _check(self) -> None:
+        if not self.run:
+            raise PatternError("a run needs a name")
+
+    def written(self) -> tuple[str, int]:
+        return f"run({json.dumps(self.run)}).{self.series}", ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNumber(NumberExpression):
+    """The number of the turn, from 1: ``turn``."""
+
+    def written(self) -> tuple[str, int]:
+        return "turn", ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class Length(NumberExpression):
+    """The characters of one side of the turn: ``chars``, ``response.chars``."""
+
+    side: Side = Side.PROMPT
+
+    def written(self) -> tuple[str, int]:
+        return "response.chars" if self.side is Side.RESPONSE else "chars", ATOM
+
 
 TRUST = {"alpha": 0.3, "start": 0.5}
 """Parameters of the average that ``trust`` is short for. Source: the specification's session memory."""
@@ -87,8 +154,3 @@ def turn() -> Expression:
 def chars(side: Side | str = Side.PROMPT) -> Expression:
     """Return the characters of one side of the turn."""
     return Length(series(side=side).side)
-
-
-def k_of(k: int, *conditions: Expression) -> Expression:
-    """Return whether at least k of the conditions hold at a turn; unknown until enough do, or too few could."""
-    return KOf(k, conditions)

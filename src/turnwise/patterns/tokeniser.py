@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.errors import PatternError, UnknownNameError, nearest
-from turnwise.patterns.expression import Expression, mismatch, shortened
+from turnwise.patterns.expression import Expression, Named, mismatch, shortened
 from turnwise.patterns.functions import FUNCTIONS, Kind
-from turnwise.patterns.tree import COMPONENTS, Named
+from turnwise.patterns.series import COMPONENTS
 
 if TYPE_CHECKING:
     from turnwise.patterns.library import Library

@@ -16,10 +16,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from turnwise.conversation import Label, group_of
-from turnwise.detectors import DetectorSpec, PatternSource, ThresholdSource, run_detector
-from turnwise.detectors.any_turn import AnyTurn
-from turnwise.detectors.kit.base import ByPrinciple
-from turnwise.detectors.kit.protocol import Detector
+from turnwise.detectors import ByPrinciple, Detector, DetectorSpec, PatternSource, ThresholdSource, run_detector
+from turnwise.detectors.baselines import AnyTurn
 from turnwise.errors import UnknownNameError
 from turnwise.rates import Rate
 from turnwise.runs.verdicts import detect, judges_of

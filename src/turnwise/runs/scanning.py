@@ -15,8 +15,7 @@ from turnwise._support.locations import Location
 from turnwise._support.revision import versions
 from turnwise.conversation import Side
 from turnwise.datasets import BadRecord
-from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
-from turnwise.detectors.kit.registry import PatternSource
+from turnwise.detectors import DetectorSpec, NamedDetector, PatternSource, name_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.findings import MANIFEST, PLACES, STAGES, Counts, Findings, Input, Manifest, PartEntry
 from turnwise.observers import (

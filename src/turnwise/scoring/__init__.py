@@ -6,6 +6,8 @@ from turnwise.scoring.evaluation import (
     Evaluation,
     EvaluationKey,
     Failure,
+    FailureReason,
+    FailureReasons,
     MemoryJournal,
     Provenance,
     Reply,
@@ -13,8 +15,8 @@ from turnwise.scoring.evaluation import (
     Spread,
     Unread,
     spread,
+    unread_in_words,
 )
-from turnwise.scoring.failure_reasons import FailureReason, FailureReasons, unread_in_words
 from turnwise.scoring.score import Score, balance, from_triples, to_triples, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 

@@ -7,7 +7,6 @@ from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.memory_state_store import MemoryStateStore
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.reply_outcome import Outcome, Outcomes, first_break, nearest_break, outcome_of, outcomes_of
-from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import (
     DEFAULT_PRESET,
     BoundarySettings,
@@ -19,7 +18,17 @@ from turnwise.sessions.settings import (
     preset,
     presets,
 )
-from turnwise.sessions.stance import EngagementMode, Stance, TrustLevel, assess
+from turnwise.sessions.stance import (
+    EngagementMode,
+    Friction,
+    SessionTrajectory,
+    Stance,
+    TrustLevel,
+    assess,
+    boundary_testing,
+    direction,
+    friction,
+)
 from turnwise.sessions.state import SESSION, BreakerCounts, ExchangeCounts, SessionState
 from turnwise.sessions.state_store import Change, Evicted, StateKind, StateStore
 

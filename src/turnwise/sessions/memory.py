@@ -14,19 +14,20 @@ from turnwise.scoring import TurnScores, balance, trust_strength
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
 from turnwise.sessions.evidence import NO_EVIDENCE, NO_PRIOR, Evidence, Prior, event_of, faded
-from turnwise.sessions.open_turns import LONGEST, OpenTurns, TakenTurn
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.settings import F_HISTORY, HISTORY, SessionSettings
 from turnwise.sessions.stance import Stance, assess
 from turnwise.sessions.state import (
     CONVERSATIONS,
     DIGITS,
+    LONGEST,
     BreakerCounts,
     ExchangeCounts,
+    OpenTurns,
     SessionState,
+    TakenTurn,
     checked_id,
 )
-from turnwise.sessions.trust import decayed, falsity_ema, trust_ema
 
 _BITS: int = 2**HISTORY - 1
 _F = attrgetter("F")
@@ -335,6 +336,39 @@ class SessionMemory:
             rested = decayed(breaker.trust, self.settings.breaker.initial, idle, half_life)
             breaker = BreakerState(Phase.NORMAL, breaker.attempts, rested, breaker.violations)
         return decayed(state.trust, self.settings.initial, idle, half_life), breaker
+
+
+def trust_ema(trust: float, strength: float, alpha: float = 0.3) -> float:
+    """Trust after a turn, in [0, 1]: alpha·strength + (1 − alpha)·trust.
+
+    Source: the specification's session memory; the average is that of S. W. Roberts, "Control chart tests based
+    on geometric moving averages", Technometrics 1 (1959).
+
+    >>> round(trust_ema(trust=0.5, strength=1.0), 9)
+    0.65
+    >>> round(trust_ema(trust=0.65, strength=0.3), 9)
+    0.545
+    """
+    return alpha * strength + (1.0 - alpha) * trust
+
+
+def falsity_ema(average: float | None, F: float, alpha: float) -> float:
+    """The moving average of F after a turn; the first F is its own average.
+
+    >>> falsity_ema(None, F=0.2, alpha=0.5), falsity_ema(0.2, F=0.6, alpha=0.5)
+    (0.2, 0.4)
+    """
+    return F if average is None else alpha * F + (1.0 - alpha) * average
+
+
+def decayed(trust: float, initial: float, idle: timedelta, half_life: timedelta) -> float:
+    """Trust after a time without a turn: its distance from the initial trust halves with each half-life.
+
+    >>> decayed(0.9, 0.5, idle=timedelta(days=2), half_life=timedelta(days=1))
+    0.6
+    """
+    rested: float = initial + (trust - initial) * 0.5 ** (idle / half_life)
+    return rested
 
 
 def push_bit(bits: int, happened: bool) -> int:

@@ -10,8 +10,9 @@ from itertools import pairwise
 from turnwise.errors import SessionError, UnknownNameError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.sessions.memory import SessionMemory
-from turnwise.sessions.rules import (
+from turnwise.sessions.memory import SessionMemory, trust_ema
+from turnwise.sessions.settings import in_range, preset
+from turnwise.sessions.stance import (
     WEAK_FALL,
     WEAK_TRUST,
     Friction,
@@ -21,8 +22,6 @@ from turnwise.sessions.rules import (
     mean_change,
     weak_signals,
 )
-from turnwise.sessions.settings import in_range, preset
-from turnwise.sessions.trust import trust_ema
 
 LABELS = ("attack", "benign")
 """Labels that a record may have."""

@@ -99,7 +99,7 @@ class BreakerSettings:
 
 @dataclass(frozen=True, slots=True)
 class BoundarySettings:
-    """When a session counts as testing its boundaries; the rules are in `turnwise.sessions.rules`.
+    """When a session counts as testing its boundaries; see `boundary_testing`.
 
     Args:
         breakers: breakers at which the first rule is met, at least 1; at most 10 where `recent`.

@@ -12,8 +12,8 @@ from turnwise._support.notebook import ROWS, html_table
 from turnwise.conversation import Label
 from turnwise.errors import NotScoredError, UnknownNameError, UsageError
 from turnwise.patterns import Expression, Library, parse
+from turnwise.patterns.series import Length, OtherRun, Series
 from turnwise.patterns.sql import Columns, matches_sql
-from turnwise.patterns.tree import Length, OtherRun, Series
 from turnwise.rates import Rate
 from turnwise.store.source import Mirror
 

@@ -15,7 +15,7 @@ from turnwise.explorer.data.record import Record
 from turnwise.patterns import FUNCTIONS, Evaluator, parse
 from turnwise.patterns.expression import Comparison, Expression, Number
 from turnwise.patterns.library import read_patterns
-from turnwise.patterns.tree import COMPONENTS, OtherRun
+from turnwise.patterns.series import COMPONENTS, OtherRun
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 

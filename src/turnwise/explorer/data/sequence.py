@@ -12,7 +12,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.flags import is_detector, rule_judges, rule_of
 from turnwise.explorer.data.record import Record
 from turnwise.patterns import match, parse
-from turnwise.patterns.tree import OtherRun
+from turnwise.patterns.series import OtherRun
 from turnwise.runs import judges_of
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
 from turnwise.sessions import Outcomes, SessionMemory, Stance, outcomes_of

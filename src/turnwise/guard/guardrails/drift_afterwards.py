@@ -19,8 +19,7 @@ from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.detectors import Detector
-from turnwise.detectors.kit.protocol import Signal, State
+from turnwise.detectors import Detector, Signal, State
 from turnwise.errors import TurnwiseError
 from turnwise.guard.scorer import SideScores
 from turnwise.guard.threads import TookTooLongError, Workers

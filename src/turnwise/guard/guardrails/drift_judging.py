@@ -12,8 +12,7 @@ from typing import Literal
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS
-from turnwise.detectors import Detector
-from turnwise.detectors.kit.protocol import Signal
+from turnwise.detectors import Detector, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.guard.finding import CLEAN, Action, Finding, IfUnread, not_read
 from turnwise.guard.guardrail import Check

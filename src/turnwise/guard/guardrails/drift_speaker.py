@@ -14,8 +14,7 @@ from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.deadline import WorkStopped
-from turnwise.detectors import Detector
-from turnwise.detectors.kit.protocol import State
+from turnwise.detectors import Detector, State
 from turnwise.guard.finding import Finding
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.scorer import Scorer, SideScores, readable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.patterns import Expression
-from turnwise.patterns.tree import Series
+from turnwise.patterns.series import Series
 from turnwise.study.discovery.beam_search import Goal, Search, Tell, choose_patterns
 from turnwise.study.discovery.conditions import Layout, Pool, conditions_of, usual_values
 from turnwise.study.discovery.quantities import (

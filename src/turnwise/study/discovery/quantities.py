@@ -32,7 +32,7 @@ from turnwise.patterns import (
     volatility,
 )
 from turnwise.patterns.program import Program
-from turnwise.patterns.tree import Series
+from turnwise.patterns.series import Series
 from turnwise.scoring import TurnScores
 from turnwise.study.examples import Example
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
-from turnwise.patterns.tree import Series
+from turnwise.patterns.series import Series
 from turnwise.rates import Rate
 from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnwise.detectors import Detector, load_detector, run_detector
-from turnwise.detectors.kit.registry import PatternSource
+from turnwise.detectors import Detector, PatternSource, load_detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.detectors import Detector, build_detector
-from turnwise.detectors.kit.likelihood import fit_beta
+from turnwise.detectors.change_points import fit_beta
 from turnwise.detectors.learned import FEATURES, Learned, features_by_turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study.examples import Example, split_by_group

@@ -8,8 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from turnwise.detectors import Detector, build_detector, detector_names, load_detector, run_detector, to_mapping
-from turnwise.detectors.kit.base import ByPrinciple
+from turnwise.detectors import (
+    ByPrinciple,
+    Detector,
+    build_detector,
+    detector_names,
+    load_detector,
+    run_detector,
+    to_mapping,
+)
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group

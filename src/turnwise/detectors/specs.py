@@ -1,11 +1,13 @@
-"""The one-line text of a detector, such as ``cusum:drift=0.05,limit=0.2``: reading it and writing it."""
+"""Detectors as text or mapping: reading and writing ``cusum:drift=0.05,limit=0.2``, or what a YAML file holds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from turnwise.detectors.protocol import Detector
 from turnwise.errors import DetectorError
 
 _OPEN, _CLOSE = "[{", "]}"
@@ -100,6 +102,59 @@ def _read_item(text: str) -> float | int | str:
         except ValueError:
             continue
     return text
+
+
+def format_spec(detector: Detector) -> str:
+    """Return the specification that builds an equal detector: the parameters that are not at their default.
+
+    Args:
+        detector: a dataclass with its parameters as fields, as the detectors of turnwise are; of any other
+            only the name is known.
+
+    >>> from turnwise.detectors import build_detector
+    >>> format_spec(build_detector("slope:limit=0.10, window=5"))
+    'slope:window=5'
+    """
+    given = _given(detector)
+    whole = getattr(detector, "whole_argument", None)
+    if whole is not None and list(given) == [whole]:
+        return f"{detector.name}:{given[whole]}"
+    written = [f"{name}={write_value(_written(value, format_spec))}" for name, value in given.items()]
+    return f"{detector.name}:{','.join(written)}" if written else detector.name
+
+
+def to_mapping(detector: Detector) -> dict[str, Any]:
+    """Return the mapping that builds an equal detector, plain values as a YAML file holds them.
+
+    Args:
+        detector: as for `format_spec`.
+
+    >>> from turnwise.detectors import build_detector
+    >>> to_mapping(build_detector("cusum:limit=0.2"))
+    {'detector': 'cusum', 'limit': 0.2}
+    """
+    given = {name: _written(value, to_mapping) for name, value in _given(detector).items()}
+    return {"detector": detector.name, **given}
+
+
+def _given(detector: Detector) -> dict[str, Any]:
+    """The parameters that are not at their default, by name."""
+    if not is_dataclass(detector):
+        return {}
+    # In the order in which the constructor takes them: those that are given by name alone come last.
+    ordered = sorted(fields(detector), key=lambda field: field.kw_only)
+    return {
+        field.name: value
+        for field in ordered
+        if field.init and (value := getattr(detector, field.name)) != field.default
+    }
+
+
+def _written(value: Any, write: Callable[[Detector], Any]) -> Any:
+    """A value with the detectors in it written; tuples become lists."""
+    if isinstance(value, tuple):
+        return [write(item) if hasattr(item, "with_threshold") else item for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def write_value(value: Any) -> str:

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from turnwise.detectors.kit.protocol import Detector, Signal, run_detector
+from turnwise.detectors.protocol import Detector, Signal, run_detector
 from turnwise.plugins import factory_of
 from turnwise.scoring import Score, TurnScores
 
@@ -34,8 +34,8 @@ def check_detector(detector: Detector | Callable[[], Detector]) -> None:
     Raises:
         AssertionError: the detector breaks the contract; the message says how.
 
-    >>> from turnwise.detectors.cusum import Cusum
-    >>> check_detector(Cusum)
+    >>> from turnwise.detectors import build_detector
+    >>> check_detector(lambda: build_detector("cusum"))
     """
     factory = factory_of(detector, "update")
     made: Detector = factory()

@@ -1,13 +1,13 @@
 """From the tree of a pattern to one DuckDB query over a table of trajectories.
 
 What is read of a turn alone becomes list columns; functions over the turns so far become the state of one pass
-over each sequence (`turnwise.patterns.sql.fold`). The cost grows with the number of turns, not with its square,
+over each sequence (`turnwise.patterns.sql_fold`). The cost grows with the number of turns, not with its square,
 and the arithmetic is that of live evaluation in the same order. docs/decisions/0007-queries.md says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from turnwise.conversation import Side
@@ -18,6 +18,8 @@ from turnwise.patterns.expression import (
     Call,
     Comparison,
     Expression,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
@@ -25,7 +27,8 @@ from turnwise.patterns.expression import (
     require,
 )
 from turnwise.patterns.functions import FUNCTIONS, MAX_TURN, Kind
-from turnwise.patterns.sql.fold import (
+from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
+from turnwise.patterns.sql_fold import (
     SHORT,
     UNDEFINED,
     Fold,
@@ -37,7 +40,6 @@ from turnwise.patterns.sql.fold import (
     number,
     placeholders,
 )
-from turnwise.patterns.tree import KOf, Length, Named, OtherRun, Series, TurnNumber
 from turnwise.scoring.score import HOSTILE_F, LONG_TEXT
 
 _LONGEST = 1e12
@@ -250,7 +252,7 @@ class _Compiler:
             self._holds[node] = self._hold(node)
         return self._holds[node]
 
-    def _value(self, node: Expression) -> Term:  # noqa: PLR0911, PLR0912 - one case a node
+    def _value(self, node: Expression) -> Term:  # noqa: PLR0911 - one case a node
         match node:
             case Named():
                 return self.value(node.body)
@@ -271,31 +273,19 @@ class _Compiler:
                 return self._reckoned(sign, self.value(left), self.value(right))
             case Comparison(sign, left, right):
                 return self._compared(sign, self.value(left), self.value(right))
-            case Not(operand):
-                return self._joined("NOT {}", [self.value(operand)])
-            case And(operands):
-                return self._joined(" AND ".join(["{}"] * len(operands)), [self.value(part) for part in operands])
-            case Or(operands):
-                return self._joined(" OR ".join(["{}"] * len(operands)), [self.value(part) for part in operands])
-            case KOf(k, operands):
-                return self._k_of(k, [self.value(part) for part in operands])
+            case Not() | And() | Or() | KOf():
+                return self._joined(node, self.value)
             case Call(_, argument):
                 return self._called(node, argument)
             case _:
                 raise AssertionError(f"this expression has no SQL form: {node!r}")
 
-    def _hold(self, node: Expression) -> Term:  # noqa: PLR0911 - one case a node
+    def _hold(self, node: Expression) -> Term:
         match node:
             case Named():
                 return self.holds(node.body)
-            case Not(operand):
-                return self._joined("NOT {}", [self.holds(operand)])
-            case And(operands):
-                return self._joined(" AND ".join(["{}"] * len(operands)), [self.holds(part) for part in operands])
-            case Or(operands):
-                return self._joined(" OR ".join(["{}"] * len(operands)), [self.holds(part) for part in operands])
-            case KOf(k, operands):
-                return self._k_of(k, [self.holds(part) for part in operands])
+            case Not() | And() | Or() | KOf():
+                return self._joined(node, self.holds)
             case Comparison():
                 term = self.value(node)
                 return term._replace(sql=f"coalesce({term.sql}, FALSE)")
@@ -322,9 +312,16 @@ class _Compiler:
         level, [x, y] = self._together([left, right])
         return Term(f"({x} {'=' if sign == '==' else sign} {y})", level, True)
 
-    def _joined(self, form: str, parts: Sequence[Term]) -> Term:
-        level, sql = self._together(parts)
-        return Term(f"({form.format(*sql)})", level, True)
+    def _joined(self, node: Not | And | Or | KOf, of: Callable[[Expression], Term]) -> Term:
+        """A condition over conditions, of which `of` gives the term."""
+        if isinstance(node, KOf):
+            return self._k_of(node.k, list(map(of, node.operands)))
+        if isinstance(node, Not):
+            level, [sql] = self._together([of(node.operand)])
+            return Term(f"(NOT {sql})", level, True)
+        level, parts = self._together(list(map(of, node.operands)))
+        word = f" {node.word.upper()} "
+        return Term(f"({word.join(parts)})", level, True)
 
     def _k_of(self, k: int, parts: Sequence[Term]) -> Term:
         level, conditions = self._together([self._short(part) for part in parts])

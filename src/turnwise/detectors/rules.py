@@ -1,13 +1,67 @@
-"""``boundary_testing``: someone who tries again and again where the limits are."""
+"""Rules of the specification over all turns so far: peaks that add up, and limits that are tried again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.kit.base import ByPrinciple, count, number
+from turnwise.detectors.base import ByPrinciple, check_count, check_number
 from turnwise.errors import DetectorError
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
+
+_RISING = 3
+"""Turns in a row that have to rise."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakAccumulation(ByPrinciple):
+    """Fires on a bad turn, and on a lesser one where many are suspicious or the last ones rise.
+
+    score = peak of F + share · (share of turns with F ≥ positive) + rise · (1 if the last three or more F rise,
+    else 0), for each principle on its own over its evaluated turns; then the highest over principles. Source: the
+    specification's turn-level risk aggregation, peak + 0.45 · share of positive turns + 0.2 for an escalation,
+    threshold 0.7.
+
+    The peak never falls: what it adds up is forgotten only as the share of suspicious turns shrinks, so it
+    recovers from suspicion, not from a plainly bad turn.
+
+    Args:
+        limit: score from which it fires; infinity never fires.
+        share: weight of the share of positive turns, at least 0.
+        rise: what rising turns add, at least 0.
+        positive: F from which a turn counts as positive, in [0, 1].
+
+    >>> detector = PeakAccumulation()
+    >>> state = detector.start()
+    >>> for turn, F in enumerate((0.1, 0.3, 0.4), start=1):
+    ...     signal = detector.update(state, TurnScores(turn, {"reciprocity": Score(T=0.5, I=0.2, F=F)}))
+    >>> signal.reason
+    'reciprocity peak and accumulation 0.900 ≥ 0.700 at turn 3'
+    """
+
+    name = "peak_accumulation"
+    label: ClassVar[str] = "peak and accumulation"
+
+    limit: float = 0.7
+    share: float = 0.45
+    rise: float = 0.2
+    positive: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_number(self, "limit", never=True)
+        check_number(self, "share", 0.0)
+        check_number(self, "rise", 0.0)
+        check_number(self, "positive", 0.0, 1.0)
+
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
+        n, positives, peak, last, rising = memory or (0, 0, 0.0, 0.0, 0)
+        rising = rising + 1 if n and score.F - last > 0.0 else 1
+        n += 1
+        positives += self.positive <= score.F
+        peak = max(peak, score.F)
+        value = peak + self.share * positives / n + (self.rise if rising >= _RISING else 0.0)
+        return [n, positives, peak, score.F, rising], value
+
 
 _DIGITS = 10
 """Decimals that are kept of a balance, so that the state stays small."""
@@ -36,10 +90,6 @@ class BoundaryTesting(ByPrinciple):
         window: evaluated turns that the second and third rule look at, at least `bad` and 2.
         limit: score from which it fires, 1 by its definition; infinity never fires.
 
-    Raises:
-        DetectorError: a parameter is out of range.
-
-    >>> from turnwise.scoring import Score
     >>> detector = BoundaryTesting()
     >>> state = detector.start()
     >>> for turn, F in enumerate((0.62, 0.1, 0.63, 0.1, 0.64), start=1):
@@ -58,18 +108,17 @@ class BoundaryTesting(ByPrinciple):
     limit: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "breakers", count(self.name, "breakers", self.breakers, 1))
-        object.__setattr__(self, "bad", count(self.name, "bad", self.bad, 1))
-        object.__setattr__(self, "fall", number(self.name, "fall", self.fall, 0.0, above=True))
-        object.__setattr__(self, "window", count(self.name, "window", self.window, 2))
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+        check_count(self, "breakers", 1)
+        check_count(self, "bad", 1)
+        check_number(self, "fall", 0.0, above=True)
+        check_count(self, "window", 2)
+        check_number(self, "limit", never=True)
         if self.window < self.bad:
             raise DetectorError(
                 f"{self.name}: window={self.window} never holds bad={self.bad} turns; widen the window"
             )
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
-        """Take one more score into breakers, the last balance, its changes and the last marks of a principle."""
         broken, last, changes, marks = memory or (0, None, [], [])
         broken += trust_strength(score, scores.length) < 1.0
         now = round(balance(score, scores.length), _DIGITS)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from turnwise.detectors.kit.protocol import Signal, State
+from turnwise.detectors.protocol import Signal, State
 from turnwise.errors import DetectorError
 from turnwise.scoring import Score, TurnScores
 
@@ -33,10 +33,10 @@ def strongest(values: Mapping[str, float]) -> tuple[str, float]:
 def latch(
     state: State, turn: int, score: float, *, active: bool, contributions: Mapping[str, float], reason: str
 ) -> Signal:
-    """Return the signal of a turn, and remember in the state the first turn that fired.
+    """Return the signal of a turn, and remember in the state, under `FIRED_AT`, the first turn that fired.
 
     Args:
-        state: state of the conversation, with the key `FIRED_AT`.
+        state: state of the conversation.
         turn: number of the turn.
         score: suspicion after the turn.
         active: whether that score alone is beyond the threshold.
@@ -52,13 +52,7 @@ def latch(
 
 
 def silence(state: State, turn: int, reason: str = "no principle was evaluated") -> Signal:
-    """Return the signal of no evidence, which can't fire.
-
-    Args:
-        state: state of the conversation, with the key `FIRED_AT`.
-        turn: number of the turn.
-        reason: what is lacking, in words.
-    """
+    """Return the signal of no evidence, which can't fire; `reason` says what is lacking."""
     fired_at: int | None = state[FIRED_AT]
     fired = "" if fired_at is None else f"; fired at turn {fired_at}"
     return Signal.silent(f"{reason} up to turn {turn}{fired}", fired_at)
@@ -68,7 +62,7 @@ def judge(state: State, turn: int, values: dict[str, float], label: str, thresho
     """Return the signal of a detector that fires once the highest of its values reaches a threshold.
 
     Args:
-        state: state of the conversation, with the key `FIRED_AT`.
+        state: state of the conversation.
         turn: number of the turn.
         values: value by principle, at least one; handed on as contributions, so not shared with the state.
         label: what the value is called in the reason, such as ``"F"``.
@@ -112,7 +106,10 @@ def number(
         ...
     turnwise.errors.DetectorError: trust_ema: alpha must be a number in (0, 1], not 0
     """
-    given = _as_float(value)
+    try:
+        given = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        given = math.nan
     if never and given == math.inf:
         return given
     if math.isfinite(given) and low <= given <= high and not (above and given == low):
@@ -126,16 +123,7 @@ def number(
 
 
 def count(detector: str, parameter: str, value: Any, low: int) -> int:
-    """Return a parameter that counts turns, checked.
-
-    Args:
-        detector: name of the detector, for the message.
-        parameter: name of the parameter, for the message.
-        value: what was given.
-        low: least value allowed.
-
-    Raises:
-        DetectorError: the value is no whole number, or below `low`.
+    """Return a parameter that counts turns, at least `low`, checked; arguments and errors as for `number`.
 
     >>> count("slope", "min_turns", 3, 2)
     3
@@ -145,14 +133,23 @@ def count(detector: str, parameter: str, value: Any, low: int) -> int:
     raise DetectorError(f"{detector}: {parameter} must be a whole number of at least {low}, not {value!r}")
 
 
-def _as_float(value: Any) -> float:
-    """Any real number as a float, and not-a-number for anything else."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
+def check_number(
+    detector: Any,
+    parameter: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+    never: bool = False,
+) -> None:
+    """Check a field of a detector, a frozen dataclass, as `number` does, and set it to the float."""
+    value = number(detector.name, parameter, getattr(detector, parameter), low, high, above=above, never=never)
+    object.__setattr__(detector, parameter, value)
+
+
+def check_count(detector: Any, parameter: str, low: int) -> None:
+    """Check a field of a detector, a frozen dataclass, as `count` does, and set it to the int."""
+    object.__setattr__(detector, parameter, count(detector.name, parameter, getattr(detector, parameter), low))
 
 
 class Limited:
@@ -170,12 +167,10 @@ class Limited:
 
     def with_threshold(self, value: float) -> Self:
         """Return the same detector with another limit."""
-        detector: Any = self
-        moved: Self = replace(detector, limit=value)
-        return moved
+        return replace(self, limit=value)  # type: ignore[type-var]  # its subclasses are dataclasses
 
 
-MEMORIES = "memories"
+_MEMORIES = "memories"
 """Key of the state under which the present value and the memory of each principle are kept."""
 
 
@@ -193,12 +188,10 @@ class ByPrinciple(Limited, ABC):
     """What the value is called in reasons."""
 
     def start(self) -> State:
-        """Return the state before the first turn."""
-        return {FIRED_AT: None, MEMORIES: {}}
+        return {FIRED_AT: None, _MEMORIES: {}}
 
     def update(self, state: State, scores: TurnScores) -> Signal:
-        """Take the scores of the next turn into the state and return the signal after it."""
-        memories: dict[str, list[Any]] = state[MEMORIES]
+        memories: dict[str, list[Any]] = state[_MEMORIES]
         self._take(memories, scores)
         values = {principle: known[0] for principle, known in memories.items()}
         if not values:
@@ -208,11 +201,7 @@ class ByPrinciple(Limited, ABC):
     def highest(self, turns: Iterable[TurnScores]) -> float:
         """Return the highest score over the turns of a conversation; minus infinity without evidence.
 
-        The same as the score of `run_detector`, without the reasons: studies ask for nothing else, of every
-        conversation and hundreds of times.
-
-        Args:
-            turns: the scores turn by turn.
+        The score of `run_detector` without the reasons: studies ask for it alone, hundreds of times.
         """
         memories: dict[str, list[Any]] = {}
         return max((self._take(memories, scores) for scores in turns), default=-math.inf)

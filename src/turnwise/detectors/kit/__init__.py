@@ -1,1 +1,0 @@
-"""Around the detectors: protocol, registry, specifications, base classes, and the conformance kit."""
