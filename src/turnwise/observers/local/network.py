@@ -19,7 +19,7 @@ import numpy as np
 
 from turnwise.deadline import check_deadline
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers.local.protocol import BOUND
+from turnwise.observers.local.weights import CACHE_BYTES
 
 for _name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):
     os.environ[_name] = "1"
@@ -235,7 +235,7 @@ class Caches:
     from the tokens when it is needed. `bound` is the bytes that all of them may take.
     """
 
-    def __init__(self, bound: int = BOUND) -> None:
+    def __init__(self, bound: int = CACHE_BYTES) -> None:
         self._bound = bound
         self._lock = threading.Lock()
         self._caches: OrderedDict[int, tuple[Cache, list[bytes]]] = OrderedDict()

@@ -10,8 +10,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import session_of
-from turnwise.observers.local.protocol import SIDES, Reading, Utterance, vocabulary_misfit
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.reading import SIDES, Reading, Speech, Utterance, vocabulary_misfit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
