@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,15 +31,16 @@ from turnwise.observers.protocol import (
     Request,
     Workers,
 )
+from turnwise.scoring import Score
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from turnwise.observers.local.reading import Reader, Reading
-    from turnwise.observers.local.scores import Calibration, Head
-    from turnwise.observers.many import ObservedMany
+    from turnwise.observers.local.scores import Head
 
+_Given = Observation | ObservationFailure | NotRead
 
 VERSION = "1.1"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
@@ -57,10 +58,7 @@ _SUMMARIES = {
 
 @dataclass(slots=True)
 class ReaderState:
-    """State of one conversation. What the network made of it may lie in caches that conversations share.
-
-    `mode` is ``history``, or ``turn`` where nothing is carried from turn to turn; `place` is what was said so far.
-    """
+    """State of one conversation: `place` is what was said so far, which in mode ``turn`` stays the beginning."""
 
     mode: ContextMode
     place: Any
@@ -81,11 +79,10 @@ class ReaderState:
 class LocalObserver:
     """Scores prompts and replies with the embedded reader, in context mode ``turn`` or ``history``.
 
-    In ``history`` it reads what was said before in the same words, prompts and replies, as far back as its window
-    reaches; in ``turn`` a reply is read after its prompt. A principle of a user is scored by what was taught of
-    it, and gives nothing for a side for which nothing was. A principle that it does not know gives a failure, a
-    blank text nothing at all. A text in a language that the weights do not read gives a `NotRead`; it is part
-    of what was said before all the same.
+    In ``history`` it reads what was said before, as far back as its window reaches; in ``turn`` a reply is read
+    after its prompt. A principle of a user is scored by what was taught of it, and gives nothing for a side for
+    which nothing was. A principle that it does not know gives a failure, a blank text nothing at all. A text in a
+    language that the weights do not read gives a `NotRead`, and is part of what was said before all the same.
 
     Args:
         argument: a folder with trained weights; None for those that ship.
@@ -208,12 +205,10 @@ class LocalObserver:
         mode = ContextMode.HISTORY if history else ContextMode.TURN
         return ReaderState(mode, place, self._reader, self._sha256)
 
-    def observe(
-        self, state: ReaderState, turn: Turn, wanted: Collection[Request]
-    ) -> list[Observation | ObservationFailure | NotRead]:
+    def observe(self, state: ReaderState, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
         """Take the next turn into the state and give the scores that are wanted; a blank text changes nothing."""
         place, history = state.place, state.mode is ContextMode.HISTORY
-        answers: list[Observation | ObservationFailure | NotRead] = []
+        answers: list[_Given | None] = []
         sides = {request.side for request in wanted}
         for side in Side:
             said = turn.text(side)
@@ -224,16 +219,16 @@ class LocalObserver:
                 asked = [request for request in wanted if request.side is side]
                 language = self._languages.unread(said)
                 if language is not None:
-                    given = (self._not_read(request, language) for request in asked)
-                    answers += [one for one in given if one is not None]
+                    answers += [self._not_read(request, language) for request in asked]
                 else:
                     reading = self._reader.read(place, said, side, lasts=followed)
-                    answers += self._answers(asked, reading)
+                    own = self._calibration.triples(reading)
+                    answers += [self._observation(request, reading, own) for request in asked]
             if followed:
                 place = self._reader.after(place, said, side)
         if history:
             state.place = place
-        return answers
+        return [one for one in answers if one is not None]
 
     def observe_many(
         self, conversations: Sequence[Sequence[Turn]], context: Context, wanted: Sequence[Request]
@@ -242,20 +237,37 @@ class LocalObserver:
 
         Each of T, I and F is within 1e-6 of what `observe` gives turn by turn.
         """
-        from turnwise.observers.local.observer import observe_many
-
         history = self.start("", context).mode is ContextMode.HISTORY
-        return observe_many(
-            self._reader,
-            self._calibration,
-            conversations,
-            wanted,
-            unread=self._languages.unread,
-            not_read=self._not_read,
-            unknown=self._unknown,
-            taught=self.taught,
-            history=history,
-        )
+        talks, owners = utterances(conversations, wanted, history=history)
+        foreign = self._foreign(talks)
+        read = talks
+        if foreign:
+            read = [
+                [one._replace(scored=one.scored and one.said not in foreign) for one in said] for said in talks
+            ]
+        readings = self._reader.read_many(read, states=any(map(self.taught, wanted)))
+        scored = [
+            (owner, one) for owner, one in zip(chain(*owners), chain(*readings), strict=True) if one is not None
+        ]
+        values = self._calibration.strongest_of_many([one for _, one in scored]).tolist()
+        rows: list[tuple[int, int, int]] = []
+        scores: list[Sequence[float]] = []
+        failures: list[tuple[int, int, ObservationFailure]] = []
+        unread: list[tuple[int, int, NotRead]] = []
+        for (owner, reading), own in zip(scored, values, strict=True):
+            for place, request in enumerate(wanted):
+                given = self._answer(request, reading, own) if request.side is reading.side else None
+                if isinstance(given, ObservationFailure):
+                    failures.append((*owner, given))
+                elif given is not None:
+                    rows.append((*owner, place))
+                    scores.append(given)
+        for owner, one in zip(chain(*owners), chain(*talks), strict=True):
+            if one.scored and one.said in foreign:
+                told = [self._not_read(each, foreign[one.said]) for each in wanted if each.side is one.side]
+                unread += [(*owner, each) for each in told if isinstance(each, NotRead)]
+                failures += [(*owner, each) for each in told if isinstance(each, ObservationFailure)]
+        return ObservedMany.of(rows, scores, failures, unread)
 
     def states(self, talks: Sequence[Sequence[tuple[Side, str]]]) -> list[NDArray[np.float32] | None]:
         """The states of the last text of each talk, from which principles are taught.
@@ -272,8 +284,6 @@ class LocalObserver:
         """
         if self._base is None:
             raise ObserverError(f"observer {self.name} can't be taught; use local")
-        from turnwise.observers.local.reading import Utterance
-
         said = [
             [Utterance(side, text, place == len(talk)) for place, (side, text) in enumerate(talk, 1)]
             for talk in talks
@@ -310,21 +320,32 @@ class LocalObserver:
         known = name in PRINCIPLES or self.taught(request) is not None
         return NotRead(name, request.side, language) if known else self._unknown(request)
 
-    def _answers(
-        self, asked: Sequence[Request], reading: Reading
-    ) -> list[Observation | ObservationFailure | NotRead]:
-        scores = self._calibration.strongest(reading)
-        found: list[Observation | ObservationFailure | NotRead] = []
-        for request in asked:
-            name, head = request.principle.name, self.taught(request)
-            score = scores.get(name)
-            if score is None and head is not None and reading.states is not None:
-                score = head.strongest(reading.states)
-            if score is not None:
-                found.append(Observation(name, request.side, score, reasoning=reading.left_out or None))
-            elif (failure := self._unknown(request)) is not None:
-                found.append(failure)
-        return found
+    def _foreign(self, talks: Sequence[Sequence[Utterance]]) -> dict[str, str]:
+        """The languages of the texts that are asked about and not read."""
+        texts = dict.fromkeys(one.said for said in talks for one in said if one.scored)
+        found = ((text, self._languages.unread(text)) for text in texts)
+        return {text: language for text, language in found if language is not None}
+
+    def _answer(
+        self, request: Request, reading: Reading, own: Sequence[Sequence[float]]
+    ) -> Sequence[float] | ObservationFailure | None:
+        """T, I and F, of `own` or of what was taught; None for a side for which nothing was taught."""
+        name = request.principle.name
+        if name in PRINCIPLES:
+            return own[PRINCIPLES.index(name)]
+        head = self.taught(request)
+        if head is not None and reading.states is not None:
+            return astuple(head.strongest(reading.states))
+        return self._unknown(request)
+
+    def _observation(
+        self, request: Request, reading: Reading, own: Sequence[Sequence[float]]
+    ) -> Observation | ObservationFailure | None:
+        given = self._answer(request, reading, own)
+        if given is None or isinstance(given, ObservationFailure):
+            return given
+        reasoning = reading.left_out or None
+        return Observation(request.principle.name, request.side, Score(*given), reasoning=reasoning)
 
 
 class LocalSmallObserver(LocalObserver):
@@ -333,99 +354,18 @@ class LocalSmallObserver(LocalObserver):
     name: ClassVar[str] = "local-small"
 
 
-def observe_many(
-    reader: Reader,
-    calibration: Calibration,
-    conversations: Sequence[Sequence[Turn]],
-    wanted: Sequence[Request],
-    *,
-    unread: Callable[[str], str | None],
-    not_read: Callable[[Request, str], NotRead | ObservationFailure | None],
-    unknown: Callable[[Request], ObservationFailure | None],
-    taught: Callable[[Request], Head | None],
-    history: bool,
-) -> ObservedMany:
-    """Score many conversations; `unread` gives the language of a text that is not read, and None of one that is.
-
-    A text is read behind all earlier ones of its conversation with `history`, else behind its turn's prompt.
-    `taught` gives the head of a principle that is not the reader's own.
-    """
-    heads = [taught(one) for one in wanted]
-    asked = {side: [(n, one) for n, one in enumerate(wanted) if one.side is side] for side in Side}
-    talks, owners = utterances(conversations, wanted, history=history)
-    foreign = _foreign(talks, unread)
-    talks = [
-        [one._replace(scored=one.scored and one.said not in foreign) for one in said] if foreign else said
-        for said in talks
-    ]
-    readings: list[Reading] = []
-    scored: list[tuple[int, int]] = []
-    for reading, owner in zip(chain(*reader.read_many(talks, states=any(heads))), chain(*owners), strict=True):
-        if reading is not None:
-            readings.append(reading)
-            scored.append(owner)
-    values = calibration.strongest_of_many(readings).tolist()
-    rows: list[tuple[int, int, int]] = []
-    scores: list[Sequence[float]] = []
-    failures: list[tuple[int, int, ObservationFailure]] = []
-    others: list[tuple[int, int, NotRead]] = []
-    for (conversation, turn), reading, triples in zip(scored, readings, values, strict=True):
-        for place, request in asked[reading.side]:
-            name = request.principle.name
-            head = heads[place]
-            if name in PRINCIPLES:
-                rows.append((conversation, turn, place))
-                scores.append(triples[PRINCIPLES.index(name)])
-            elif head is not None and reading.states is not None:
-                rows.append((conversation, turn, place))
-                scores.append(astuple(head.strongest(reading.states)))
-            elif (failure := unknown(request)) is not None:
-                failures.append((conversation, turn, failure))
-    for number, turn, given in _told_unread(conversations, foreign, asked, not_read):
-        if isinstance(given, NotRead):
-            others.append((number, turn, given))
-        else:
-            failures.append((number, turn, given))
-    return ObservedMany.of(rows, scores, failures, others)
-
-
-def _foreign(talks: Sequence[Sequence[Utterance]], unread: Callable[[str], str | None]) -> dict[str, str]:
-    """The texts that are to be scored and are not read, with their languages."""
-    texts = dict.fromkeys(one.said for said in talks for one in said if one.scored)
-    found = ((text, unread(text)) for text in texts)
-    return {text: language for text, language in found if language is not None}
-
-
-def _told_unread(
-    conversations: Sequence[Sequence[Turn]],
-    foreign: Mapping[str, str],
-    asked: Mapping[Side, Sequence[tuple[int, Request]]],
-    not_read: Callable[[Request, str], NotRead | ObservationFailure | None],
-) -> Iterator[tuple[int, int, NotRead | ObservationFailure]]:
-    """Conversation, turn and what is told of each request for a text that is not read."""
-    for number, turns in enumerate(conversations if foreign else ()):
-        for one in turns:
-            for side, requests in asked.items():
-                language = foreign.get(one.text(side) or "")
-                for _, request in requests if language else ():
-                    given = not_read(request, language or "")
-                    if given is not None:
-                        yield number, one.number, given
-
-
 def utterances(
     conversations: Sequence[Sequence[Turn]], wanted: Sequence[Request], *, history: bool
 ) -> tuple[list[list[Utterance]], list[list[tuple[int, int]]]]:
-    """What is to be read, and of each text the conversation and the turn that it belongs to."""
+    """What is to be read, and of each text its conversation and turn; turn by turn without `history`."""
     sides = {request.side for request in wanted}
-    talks: list[list[Utterance]] = []
-    owners: list[list[tuple[int, int]]] = []
-    for number, turns in enumerate(conversations):
-        for some in [turns] if history else [[turn] for turn in turns]:
-            said, whose = _said(some, number, sides)
-            talks.append(said)
-            owners.append(whose)
-    return talks, owners
+    parts = [
+        (number, some)
+        for number, turns in enumerate(conversations)
+        for some in ([turns] if history else [[turn] for turn in turns])
+    ]
+    found = [_said(some, number, sides) for number, some in parts]
+    return [said for said, _ in found], [whose for _, whose in found]
 
 
 def _said(

@@ -31,10 +31,10 @@ ENOUGH = 32
 class Reading(NamedTuple):
     """What a network makes of a text.
 
-    `logits` has a row for each part of the text, one of a short text; shape (rows, outputs), T, I and F of each
-    principle first. `hidden` tells whether the text hid words, `misfit` how far the vocabulary does not fit it, in
-    [0, 1], and `left_out` what of it was not read, in words; empty where all of it was. `states` are what the
-    logits are made of, shape (rows, width), for what was taught; None where nobody asked for them.
+    `logits` has a row for each part of the text, shape (rows, outputs), T, I and F of each principle first.
+    `hidden` tells whether the text hid words, `misfit` how far the vocabulary does not fit it, in [0, 1], and
+    `left_out` in words what of it was not read. `states`, for taught heads, are what the logits are made of, shape
+    (rows, width); None where nobody asked for them.
     """
 
     side: Side
@@ -71,10 +71,8 @@ class Reader(Protocol):
     def read_many(
         self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
     ) -> list[list[Reading | None]]:
-        """What `read` makes of each text of whole conversations; None of those that are not scored.
-
-        `states` tells whether the states are wanted, where the network has any.
-        """
+        """What `read` makes of each text of whole conversations, with `states` where the network has any; None of
+        those that are not scored."""
 
     def pack(self, place: Any) -> bytes:
         """A place as bytes, at most 4 kB."""
@@ -115,23 +113,25 @@ _SPEAKERS = {Side.PROMPT: "user\n", Side.RESPONSE: "assistant\n"}
 
 
 class Text(NamedTuple):
-    """A text as tokens.
-
-    `hidden` tells whether it hid words, `left_out` what of it was not read, in words. `bytes_per_token`, of UTF-8,
-    is low where the vocabulary does not fit, as in other languages, ciphers and gibberish.
-    """
+    """A text as tokens; `bytes_per_token`, of UTF-8, is low in other languages, ciphers and gibberish."""
 
     ids: list[int]
     hidden: bool
     bytes_per_token: float
     left_out: str
 
+    def reading(
+        self, side: Side, logits: NDArray[np.float32], states: NDArray[np.float32] | None = None
+    ) -> Reading:
+        """What a network made of it."""
+        misfit = vocabulary_misfit(self.bytes_per_token, len(self.ids))
+        return Reading(side, logits, self.hidden, misfit, self.left_out, states)
+
 
 class Speech:
     """Gives the ids of texts in the form in which the base model was taught to read chats.
 
-    No text can say a mark of the form: the tokeniser of the weights knows the marks as ids only, and does not look
-    for added tokens in texts.
+    No text can say a mark of the form: the tokeniser of the weights does not look for added tokens in texts.
     """
 
     def __init__(self, tokenizer: Tokenizer, reach: Reach = UNSAID) -> None:
@@ -193,9 +193,9 @@ class Speech:
         return self.head(side) + self._kept(self._stays[side])[0]
 
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
-        """Where the parts of a text begin and end among its `length` ids with their marks: one of a short text.
+        """Where the parts of a text begin and end among its `length` ids with their marks.
 
-        The first part begins behind the mark of the speaker, the last one takes in the mark of the end.
+        The first begins behind the mark of the speaker, the last one takes in the mark of the end.
         """
         head = self.head(side)
         size = length - head - self.tail
@@ -209,7 +209,9 @@ class Speech:
 
     def stretches(self, text: Text, size: int) -> list[list[int]]:
         """A text that is longer than `size` ids in parts of at most `size`, about equal; none of a shorter one."""
-        return _stretches(text.ids, size) if len(text.ids) > size else []
+        count = -(-len(text.ids) // size)
+        cuts = [len(text.ids) * number // count for number in range(count + 1)] if count > 1 else []
+        return [text.ids[a:b] for a, b in pairwise(cuts)]
 
     def _marked(self, ids: list[int], side: Side) -> list[int]:
         return [*self._begin[side], *ids, *self._end]
@@ -227,10 +229,3 @@ class Speech:
         # For a batch the library lets other threads go on meanwhile, an event loop among them.
         ids: list[int] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
-
-
-def _stretches(ids: list[int], size: int) -> list[list[int]]:
-    """Ids in parts of about the same length, at most `size` each."""
-    count = -(-len(ids) // size)
-    cuts = [len(ids) * number // count for number in range(count + 1)]
-    return [ids[a:b] for a, b in pairwise(cuts)]

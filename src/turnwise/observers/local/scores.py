@@ -19,16 +19,15 @@ from turnwise.principles.head_file import read_head
 from turnwise.scoring import Score
 
 FEATURES = ("logit", "undecided", "hidden", "misfit", "offset")
-"""What indeterminacy is made of: the logit of I; how near F is to one half; whether the text hid words; how far
-the vocabulary does not fit it; and 1."""
+"""What I is made of: its logit; how near F is to one half; `hidden` and `misfit` of the `Reading`; and 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """How logits become probabilities, fitted on conversations that the network was not trained on.
 
-    `slope` and `offset` are of the logits of T and F, shape (sides, 2, principles): those of prompts first, and T
-    first. `indeterminacy` has weights of `FEATURES`, shape (sides, principles, features).
+    `slope` and `offset` are of the logits of T and F, shape (sides, 2, principles); `indeterminacy` has weights of
+    `FEATURES`, shape (sides, principles, features).
     """
 
     slope: NDArray[np.float64]
@@ -54,10 +53,6 @@ class Calibration:
         """The calibration as JSON values."""
         return {name: getattr(self, name).round(6).tolist() for name in ("slope", "offset", "indeterminacy")}
 
-    def scores(self, reading: Reading) -> NDArray[np.float64]:
-        """T, I and F of each row of a reading; shape (rows, principles, 3), each value in [0, 1]."""
-        return self._calibrated(reading.logits, reading.side, reading.hidden, reading.misfit)
-
     def _calibrated(
         self,
         logits: NDArray[np.float32],
@@ -65,7 +60,7 @@ class Calibration:
         hidden: bool | NDArray[np.bool_],
         misfit: float | NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """T, I and F of rows of one side; `hidden` and `misfit` of all of them, or of shape (rows, 1)."""
+        """T, I and F of rows of one side, shape (rows, principles, 3); `hidden` and `misfit` may be columns."""
         count, place = len(PRINCIPLES), SIDES.index(side)
         slope, offset = self.slope[place], self.offset[place]
         triples = logits[:, : 3 * count].reshape(-1, count, 3).astype(np.float64)
@@ -76,7 +71,7 @@ class Calibration:
         return sigmoid(np.stack((truth, unsure[:, :, 0], falsity), axis=2))
 
     def strongest_of_many(self, readings: Sequence[Reading]) -> NDArray[np.float64]:
-        """What `strongest` gives of each of many readings, in one go; shape (readings, principles, 3)."""
+        """What `strongest` gives of each reading, in one go; shape (readings, principles, 3)."""
         found = np.empty((len(readings), len(PRINCIPLES), 3))
         for side in SIDES:
             places = [place for place, one in enumerate(readings) if one.side is side]
@@ -95,20 +90,18 @@ class Calibration:
         return found
 
     def strongest(self, reading: Reading) -> dict[str, Score]:
-        """For each principle the score of the piece of a text with the highest F."""
-        rows = self.scores(reading)
-        pieces = rows[:, :, 2].argmax(axis=0).tolist()
-        return {
-            name: Score(*rows[piece, place].tolist())
-            for place, (name, piece) in enumerate(zip(PRINCIPLES, pieces, strict=True))
-        }
+        """For each principle the score of the part of a text with the highest F."""
+        return {name: Score(*triple) for name, triple in zip(PRINCIPLES, self.triples(reading), strict=True)}
+
+    def triples(self, reading: Reading) -> list[list[float]]:
+        """What `strongest` gives, as plain T, I and F in the order of `PRINCIPLES`."""
+        rows = self._calibrated(reading.logits, reading.side, reading.hidden, reading.misfit)
+        parts = rows[:, :, 2].argmax(axis=0).tolist()
+        return [rows[part, place].tolist() for place, part in enumerate(parts)]
 
 
 def features(logit: NDArray[np.float64], falsity: NDArray[np.float64], reading: Reading) -> NDArray[np.float64]:
-    """What indeterminacy is made of, in the order of `FEATURES`; shape (rows, principles, 1, features).
-
-    `logit` is that of I, `falsity` the calibrated logit of F, each of shape (rows, principles).
-    """
+    """The `FEATURES` from the logit of I and the calibrated one of F; shape (rows, principles, 1, features)."""
     return _features(logit, falsity, reading.hidden, reading.misfit)
 
 
@@ -130,12 +123,12 @@ def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 UNSURE = ("offset", "undecided", "doubt")
-"""What indeterminacy is made of: 1; how near F is to one half, 4 F (1 - F); and the annotators' own I."""
+"""What I of a taught head is made of: 1; how near F is to one half, 4 F (1 - F); and the annotators' own I."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Linear outputs of a state, and how they become T, I and F.
+    """What was taught of a user's own principle: from the states of the network to T, I and F.
 
     `weights` has a row for F, and for T and I where annotations have them, shape (outputs, width), with an
     `offset` each; `slope` and `intercept` are of the logits of F and T. `unsure` has the weights of `UNSURE`.
@@ -190,7 +183,7 @@ class Head:
 
 
 def unsure_of(falsity: NDArray[np.float64], doubt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What indeterminacy is made of, in the order of `UNSURE`; shape (rows, 3)."""
+    """The features of `UNSURE`; shape (rows, 3)."""
     return np.stack((np.ones_like(falsity), 4 * falsity * (1 - falsity), doubt), axis=1)
 
 

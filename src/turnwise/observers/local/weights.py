@@ -54,16 +54,16 @@ _AGAIN = "copy the folder again, or use the shipped weights"
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a reader looks back and what of long texts it keeps: part of its weights, which were trained so.
+    """How far a reader looks back and what of long texts it keeps, in tokens: part of its weights.
 
     Args:
-        limit: tokens that the window holds at most.
-        kept: tokens that stay when it moves, at most: the further it moves, the more seldom it is read anew.
-        prompt: tokens of a prompt that stay in the window for later texts: of a longer one its head and its tail.
+        limit: what the window holds at most.
+        kept: what stays when it moves, at most: the further it moves, the more seldom it is read anew.
+        prompt: what of a prompt stays in the window for later texts: of a longer one its head and its tail.
         reply: likewise of a reply.
-        part: tokens of a text that get a score of their own: a longer text is scored in parts, the highest F of
-            which counts, so that what is long does not thin out what is short in it.
-        most: tokens of a text that are read at all; of a longer one its head and its tail.
+        part: a longer text is scored in parts, the highest F of which counts, so that what is long does not thin
+            out what is short in it.
+        most: what is read of a text at all; of a longer one its head and its tail.
     """
 
     limit: int = 1_536
