@@ -257,7 +257,7 @@ class Structure:
         return fault.names_structure or fault.kind is FaultKind.REJECTED
 
     def replied(self, asked: str, *, refused: bool = True) -> None:
-        """Learn that a reply came to a request that asked so, after stronger ways were refused or merely failed."""
+        """Learn that a reply came to a request that asked so, after stronger ways were `refused` or failed."""
         if self._settled:
             return
         with self._lock:

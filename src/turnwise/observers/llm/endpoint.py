@@ -169,7 +169,7 @@ class Endpoint:
     def request_key(
         self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
-        """The hash of URL, model, parameters, messages without nonce and prompt version, under which replies are kept.
+        """The hash of URL, model, parameters, messages without nonce and prompt version: replies are kept by it.
 
         A reply to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
         """

@@ -20,7 +20,6 @@ from turnwise.observers.local.weights import (
     read_metrics,
     shipped,
 )
-from turnwise.observers.many import ObservedMany
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
@@ -31,6 +30,7 @@ from turnwise.observers.protocol import (
     Request,
     Workers,
 )
+from turnwise.observers.session import ObservedMany
 from turnwise.scoring import Score
 
 if TYPE_CHECKING:
