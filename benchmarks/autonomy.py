@@ -23,7 +23,7 @@ import numpy as np
 from turnwise.conversation import Side, Turn
 from turnwise.datasets.judged import read_judgements
 from turnwise.observers import Context, Request, build_observer
-from turnwise.observers.many import observe_conversations
+from turnwise.observers.session import observe_conversations
 from turnwise.principles import load_principle
 from turnwise.rates import Rate
 

@@ -26,10 +26,10 @@ import numpy as np
 from turnwise.conversation import Side, Turn
 from turnwise.observers import Context, Request, observe_conversations
 from turnwise.observers.local import LocalObserver, LocalSmallObserver
-from turnwise.observers.local.batch import utterances
+from turnwise.observers.local.language_model_reader import Passes
 from turnwise.observers.local.network import Cache, Network, Span, session_of
-from turnwise.observers.local.passes import Passes
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.observer import utterances
+from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.weights import load_weights, shipped
 from turnwise.principles import builtin_principles
 

@@ -26,7 +26,7 @@ from scipy.stats import rankdata
 from turnwise.conversation import Side
 from turnwise.datasets.judged import read_judgements
 from turnwise.observers import Context, Request, build_observer
-from turnwise.observers.many import observe_conversations
+from turnwise.observers.session import observe_conversations
 from turnwise.principles import builtin_principles
 
 FLAG, LEFT_OUT, REPLICATES = 0.5, 0.2, 1_000

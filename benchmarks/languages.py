@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.observers.local.languages import LETTERS, WORDS, Languages
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.weights import SHIPPED, load_weights, shipped
 from turnwise.rates import Rate
 

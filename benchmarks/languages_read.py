@@ -26,7 +26,7 @@ from observer_rows import at_least, at_most, print_rows
 
 from turnwise.datasets.judged import read_judgements
 from turnwise.observers.local.languages import Languages
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.weights import TOKENIZER_FILE, load_weights, save_weights, shipped
 
 LANGUAGES = ("en", "zh", "it", "es", "fr", "de", "pt", "ru", "ar", "bn", "jv", "ko", "sw", "th", "vi")

@@ -15,7 +15,7 @@ from turnwise.conversation import Sequence as Conversation
 from turnwise.conversation import Side, Turn
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.observers import Context, Observer, Request
-from turnwise.observers.many import observe_conversations
+from turnwise.observers.session import observe_conversations
 from turnwise.principles import builtin_principles
 
 BATCH = 16

@@ -31,7 +31,7 @@ import numpy as np
 from turnwise.conversation import Turn
 from turnwise.findings import SCORES, open_findings
 from turnwise.observers import Context, ContextMode, ObserverInfo, Request, build_observer
-from turnwise.observers.many import ObservedMany, observe_conversations
+from turnwise.observers.session import ObservedMany, observe_conversations
 from turnwise.principles import builtin_principles
 from turnwise.runs import make_engine, plan_scan
 from turnwise.runs.parts import read_part

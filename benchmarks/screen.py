@@ -31,7 +31,7 @@ from observer_chats import ORDINARY, Chat, load
 from turnwise.conversation import Side, Turn
 from turnwise.detectors import Detector, load_detector, run_detector
 from turnwise.observers import OBSERVERS, Context, Request, build_observer
-from turnwise.observers.many import observe_conversations
+from turnwise.observers.session import observe_conversations
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
 from turnwise.scoring import Score, TurnScores

@@ -39,11 +39,9 @@ from training.network import Reader as Network
 from training.ordinary import read_ordinary
 from training.samples import Sampler
 from training.spread import Spread, over_processes
-from turnwise.observers.local.protocol import SIDES
+from turnwise.observers.local.reading import SIDES, Speech
 from turnwise.observers.local.scores import Calibration
-from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.weights import KINDS, PRINCIPLES, TOKENIZER_FILE, load_weights, save_weights
-from turnwise.observers.local.window import UNSAID
+from turnwise.observers.local.weights import KINDS, PRINCIPLES, TOKENIZER_FILE, UNSAID, load_weights, save_weights
 
 
 def main() -> None:

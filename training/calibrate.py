@@ -18,7 +18,7 @@ from training.spread import Spread
 from turnwise.conversation import Conversation, Side
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.detectors import build_detector, run_detector
-from turnwise.observers.local.protocol import Reader, Reading
+from turnwise.observers.local.reading import Reader, Reading
 from turnwise.observers.local.scores import FEATURES, Calibration, features
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.rates import Rate

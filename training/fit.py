@@ -20,8 +20,8 @@ from training.examples import Example, Triples
 from training.network import Reader
 from training.ordinary import ALARM, DOUBT, drawn
 from training.samples import Sample, Sampler, samples, talk
-from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.window import Reach
+from turnwise.observers.local.reading import Speech
+from turnwise.observers.local.weights import Reach
 
 CHECKPOINT = "checkpoint.pt"
 MINUTES = 10.0

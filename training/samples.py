@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from training.examples import Example, Triples
 from turnwise.conversation import Side
-from turnwise.observers.local.protocol import SIDES
-from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.window import Window
+from turnwise.observers.local.language_model_reader import Window
+from turnwise.observers.local.reading import SIDES, Speech
 
 ALONE = 0.5
 """Share of the turns that were judged alone, in an epoch."""

@@ -21,9 +21,8 @@ from training.fit import COMPONENTS, flat_target, halves_of, told_apart
 from training.graph import Builder
 from training.network import OUTPUTS
 from training.samples import Sampler, Talk
-from turnwise.observers.local.protocol import SIDES
+from turnwise.observers.local.reading import SIDES, Speech
 from turnwise.observers.local.small_reader import STRETCH
-from turnwise.observers.local.tokens import Speech
 
 STEEP = 3.0
 """Length that the mean of token vectors is brought to."""

@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeVar
 from tokenizers import Tokenizer
 
 from turnwise.observers.local.language_model_reader import LanguageModelReader
-from turnwise.observers.local.protocol import Reader
+from turnwise.observers.local.reading import Reader
 from turnwise.observers.local.small_reader import SmallReader
-from turnwise.observers.local.window import Reach
+from turnwise.observers.local.weights import Reach
 
 CHUNK = 8
 """Conversations that a process takes at a time."""

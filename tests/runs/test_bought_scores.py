@@ -20,7 +20,7 @@ from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
-from turnwise.observers.llm.scripted_client import by_text
+from turnwise.observers.llm.chat import by_text
 from turnwise.principles import Principle
 from turnwise.runs import Plan, ThreadEngine, evaluate
 from turnwise.runs.plan import Task, make_task

@@ -12,8 +12,7 @@ from turnwise.errors import UsageError
 from turnwise.guard import CLEAN, Guardrail, MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit
 from turnwise.serve import ApiKeys, ServeSettings, create_app
-from turnwise.serve.keys import TenantSettings
-from turnwise.serve.settings import ConfigSource
+from turnwise.serve.settings import ConfigSource, TenantSettings
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient
 

@@ -30,9 +30,9 @@ from training import fit as fitting
 from turnwise.conversation import Side, from_messages
 from turnwise.observers.local.language_model_reader import LanguageModelReader as Runtime
 from turnwise.observers.local.network import Network, Span
-from turnwise.observers.local.protocol import Reading as Reading_
+from turnwise.observers.local.reading import Reading as Reading_
+from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.scores import Calibration
-from turnwise.observers.local.tokens import Speech
 
 SETTINGS = Settings(
     layers=2,

@@ -12,8 +12,9 @@ from training.examples import Example, Triples
 from training.samples import Sample, Sampler, samples, talk
 
 from turnwise.conversation import Side
-from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.window import Reach, Window
+from turnwise.observers.local.language_model_reader import Window
+from turnwise.observers.local.reading import Speech
+from turnwise.observers.local.weights import Reach
 
 LOW: Triples = ((0.9, 0.1, 0.05),) * 3
 HIGH: Triples = ((0.1, 0.2, 0.9),) * 3

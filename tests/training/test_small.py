@@ -20,10 +20,9 @@ from training.small import Settings, Small, batched, build_small, first_table, f
 from training.spread import with_reader
 
 from turnwise.conversation import Side
-from turnwise.observers.local.protocol import SIDES
+from turnwise.observers.local.reading import SIDES, Speech
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.small_reader import STRETCH, SmallReader
-from turnwise.observers.local.tokens import Speech
 
 SETTINGS = Settings(
     dimensions=8, phrases=12, width=16, epochs=12, talks=8, rate=1e-2, table_rate=1e-2, dropout=0.0

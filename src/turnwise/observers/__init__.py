@@ -1,7 +1,6 @@
 """Observers: what scores a turn of a conversation against principles."""
 
 from turnwise.observers.conformance import check_observer
-from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.observers.protocol import (
     BoundsRequests,
     CanStop,
@@ -37,7 +36,14 @@ from turnwise.observers.registry import (
     read_settings,
 )
 from turnwise.observers.scripted import Script, ScriptedObserver
-from turnwise.observers.session import ObservedTurn, ObserverSession, check_asked, check_supported
+from turnwise.observers.session import (
+    ObservedMany,
+    ObservedTurn,
+    ObserverSession,
+    check_asked,
+    check_supported,
+    observe_conversations,
+)
 
 __all__ = [
     "DEFAULT_OBSERVER",

@@ -14,7 +14,7 @@ from turnwise.principles import Principle
 from turnwise.scoring import Call, Reply, ReplyJournal, Score
 
 if TYPE_CHECKING:
-    from turnwise.observers.many import ObservedMany
+    from turnwise.observers.session import ObservedMany
 
 
 class Workers(StrEnum):

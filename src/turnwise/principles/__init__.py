@@ -1,8 +1,8 @@
 """Principles: what a turn is judged against, each a versioned folder of settings and text."""
 
-from turnwise.principles.head_file import HeadFile
 from turnwise.principles.principle import (
     PRINCIPLES,
+    HeadFile,
     Principle,
     builtin_principles,
     is_named,

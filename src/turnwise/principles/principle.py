@@ -3,8 +3,9 @@
 A principle is a folder with ``prompt.md``, the text that a language model is given, and ``principle.toml``: name,
 version, summary, and under ``[meaning]`` truth, indeterminacy and falsity. A package offers one by an entry point
 in the group ``turnwise.principles``, under the name of the principle: a `Principle`, the path of the folder, or a
-Python package that is the folder. ``turnwise teach`` writes ``taught-prompt.json`` or ``taught-response.json``
-beside them, by which the embedded observer scores it.
+Python package that is the folder. Beside them stands in ``taught-prompt.json`` or ``taught-response.json``, JSON,
+what ``turnwise teach`` wrote and the embedded observer scores by: ``about`` says what it was taught from and on,
+``head`` has the numbers, and ``sha256`` is the hash of both. Nothing in it is a text of an annotated turn.
 """
 
 from __future__ import annotations
@@ -18,12 +19,99 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+from turnwise._support.bounded import read_json
 from turnwise.conversation import Side
 from turnwise.errors import PluginError, PrincipleError, UnknownNameError
 from turnwise.plugins import Registry
-from turnwise.principles.head_file import HeadFile, head_path, read_head_file
+
+FORMAT = "turnwise-head-1"
+MOST = 4_000_000
+"""Bytes of a file at most; a head of the shipped observer takes some 30,000."""
+
+_AGAIN = "teach it again (turnwise teach), or delete the file"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFile:
+    """The file of a taught head.
+
+    Args:
+        path: where it is.
+        side: the half of a turn that it scores.
+        sha256: hash of its content, which changes with every score that could change.
+        base: hash of the weights on whose states it was taught.
+    """
+
+    path: Path
+    side: Side
+    sha256: str
+    base: str
+
+
+class HeadContent(NamedTuple):
+    """What a file holds: how it was taught, and the numbers."""
+
+    file: HeadFile
+    about: Mapping[str, Any]
+    head: Mapping[str, Any]
+
+
+def head_path(folder: Path, side: Side) -> Path:
+    """Where in the folder of a principle the head for a side is."""
+    return folder / f"taught-{side}.json"
+
+
+def read_head_file(path: Path, principle: str) -> HeadFile:
+    """What a file says of itself, checked; `PrincipleError` where it is damaged or of another principle."""
+    content = read_head(path)
+    if content.about.get("principle") != principle:
+        raise PrincipleError(
+            f"{path} was taught for principle {content.about.get('principle')!r}, not for {principle!r}; {_AGAIN}"
+        )
+    return content.file
+
+
+def read_head(path: Path) -> HeadContent:
+    """The whole of a file; `PrincipleError` where it is not as `write_head` wrote it."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST + 1)
+        if len(data) > MOST:
+            raise ValueError(f"it has more than {MOST:,} bytes")
+        content = read_json(data)
+        about, head = content["about"], content["head"]
+        if content["format"] != FORMAT:
+            raise ValueError(f"its format is {content['format']!r}, not {FORMAT!r}")
+        digest = _digest(about, head)
+        if digest != content["sha256"]:
+            raise ValueError("its content does not have the hash that it records: it was altered or cut off")
+        file = HeadFile(path, Side(about["side"]), digest, str(about["base"]))
+    except OSError as error:
+        raise PrincipleError(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise PrincipleError(f"{path} is no head that turnwise taught ({error}); {_AGAIN}") from error
+    return HeadContent(file, about, head)
+
+
+def write_head(folder: Path, about: Mapping[str, Any], head: Mapping[str, Any]) -> HeadFile:
+    """Write the file for the side that `about` names into the folder of a principle, whole or not at all."""
+    path, digest = head_path(folder, Side(about["side"])), _digest(about, head)
+    content = {"format": FORMAT, "sha256": digest, "about": about, "head": head}
+    text = json.dumps(content, indent=1, allow_nan=False)
+    beside = path.with_suffix(".part")
+    try:
+        beside.write_text(f"{text}\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise PrincipleError(f"can't write {path}: {error.strerror or error}") from error
+    return HeadFile(path, Side(about["side"]), digest, str(about["base"]))
+
+
+def _digest(about: object, head: object) -> str:
+    return hashlib.sha256(json.dumps([about, head], sort_keys=True).encode()).hexdigest()
+
 
 SETTINGS_FILE = "principle.toml"
 PROMPT_FILE = "prompt.md"

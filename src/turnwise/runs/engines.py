@@ -39,7 +39,7 @@ def shared_allowance(work: Work[Item, Result]) -> Iterator[Work[Item, Result]]:
     if not isinstance(work, PaidWork) or work.limits is None:
         yield work
         return
-    from turnwise.observers.llm.shared_limits import Ledger, serve
+    from turnwise.observers.llm.limits import Ledger, serve
 
     with serve(Ledger(*work.limits)) as allowance:
         yield work.with_allowance(allowance)

@@ -18,8 +18,8 @@ from turnwise.observers import (
     build_cost_estimator,
     describe_observer,
 )
-from turnwise.observers.many import asked_of
 from turnwise.observers.protocol import asked_together
+from turnwise.observers.session import asked_of
 from turnwise.principles import Principle
 from turnwise.runs.parts import Part, meets, read_part
 from turnwise.runs.plan import Plan, tasks_of

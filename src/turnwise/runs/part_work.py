@@ -16,7 +16,7 @@ from turnwise.detectors import Detector, run_detector
 from turnwise.errors import ConversationError
 from turnwise.findings import PLACES, Counts
 from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
-from turnwise.observers.many import Look, ObservedMany, observe_conversations
+from turnwise.observers.session import Look, ObservedMany, observe_conversations
 from turnwise.principles import Principle
 from turnwise.runs.part_files import DeadLetter, PartFiles
 from turnwise.runs.parts import Done, Part, meets, read_part

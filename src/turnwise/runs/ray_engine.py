@@ -118,7 +118,7 @@ class _Books:
     """The ledger as an actor."""
 
     def __init__(self, limits: SpendingLimits) -> None:
-        from turnwise.observers.llm.shared_limits import Ledger
+        from turnwise.observers.llm.limits import Ledger
 
         self._ledger = Ledger(*limits)
 
@@ -148,7 +148,7 @@ class RayAllowance:
         return RayAllowance, (self.name,)
 
     def call(self, name: str, argument: Any) -> Any:
-        """Have the ledger do something for this actor; see `shared_limits.Allowance.call`."""
+        """Have the ledger do something for this actor; see `limits.Allowance.call`."""
         import ray
 
         worker = ray.get_runtime_context().get_actor_id()

@@ -60,7 +60,7 @@ class PaidWork(Protocol):
         """What all workers together are held to; None where nothing is paid for."""
 
     def with_allowance(self, allowance: Any) -> Any:
-        """The same work, whose workers keep within a `turnwise.observers.llm.shared_limits.Allowance` together."""
+        """The same work, whose workers keep within a `turnwise.observers.llm.limits.Allowance` together."""
 
 
 def checked_jobs(jobs: int) -> int:

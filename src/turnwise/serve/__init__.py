@@ -1,7 +1,6 @@
 """The guard as an HTTP service: `create_app` makes it, ``turnwise serve`` runs it. Extra ``[serve]``."""
 
 from turnwise.serve.app import create_app
-from turnwise.serve.keys import ApiKeys
-from turnwise.serve.settings import ServeSettings
+from turnwise.serve.settings import ApiKeys, ServeSettings
 
 __all__ = ["ApiKeys", "ServeSettings", "create_app"]

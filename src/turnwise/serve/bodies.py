@@ -1,11 +1,18 @@
-"""What requests and responses hold, as pydantic models: they check requests, and describe both in the OpenAPI."""
+"""What requests, responses and problems hold; pydantic models check requests, and describe all in the OpenAPI."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+import json
+import math
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
+from turnwise.errors import nearest
 from turnwise.guard import Outcome
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:@~+=-][A-Za-z0-9_.:@~+=-]{0,255}$", max_length=256)]
@@ -220,3 +227,73 @@ class ProblemBody(BaseModel):
     detail: str
     errors: list[dict[str, str]] | None = None
     path: Literal["open", "closed"] | None = Field(None, description="the way of a text that was not checked")
+
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+_MOST_ERRORS = 20
+"""Places of a body that one problem names at most."""
+
+_LIKENESS = 0.5
+"""How alike an unknown field is to the one that it is taken for; names of fields are few and differ much."""
+
+
+class Problem(HTTPException):
+    """A request that is refused.
+
+    `detail` says what was wrong and what to do in words of our own: nothing of the request. `kind` is part of the
+    ``type``. `retry_after` has seconds, None where trying again would not help. `path` is the way that a text goes
+    which was not checked, ``closed`` or ``open``.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        kind: str,
+        *,
+        retry_after: float | None = None,
+        errors: Iterable[Mapping[str, str]] = (),
+        path: str | None = None,
+    ) -> None:
+        headers = {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
+        if status == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        super().__init__(status, detail, headers)
+        self.kind = kind
+        self.errors = list(errors)[:_MOST_ERRORS]
+        self.path = path
+
+    def response(self) -> Response:
+        """The problem as a response."""
+        body: dict[str, Any] = {
+            "type": f"urn:turnwise:problem:{self.kind}",
+            "title": HTTPStatus(self.status_code).phrase,
+            "status": self.status_code,
+            "detail": self.detail,
+        }
+        if self.errors:
+            body["errors"] = self.errors
+        if self.path is not None:
+            body["path"] = self.path
+        return Response(json.dumps(body), self.status_code, self.headers, MEDIA_TYPE)
+
+
+def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> Problem:
+    """The problem of a body that does not fit, from what pydantic found.
+
+    Names in a place that are no fields (`known`) are the request's own, and are left out.
+    """
+    names, told = set(known), []
+    for error in errors:
+        place = [part for part in error["loc"] if isinstance(part, int) or part in names]
+        if error["type"] == "json_invalid":
+            return Problem(400, "the body is no valid JSON; send one JSON object", "json")
+        detail = str(error["msg"]).removeprefix("Value error, ")
+        if error["type"] == "extra_forbidden":
+            near = nearest(str(error["loc"][-1]), names, likeness=_LIKENESS)
+            meant = "; see /openapi.json" if near is None else f": did you mean {near}?"
+            detail = f"a field that is not known{meant}"
+        told.append({"pointer": "".join(f"/{part}" for part in place), "detail": detail})
+    first = told[0]
+    return Problem(422, f"{first['pointer'][1:] or 'the body'}: {first['detail']}", "body", errors=told)

@@ -23,13 +23,14 @@ from turnwise.serve.bodies import (
     Id,
     Name,
     Participants,
+    Problem,
     StreamRequest,
     StreamShown,
     TurnNumber,
+    invalid_body,
 )
 from turnwise.serve.clients import DisconnectedError
 from turnwise.serve.gate import LINES
-from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import SCOPE, Caller, Tenant
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from starlette.types import Message, Receive
 
 from turnwise.guard import Outcome
+from turnwise.serve.bodies import Problem
 from turnwise.serve.lanes import Job
-from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.tenants import Tenant
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from hashlib import sha256
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body
 from fastapi.responses import Response
@@ -20,8 +20,8 @@ from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.sendable import goes_on
 from turnwise.integrations.asking import ask
 from turnwise.integrations.other_texts import UnreadError, last_heard, leaves
+from turnwise.serve.bodies import Problem
 from turnwise.serve.check_routes import json_response
-from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import Caller, Tenant
 from turnwise.sessions import StateKind
@@ -76,30 +76,18 @@ class GuardrailAnswer(BaseModel):
     structured_messages: Annotated[list[dict[str, Any]] | None, Field(description="the messages likewise")] = None
 
 
-class _Call(NamedTuple):
-    """Where a request stands, so that its reply is found to belong there."""
-
-    place: str
-
-
-def _dump(call: _Call) -> bytes:
-    return json.dumps(call.place).encode("ascii")
-
-
-def _load(data: bytes, key: str, version: int) -> _Call:
-    return _Call(str(read_json(data.decode("ascii"))))
-
-
-_CALL: Final = StateKind("litellm", 1, _dump, _load)
-"""Places of requests by the id of their call."""
+_PLACE: Final = StateKind(
+    "litellm",
+    1,
+    lambda place: json.dumps(place).encode("ascii"),
+    lambda data, key, version: str(read_json(data.decode("ascii"))),
+)
+"""Where requests stand, by the id of their call, so that their replies are found to belong there."""
 
 
 def litellm_routes(service: Service) -> APIRouter:
-    """The route.
-
-    LiteLLM tells the messages of a request, and of its reply the texts alone: the place of a request is kept under
-    its call id until then, in the state store where there is one.
-    """
+    """The route. LiteLLM tells the messages of a request, but of its reply the texts alone: the request's place is
+    kept under its call id until then, in the state store where there is one."""
     routes = APIRouter(tags=["litellm"])
 
     @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
@@ -154,8 +142,8 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
         if not goes_on(result):
             return _blocked(result, tenant)
         if request.litellm_call_id is not None and result.place is not None:
-            call, store = _Call(result.place), tenant.pipeline.state_store or tenant.places
-            store.change(_CALL, _key(request), lambda _: (call, None))
+            place, store = result.place, tenant.pipeline.state_store or tenant.places
+            store.change(_PLACE, _key(request), lambda _: (place, None))
         sent = deepcopy([*tenant.pipeline.sendable(messages[:heard], result), *messages[heard:]])
         views = unchecked(sent, result, tenant.pipeline.conversation_of(result))
         left = [message if view else {} for message, view in zip(sent, views, strict=True)]
@@ -190,14 +178,13 @@ def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 def _reply(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
     texts, calls = request.texts or [], request.tool_calls or []
     store = tenant.pipeline.state_store or tenant.places
-    call = None if request.litellm_call_id is None else store.get(_CALL, _key(request))
-    after = None if call is None else call.place
+    after = None if request.litellm_call_id is None else store.get(_PLACE, _key(request))
     results: list[PipelineResult] = []
     for index in range(max(len(texts), 1 if calls else 0)):
         message: dict[str, Any] = {"role": "assistant", "content": texts[index] if texts else None}
         if calls and not index:
             message["tool_calls"] = calls
-        results.append(tenant.pipeline.check_messages([message], recognised=call is not None, after=after))
+        results.append(tenant.pipeline.check_messages([message], recognised=after is not None, after=after))
     answer = _joined(service, tenant, results, texts)
     parts = [part for result in results for part in (result.parts or (result,))]
     changed = [part for part in parts if part.pipeline_type is TextKind.TOOL_CALL]

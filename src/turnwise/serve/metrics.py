@@ -23,56 +23,35 @@ class Metrics:
         self._folder = folder
         own: Any = CollectorRegistry()
         self._registry = own
-        self.requests = Counter(
-            "turnwise_http_requests", "Requests by route and status.", ["route", "status", "tenant"], registry=own
+
+        def counter(name: str, told: str, *labels: str) -> Counter:
+            return Counter(f"turnwise_{name}", told, labels, registry=own)
+
+        def gauge(name: str, told: str, *labels: str) -> Gauge:
+            return Gauge(f"turnwise_{name}", told, labels, registry=own, multiprocess_mode="livesum")
+
+        def histogram(name: str, told: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"turnwise_{name}", told, labels, registry=own, buckets=buckets)
+
+        self.requests = counter("http_requests", "Requests by route and status.", "route", "status", "tenant")
+        self.in_flight = gauge("http_in_flight", "Requests under way.")
+        self.body_bytes = gauge("http_body_bytes", "Bytes of bodies held.")
+        unchecked = (
+            "Requests that ended without a verdict: refused as busy, disconnected, out of time or stopping."
         )
-        self.in_flight = Gauge(
-            "turnwise_http_in_flight", "Requests under way.", registry=own, multiprocess_mode="livesum"
-        )
-        self.body_bytes = Gauge(
-            "turnwise_http_body_bytes", "Bytes of bodies held.", registry=own, multiprocess_mode="livesum"
-        )
-        self.unchecked = Counter(
-            "turnwise_unchecked",
-            "Requests that ended without a verdict: refused as busy, disconnected, out of time or stopping.",
-            ["why"],
-            registry=own,
-        )
-        self.checks = Counter(
-            "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict", "tenant"], registry=own
-        )
-        self.seconds = Histogram(
-            "turnwise_check_seconds", "Seconds of a check.", ["kind", "tenant"], registry=own, buckets=_SECONDS
-        )
-        self.blocks = Counter(
-            "turnwise_blocks", "Texts that a guardrail blocked.", ["guardrail", "tenant"], registry=own
-        )
-        self.failures = Counter(
-            "turnwise_failures",
-            "Texts that a guardrail, or the state store, failed to check, by the way that they went.",
-            ["guardrail", "path", "tenant"],
-            registry=own,
-        )
-        self.not_read = Counter(
-            "turnwise_not_read",
-            "Texts in a language that a guardrail's observer does not read.",
-            ["guardrail", "tenant"],
-            registry=own,
-        )
-        self.scores = Histogram(
-            "turnwise_scores",
-            "Scores of a guardrail that has a threshold for them, such as drift.",
-            ["guardrail", "tenant"],
-            registry=own,
-            buckets=_SCORES,
-        )
-        self.conversations = Gauge(
-            "turnwise_conversations", "Conversations held.", ["tenant"], registry=own, multiprocess_mode="livesum"
-        )
-        self.evicted = Counter(
-            "turnwise_conversations_evicted", "Conversations that made room for others.", ["tenant"], registry=own
-        )
-        self.reloads = Counter("turnwise_reloads", "Reloads by outcome.", ["outcome"], registry=own)
+        self.unchecked = counter("unchecked", unchecked, "why")
+        self.checks = counter("checks", "Checks by kind of text and verdict.", "kind", "verdict", "tenant")
+        self.seconds = histogram("check_seconds", "Seconds of a check.", _SECONDS, "kind", "tenant")
+        self.blocks = counter("blocks", "Texts that a guardrail blocked.", "guardrail", "tenant")
+        failed = "Texts that a guardrail, or the state store, failed to check, by the way that they went."
+        self.failures = counter("failures", failed, "guardrail", "path", "tenant")
+        not_read = "Texts in a language that a guardrail's observer does not read."
+        self.not_read = counter("not_read", not_read, "guardrail", "tenant")
+        scores = "Scores of a guardrail that has a threshold for them, such as drift."
+        self.scores = histogram("scores", scores, _SCORES, "guardrail", "tenant")
+        self.conversations = gauge("conversations", "Conversations held.", "tenant")
+        self.evicted = counter("conversations_evicted", "Conversations that made room for others.", "tenant")
+        self.reloads = counter("reloads", "Reloads by outcome.", "outcome")
 
     def tell(self, result: PipelineResult, tenant: str) -> None:
         """Count a check of a tenant."""

@@ -13,9 +13,8 @@ from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.guard import Forgotten
 from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.guard.turn_checks import readable_checks
-from turnwise.serve.bodies import ConversationRequest, Id
+from turnwise.serve.bodies import ConversationRequest, Id, Problem
 from turnwise.serve.check_routes import json_response
-from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import Caller, Tenant
 

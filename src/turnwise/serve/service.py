@@ -29,11 +29,10 @@ from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.results import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG
-from turnwise.serve.bodies import CheckRequest
+from turnwise.serve.bodies import CheckRequest, Problem
 from turnwise.serve.clients import CLIENT, Clients, DisconnectedError
 from turnwise.serve.lanes import Job, Lane
 from turnwise.serve.metrics import Metrics
-from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.tenants import Tenant, Tenants
 from turnwise.sessions import SESSION
@@ -75,10 +74,9 @@ class Service:
         self._store_state, self._store_asked = "none", -_FRESH
 
     async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
-        """What a call returns that runs in the lane for texts of so many characters.
+        """What a call returns that runs in the lane for texts of so many characters; its errors become a `Problem`.
 
-        It ends early where nobody waits for it any more, its time is up, or the service stops. What it raises on
-        purpose becomes a `Problem` without text of the request.
+        It ends early where nobody waits for it any more, its time is up, or the service stops.
         """
         lane = self._lanes["short" if characters < LONG else "long"]
         seconds, client = self.settings.check_seconds, CLIENT.get()

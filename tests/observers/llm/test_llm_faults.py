@@ -22,8 +22,7 @@ from turnwise.observers.llm import (
     LlmSettings,
     ScriptedClient,
 )
-from turnwise.observers.llm.calls import delay
-from turnwise.observers.llm.faults import retry_after, status_fault
+from turnwise.observers.llm.faults import delay, retry_after, status_fault
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal
 from turnwise.store import Store

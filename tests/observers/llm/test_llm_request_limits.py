@@ -8,7 +8,7 @@ import pytest
 from turnwise.errors import BudgetError
 from turnwise.observers import BoundsRequests
 from turnwise.observers.llm import LlmObserver
-from turnwise.observers.llm.request_limits import Halt, RequestLimits
+from turnwise.observers.llm.limits import Halt, RequestLimits
 
 
 def test_no_more_than_the_bound_are_under_way_and_all_get_a_ticket():

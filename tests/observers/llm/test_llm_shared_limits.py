@@ -17,9 +17,8 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import BudgetError, ObserverError, UsageError
 from turnwise.observers import Context, Request, SharesAllowance, observe_conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings
-from turnwise.observers.llm import shared_limits as allowances
-from turnwise.observers.llm.request_limits import Halt, RequestLimits, Ticket
-from turnwise.observers.llm.shared_limits import Ledger, SharedLimits, serve
+from turnwise.observers.llm import limits as allowances
+from turnwise.observers.llm.limits import Halt, Ledger, RequestLimits, SharedLimits, Ticket, serve
 from turnwise.principles import load_principle
 
 WANTED = [Request(load_principle("reciprocity"), Side.PROMPT)]

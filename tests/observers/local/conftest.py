@@ -11,8 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from training.graph import Shape, build
 
 from turnwise.observers.local import LocalObserver
-from turnwise.observers.local.weights import PRINCIPLES, save_weights
-from turnwise.observers.local.window import Reach
+from turnwise.observers.local.weights import PRINCIPLES, Reach, save_weights
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
 OUTPUTS = 10

@@ -27,7 +27,7 @@ from turnwise.observers import (
 )
 from turnwise.observers.local import LocalObserver
 from turnwise.observers.local.languages import Languages
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.weights import load_weights, read_metrics, shipped
 from turnwise.principles import load_principle
 

@@ -15,10 +15,9 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, ObservesMany, Request, build_observer, observe_conversations
 from turnwise.observers.local import LocalObserver
-from turnwise.observers.local.language_model_reader import LanguageModelReader
+from turnwise.observers.local.language_model_reader import LanguageModelReader, Passes
 from turnwise.observers.local.normalise import HEAD, TAIL
-from turnwise.observers.local.passes import Passes
-from turnwise.observers.local.protocol import Reading, Utterance
+from turnwise.observers.local.reading import Reading, Utterance
 from turnwise.observers.local.weights import load_weights
 from turnwise.principles import load_principle
 

@@ -7,7 +7,7 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import ObserverError
-from turnwise.observers.local.protocol import Reading
+from turnwise.observers.local.reading import Reading
 from turnwise.observers.local.scores import FEATURES, Calibration
 from turnwise.principles import builtin_principles
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.observers.local.window import Reach, Window
+from turnwise.observers.local.language_model_reader import Window
+from turnwise.observers.local.weights import Reach
 
 REACH = Reach()
 LENGTHS = st.lists(st.integers(1, 400), max_size=60)

@@ -22,7 +22,7 @@ from turnwise.guard.scorer import Scorer
 from turnwise.observers import Context, Observation, ObserverSession, Request, observe_conversations
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.principles import Principle, load_principle
-from turnwise.principles.head_file import head_path, read_head, write_head
+from turnwise.principles.principle import head_path, read_head, write_head
 from turnwise.runs import evaluate
 from turnwise.store import Store
 from turnwise.study.teaching import draft_principle, read_annotations, teach

@@ -1,13 +1,12 @@
 """``llm:provider/model``: a language model as observer."""
 
 from turnwise.observers.llm.batches import Batch, BatchDone
-from turnwise.observers.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, FaultKind, Message
+from turnwise.observers.llm.chat import ChatClient, ChatReply, ChatRequest, Message, ScriptedClient
 from turnwise.observers.llm.endpoint import Endpoint, estimate, resolve
+from turnwise.observers.llm.faults import ChatError, FaultKind
 from turnwise.observers.llm.observer import LastingLlmObserver, LlmObserver, LlmState
 from turnwise.observers.llm.prompt import fresh_nonce, prompt_version, render
-from turnwise.observers.llm.providers import Price, PriceTable, Provider, prices, providers
-from turnwise.observers.llm.scripted_client import ScriptedClient
-from turnwise.observers.llm.settings import INLINE, LlmSettings
+from turnwise.observers.llm.settings import INLINE, LlmSettings, Price, PriceTable, Provider, prices, providers
 
 __all__ = [
     "INLINE",

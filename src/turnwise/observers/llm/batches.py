@@ -19,8 +19,9 @@ from typing import Any
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Turn
 from turnwise.errors import BudgetError, ObserverError, UsageError
-from turnwise.observers.llm.chat import PASSING, ChatError, ChatReply
+from turnwise.observers.llm.chat import ChatReply
 from turnwise.observers.llm.endpoint import Endpoint
+from turnwise.observers.llm.faults import PASSING, ChatError
 from turnwise.observers.llm.openai_client import OpenAIClient
 from turnwise.observers.llm.prompt import fresh_nonce, shown_texts
 from turnwise.observers.protocol import Context, Request

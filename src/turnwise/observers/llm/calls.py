@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
-from turnwise.observers.llm.chat import MAYBE_PAID, PASSING, ChatClient, ChatError, FaultKind, Message
+from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, estimate
-from turnwise.observers.llm.request_limits import Halt, RequestLimits
-from turnwise.observers.llm.shared_limits import Allowance, SharedLimits
-from turnwise.observers.llm.structured_output import Structure
+from turnwise.observers.llm.faults import MAYBE_PAID, PASSING, PATIENCE, ChatError, FaultKind, delay
+from turnwise.observers.llm.limits import Allowance, Halt, RequestLimits, SharedLimits
+from turnwise.observers.llm.settings import STRUCTURED
 from turnwise.scoring import Call, Reply, ReplyJournal
 
 Monotonic = Callable[[], float]
@@ -27,10 +27,7 @@ _UNREACHED_RETRIES = 2
 
 
 class Asking(NamedTuple):
-    """What is asked: `key` is the hash of the request without its nonce, `repeat` counts from 1.
-
-    `names` are those of the principles that are asked for.
-    """
+    """What is asked: `key` is the hash of the request without its nonce, `names` are those of principles."""
 
     key: str
     repeat: int
@@ -44,7 +41,7 @@ class Calls:
     """Sends requests for many threads: within the budget, at the provider's pace, paying for no reply twice.
 
     `clock` gives the times that are recorded, `monotonic` measures how long a reply took; `wait` makes the pause
-    before a retry, in seconds, `Halt.wait` where None.
+    before a retry, `Halt.wait` where None.
     """
 
     endpoint: Endpoint
@@ -82,11 +79,9 @@ class Calls:
     ) -> list[Call]:
         """Ask, or take the kept reply where there is one that can be read, or where the journal's are final.
 
-        `ObserverError` once the run stopped and a request would have to be sent.
-
-        `key` is the hash of the request without its nonce, `repeat` counts from 1. Each of `names`, the
-        principles that are asked for, gets a call, all of them with the same reply. `make` gives a fresh nonce and
-        the messages marked with it; it is only called where they are sent.
+        Each of `names`, the principles that are asked for, gets a call, all of them with the same reply. `make`
+        gives a fresh nonce and the messages marked with it, where they are sent. `ObserverError` once the run
+        stopped and a request would have to be sent.
         """
         if journal is None or not self.endpoint.settings.cache:
             return self._send(Asking(key, repeat, names, *make()), journal)
@@ -191,16 +186,7 @@ class Calls:
 
     def _read(self, reply: Reply, names: Sequence[str], *, cached: bool, attempts: int) -> list[Call]:
         return [
-            Call(
-                reply.repeat,
-                reply,
-                parsed.score,
-                parsed.reasoning,
-                parsed.reason,
-                parsed.message,
-                cached=cached,
-                attempts=attempts,
-            )
+            Call(reply.repeat, reply, *parsed, cached=cached, attempts=attempts)
             for parsed in self.endpoint.read(reply, names)
         ]
 
@@ -226,25 +212,63 @@ class _Turnstile:
     waiting: int = 0
 
 
-FIRST = 0.5
-"""Seconds before the first retry; each later one doubles it."""
-
-LONGEST = 60.0
-"""Seconds that the doubling ends at."""
-
-PATIENCE = 900.0
-"""Seconds that a provider may ask to wait; after a longer demand the call is given up."""
+_MAYBE_REFUSED = frozenset({400, 422, 500, 501})
+"""Statuses that servers give to a structure which they don't know, mostly without saying so."""
 
 
-def delay(retry: int, asked: float | None, jitter: float) -> float:
-    """Seconds before a retry, counted from 1: exponential, spread at random, never less than was asked for.
+class Structure:
+    """How JSON or log-probabilities are asked for, where a server may refuse to be asked so; for many threads.
 
-    `jitter`, a random number in [0, 1), spreads callers that failed together over half of the wait.
+    A server that refuses one of `ways` is asked with the next weaker one. The first reply that comes so settles it
+    for all later requests; where the server merely failed, which may pass, the second one does. Once a reply came
+    the way it was wanted, only a server that names the structure in its refusal is asked otherwise, and only for
+    that request: a router may pass requests to several.
 
-    >>> delay(1, None, 0.0), delay(3, None, 1.0), delay(3, 7.0, 0.0)
-    (0.25, 2.0, 7.0)
+    >>> structure = Structure("json_schema")
+    >>> structure.weaker("json_schema", ChatError(FaultKind.SERVER, "no such response_format", status=500))
+    'json_object'
+    >>> structure.replied("json_object")
+    >>> structure.current
+    'json_object'
     """
-    step = min(FIRST * 2.0 ** min(retry - 1, 30), LONGEST)
-    own = step * (0.5 + jitter / 2)
-    # Those who were told the same moment should not all come back in it.
-    return own if asked is None else max(own, asked + jitter * min(asked, 1.0) / 4)
+
+    def __init__(self, wanted: str, ways: Sequence[str] = STRUCTURED) -> None:
+        self._lock = threading.Lock()
+        self._ways = ways
+        self._current = wanted
+        self._settled = False
+        self._suspected = False
+
+    @property
+    def current(self) -> str:
+        """How the next request asks."""
+        return self._current
+
+    def weaker(self, asked: str, fault: ChatError) -> str | None:
+        """How to ask again after a fault of a request that asked as `asked`; None where that would not help."""
+        at = self._ways.index(asked)
+        if at + 1 == len(self._ways) or not (fault.names_structure or self._may_be_refused(asked, fault)):
+            return None
+        # Another thread may have learned meanwhile what the server takes.
+        return self._ways[max(at + 1, self._ways.index(self._current))]
+
+    def is_plain_refusal(self, fault: ChatError) -> bool:
+        """Whether the same request would surely fare no better again."""
+        return fault.names_structure or fault.kind is FaultKind.REJECTED
+
+    def replied(self, asked: str, *, refused: bool = True) -> None:
+        """Learn that a reply came to a request that asked so, after stronger ways were `refused` or failed."""
+        if self._settled:
+            return
+        with self._lock:
+            if self._settled:
+                return
+            if refused or self._suspected or asked == self._current:
+                self._current, self._settled = asked, True
+            else:
+                self._suspected = True
+
+    def _may_be_refused(self, asked: str, fault: ChatError) -> bool:
+        kinds = (FaultKind.REJECTED, FaultKind.SERVER)
+        unproven = not (self._settled and asked == self._current)
+        return unproven and fault.kind in kinds and fault.status in _MAYBE_REFUSED

@@ -1,13 +1,16 @@
-"""What a client of a language model is: one request, one reply, one kind of error."""
+"""What a client of a language model is: one request, one reply; and a client that answers by a script."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from turnwise.errors import TurnwiseError
+from turnwise.linear_regex import LinearRegex
+from turnwise.observers.llm.faults import ChatError
 
 
 class Message(NamedTuple):
@@ -48,52 +51,50 @@ class ChatReply:
     logprobs: str | None = None
 
 
-class FaultKind(StrEnum):
-    """Ways in which a request gets no reply."""
-
-    TIMEOUT = "timeout"
-    UNREACHABLE = "unreachable"
-    CONNECTION = "connection"
-    TRUNCATED = "truncated"
-    THROTTLED = "throttled"
-    SERVER = "server"
-    REJECTED = "rejected"
-    FATAL = "fatal"
-
-
-PASSING = frozenset(FaultKind) - {FaultKind.REJECTED, FaultKind.FATAL}
-"""Faults that may pass when the request is sent again."""
-
-MAYBE_PAID = frozenset({FaultKind.TIMEOUT, FaultKind.CONNECTION, FaultKind.TRUNCATED})
-"""Faults after which the provider may bill a reply that nobody has read."""
-
-
-class ChatError(TurnwiseError):
-    """A request that got no reply. The message is for a person, and holds no key.
-
-    After `FaultKind.FATAL` no other request would fare better. `retry_after` is the seconds that the provider asks
-    to wait, `status` that of HTTP, None where there was no answer; `names_structure` tells whether the provider
-    says that it does not take the way in which JSON was asked for.
-    """
-
-    def __init__(
-        self,
-        kind: FaultKind,
-        message: str,
-        retry_after: float | None = None,
-        *,
-        status: int | None = None,
-        names_structure: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.retry_after = retry_after
-        self.status = status
-        self.names_structure = names_structure
-
-
 class ChatClient(Protocol):
     """Sends requests to language models, from several threads at once. Never retries by itself."""
 
     def complete(self, request: ChatRequest) -> ChatReply:
         """Send a request and wait for its reply; `ChatError` where there is none."""
+
+
+_MARK = LinearRegex(r"(?m)^<<([0-9a-f]{16,})>> END MATERIAL$")
+
+Answer = ChatReply | ChatError | str
+"""A reply, a fault, or the text of a reply."""
+
+
+def by_text(request: ChatRequest) -> str:
+    """A score that depends on every character of the messages except the nonce; the same one each time."""
+    text = "\n".join(message.content for message in request.messages)
+    mark = _MARK.search(text)
+    if mark:
+        text = text.replace(mark[1], "")
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+    numbers = {name: round(byte / 255, 3) for name, byte in zip("TIF", digest, strict=False)}
+    return json.dumps({"reasoning": "scored by the hash of the text", **numbers})
+
+
+class ScriptedClient:
+    """Answers by a script, and remembers what it was asked; what the script raises is raised.
+
+    >>> ScriptedClient(lambda request: "an answer").complete(ChatRequest("m", ())).text
+    'an answer'
+    """
+
+    def __init__(self, script: Callable[[ChatRequest], Answer] = by_text) -> None:
+        self.script = script
+        self.requests: list[ChatRequest] = []
+        self._lock = threading.Lock()
+
+    def complete(self, request: ChatRequest) -> ChatReply:
+        """What the script says, with tokens counted as a quarter of the bytes."""
+        with self._lock:
+            self.requests.append(request)
+        answer = self.script(request)
+        if isinstance(answer, ChatError):
+            raise answer
+        if isinstance(answer, ChatReply):
+            return answer
+        sent = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+        return ChatReply(answer, request.model, "stop", None, sent // 4, len(answer.encode()) // 4)

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -17,9 +17,17 @@ from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.llm.chat import ChatReply, ChatRequest, Message
 from turnwise.observers.llm.guard_models import ALTERNATIVES, DERIVED, PRINCIPLE, GuardModel, guard_model
 from turnwise.observers.llm.prompt import NO_NONCE, load_frame, prompt_version, render_together
-from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
 from turnwise.observers.llm.replies import ParsedReply, read_parts
-from turnwise.observers.llm.settings import STRUCTURED, VERDICT, LlmSettings
+from turnwise.observers.llm.settings import (
+    STRUCTURED,
+    VERDICT,
+    LlmSettings,
+    Price,
+    Provider,
+    prices,
+    providers,
+    split_spec,
+)
 from turnwise.observers.protocol import Context, Estimate
 from turnwise.principles import Principle
 from turnwise.scoring import Reply
@@ -123,18 +131,12 @@ class Endpoint:
         return Reply(
             request_key=key,
             repeat=repeat,
-            text=answer.text,
-            model=answer.model,
-            finish_reason=answer.finish_reason,
-            refusal=answer.refusal,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
             cost_usd=cost,
             latency_s=latency_s,
             nonce=nonce,
             received_at=received_at,
             structured=structured,
-            logprobs=answer.logprobs,
+            **asdict(answer),
         )
 
     def read(self, reply: Reply, names: Sequence[str]) -> list[ParsedReply]:
@@ -148,10 +150,7 @@ class Endpoint:
     def request(
         self, messages: tuple[Message, ...], names: Sequence[str], structured: str | None = None
     ) -> ChatRequest:
-        """The request that sends these messages and asks as `structured` says; None for the usual way.
-
-        `names` are those of the principles that it asks for.
-        """
+        """The request that sends these messages for principles of these names, and asks as `structured` says."""
         structured = structured or self.structured
         parameters: dict[str, object] = {self.provider.token_limit: self.max_tokens}
         if self.settings.temperature is not None:
@@ -170,10 +169,9 @@ class Endpoint:
     def request_key(
         self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
-        """The hash under which the replies to a request are kept.
+        """The hash of URL, model, parameters, messages without nonce and prompt version: replies are kept by it.
 
-        It covers base URL, model, parameters, messages without their nonce, and the version of the prompt. A reply
-        to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
+        A reply to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
         """
         names = [principle.name for principle in principles]
         body = self.request(self.messages(principles, turns, turn, side, context), names).body()
@@ -269,8 +267,6 @@ def estimate(
     messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1, scores: int = 1
 ) -> Estimate:
     """What it may cost to send messages `repeats` times, for some scores at once.
-
-    `max_tokens` are those that a reply may have.
 
     >>> estimate([Message("user", "a" * 400)], None, 1024).prompt_tokens
     104

@@ -1,4 +1,4 @@
-"""What an answer of HTTP that is no reply means: which fault, what to mend, and how long to wait."""
+"""Requests that get no reply: which fault it is, what to mend, and how long to wait before the next try."""
 
 from __future__ import annotations
 
@@ -6,10 +6,56 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from enum import StrEnum
 from typing import Any
 
+from turnwise.errors import TurnwiseError
 from turnwise.linear_regex import LinearRegex
-from turnwise.observers.llm.chat import ChatError, FaultKind
+
+
+class FaultKind(StrEnum):
+    """Ways in which a request gets no reply."""
+
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    CONNECTION = "connection"
+    TRUNCATED = "truncated"
+    THROTTLED = "throttled"
+    SERVER = "server"
+    REJECTED = "rejected"
+    FATAL = "fatal"
+
+
+PASSING = frozenset(FaultKind) - {FaultKind.REJECTED, FaultKind.FATAL}
+"""Faults that may pass when the request is sent again."""
+
+MAYBE_PAID = frozenset({FaultKind.TIMEOUT, FaultKind.CONNECTION, FaultKind.TRUNCATED})
+"""Faults after which the provider may bill a reply that nobody has read."""
+
+
+class ChatError(TurnwiseError):
+    """A request that got no reply. The message is for a person, and holds no key.
+
+    After `FaultKind.FATAL` no other request would fare better. `retry_after` is the seconds that the provider asks
+    to wait, `status` that of HTTP, None where there was no answer; `names_structure` tells whether the provider
+    says that it does not take the way in which JSON was asked for.
+    """
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        status: int | None = None,
+        names_structure: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.status = status
+        self.names_structure = names_structure
+
 
 _SHOWN = 300
 """Characters of a provider's own words that a message quotes at most."""
@@ -150,3 +196,27 @@ def _is_number(text: str) -> bool:
     whole, point, decimals = text.partition(".")
     parts = (whole, decimals) if point else (whole,)
     return all(part.isdecimal() and len(part) <= _DIGITS for part in parts)
+
+
+FIRST = 0.5
+"""Seconds before the first retry; each later one doubles it."""
+
+LONGEST = 60.0
+"""Seconds that the doubling ends at."""
+
+PATIENCE = 900.0
+"""Seconds that a provider may ask to wait; after a longer demand the call is given up."""
+
+
+def delay(retry: int, asked: float | None, jitter: float) -> float:
+    """Seconds before a retry, counted from 1: exponential, never less than was asked for.
+
+    `jitter`, a random number in [0, 1), spreads callers that failed together over half of the wait.
+
+    >>> delay(1, None, 0.0), delay(3, None, 1.0), delay(3, 7.0, 0.0)
+    (0.25, 2.0, 7.0)
+    """
+    step = min(FIRST * 2.0 ** min(retry - 1, 30), LONGEST)
+    own = step * (0.5 + jitter / 2)
+    # Those who were told the same moment should not all come back in it.
+    return own if asked is None else max(own, asked + jitter * min(asked, 1.0) / 4)

@@ -52,10 +52,7 @@ class GuardModel:
     extra: Mapping[str, Mapping[str, object]]
 
     def messages(self, turns: Sequence[Turn], turn: int, side: Side, context: Context) -> tuple[Message, ...]:
-        """The conversation as roles that alternate, the judged text last.
-
-        What could steer a chat template is shown as its code point, as in all requests.
-        """
+        """The conversation as roles that alternate, the judged text last, shown as in all requests."""
         texts = shown_texts(turns, turn, side, context)
         if self.last_exchange:
             texts = texts[-1:] if side is Side.PROMPT else texts[-2:]

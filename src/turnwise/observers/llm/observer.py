@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import mean
+from typing import Any
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side, Turn
@@ -17,10 +18,10 @@ from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, resolve
 from turnwise.observers.llm.guard_models import PRINCIPLE
+from turnwise.observers.llm.limits import Allowance
 from turnwise.observers.llm.openai_client import OpenAIClient
 from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, shown_texts
 from turnwise.observers.llm.settings import INLINE, LlmSettings
-from turnwise.observers.llm.shared_limits import Allowance
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
@@ -50,14 +51,25 @@ class LlmObserver:
     """Scores each wanted side of a turn against each principle with a request of its own to a language model.
 
     With the setting `together` one request asks for all principles of a side, and its cost is divided among them.
+    A score rests on all of its repeats or there is none: where one fails, the score is a failure, and the replies
+    that came are found in the journal the next time.
 
     Safe to use from several threads; the turns of a conversation may be scored in any order, each from a state
-    that has seen the earlier ones. A score rests on all of its repeats or there is none: where one fails, the
-    score is a failure, and the replies that came are found in the journal the next time.
+    that has seen the earlier ones.
 
-    Without `client`, requests go over the ``openai`` SDK, with the key from `environ`. `draw` gives nonces,
-    `clock` the times that are recorded; `wait` makes the pause before a retry, in seconds, and `jitter` spreads
-    retries.
+    Args:
+        argument: ``provider/model``.
+        settings: how it is asked.
+        client: sends requests; by default over the ``openai`` SDK, with the key from `environ`.
+        journal: keeps replies.
+        environ: the environment, which has the key.
+        draw: gives nonces.
+        clock: gives the times that are recorded.
+        wait: makes the pause before a retry, in seconds.
+        jitter: spreads retries.
+
+    Raises:
+        ObserverError: no such provider or model, no key, or the package ``openai`` is missing.
     """
 
     def __init__(
@@ -139,10 +151,7 @@ class LlmObserver:
         return other
 
     def with_allowance(self, allowance: Allowance) -> LlmObserver:
-        """The same observer within what several processes may spend and send together.
-
-        The allowance takes the place of the settings budget_usd and requests_per_minute.
-        """
+        """The same observer with an allowance in place of the settings budget_usd and requests_per_minute."""
         other = copy.copy(self)
         other._calls = self._calls.sharing(allowance)
         return other
@@ -164,7 +173,7 @@ class LlmObserver:
     ) -> list[Observation | ObservationFailure]:
         """Take the next turn into the state and ask for the scores that are wanted of it.
 
-        A side that said nothing is a gap. In the context ``transcript`` it is one only if nobody said anything.
+        A side that said nothing is a gap; in the context ``transcript`` only if nobody said anything.
         `ObserverError` means that the run can't go on.
         """
         state.turns.append(turn)
@@ -204,11 +213,10 @@ class LlmObserver:
 
 
 class LastingLlmObserver:
-    """Asks a language model as `LlmObserver` does, and asks again after what would end a run.
+    """Asks a language model as `LlmObserver` does, and again after what would end a run, such as a refused key.
 
-    A run ends when the key is refused or nobody answers at the address, and then sends nothing any more. In a
-    guard the check that met this fails, and the next one tries anew. Only a budget that is used up stays so. What
-    is spent after such an end by requests that were under way is not counted.
+    In a guard the check that met this fails, and the next one tries anew. Only a budget that is used up stays so.
+    What requests that were under way spend after such an end is not counted.
     """
 
     def __init__(
@@ -281,41 +289,25 @@ def _said(state: LlmState, turn: Turn, side: Side) -> bool:
 
 
 def _outcome(request: Request, calls: Sequence[Call], cost: float | None) -> Observation | ObservationFailure:
-    if calls[-1].score is None:
-        return _failure(request, calls, cost)
-    return _observation(request, calls, cost)
-
-
-def _observation(request: Request, calls: Sequence[Call], cost: float | None) -> Observation:
-    scores = [call.score for call in calls if call.score is not None]
-    middle = _mean(scores)
-    # Of several reasons the one is told whose score is nearest to the mean that is stored beside it.
-    told = min(calls, key=lambda call: _distance(call.score or middle, middle))
-    return Observation(
-        principle=request.principle.name,
-        side=request.side,
-        score=middle,
-        reasoning=told.reasoning,
-        raw_reply=told.reply.text if told.reply else None,
-        latency_s=_latency(calls),
-        cost_usd=cost,
-        calls=tuple(calls),
-    )
-
-
-def _failure(request: Request, calls: Sequence[Call], cost: float | None) -> ObservationFailure:
     last = calls[-1]
+    told = last
+    scores = [call.score for call in calls if call.score is not None]
+    middle = _mean(scores) if last.score is not None else None
+    if middle is not None:
+        # Of several reasons the one is told whose score is nearest to the mean that is stored beside it.
+        told = min(calls, key=lambda call: _distance(call.score or middle, middle))
+    about: dict[str, Any] = {
+        "principle": request.principle.name,
+        "side": request.side,
+        "raw_reply": told.reply.text if told.reply else None,
+        "latency_s": sum(call.reply.latency_s for call in calls if call.reply is not None and not call.cached),
+        "cost_usd": cost,
+        "calls": tuple(calls),
+    }
+    if middle is not None:
+        return Observation(score=middle, reasoning=told.reasoning, **about)
     several = f"repeat {last.repeat}: " if last.repeat > 1 else ""
-    return ObservationFailure(
-        principle=request.principle.name,
-        side=request.side,
-        reason=last.reason or "error",
-        message=f"{several}{last.message}",
-        raw_reply=last.reply.text if last.reply else None,
-        latency_s=_latency(calls),
-        cost_usd=cost,
-        calls=tuple(calls),
-    )
+    return ObservationFailure(reason=last.reason or "error", message=f"{several}{last.message}", **about)
 
 
 def _mean(scores: Sequence[Score]) -> Score:
@@ -329,15 +321,7 @@ def _distance(score: Score, other: Score) -> float:
     return (score.T - other.T) ** 2 + (score.I - other.I) ** 2 + (score.F - other.F) ** 2
 
 
-def _latency(calls: Sequence[Call]) -> float:
-    """Seconds that were waited for replies in these calls; a kept reply takes none."""
-    return sum(call.reply.latency_s for call in calls if call.reply is not None and not call.cached)
-
-
 def _cost(calls: Sequence[Call]) -> float | None:
-    """What these calls cost in US dollars; None where that is not known of a reply that was paid for.
-
-    A call without a reply counts as nothing, though the provider may bill it.
-    """
+    """What these calls cost in US dollars, those without a reply nothing; None where it is not known of one."""
     costs = [call.cost_usd for call in calls]
     return None if None in costs else sum(cost for cost in costs if cost is not None)

@@ -39,9 +39,8 @@ class ParsedReply(NamedTuple):
 def read_reply(reply: Reply) -> ParsedReply:
     """The score that a reply gives, or why it gives none. Nothing is ever filled in.
 
-    A reply is one JSON object without an object inside it, alone or in one code fence. White space around it, and
-    thoughts in `<think>` before it, are passed over. Anything else beside it makes the reply malformed: of two
-    objects one may be quoted from the material, and nothing tells which.
+    A reply is one JSON object without an object inside it, alone or in one code fence, after thoughts in `<think>`
+    if any. Anything else beside it makes it malformed: of two objects one may be quoted from the material.
     """
     (parsed,) = read_parts(reply, ("",))
     return parsed
@@ -68,12 +67,12 @@ def read_parts(reply: Reply, prefixes: Sequence[str]) -> list[ParsedReply]:
 
 def _part(record: Mapping[str, Any], prefix: str, text: str, *, cut_off: bool) -> ParsedReply:
     try:
-        reading = _read(record, prefix)
+        parsed = _read(record, prefix)
         if cut_off:
             raise ValueError("the reply may go on")
     except ValueError as error:
         return _failed(text, error, cut_off=cut_off)
-    return reading
+    return parsed
 
 
 def _failed(text: str, error: Exception, *, cut_off: bool) -> ParsedReply:

@@ -7,13 +7,12 @@ import threading
 import unicodedata
 from collections.abc import Container, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers.local.normalise import normalise
 
-if TYPE_CHECKING:
-    Run = list[str]
+Run = list[str]
 
 END = 1_000
 """Characters of the start and of the end of a text by which its language is told; the rest is looked at only
@@ -38,6 +37,9 @@ splits of `benchmarks/languages.py`."""
 
 RECENT = 32
 """Texts whose language is kept, since several guardrails ask about the same."""
+
+_TELLING = 12
+"""Letters from which `language_of` tells a language."""
 
 _LONGER = 4
 """Letters of a word that says something."""
@@ -95,9 +97,8 @@ _LOCK = threading.Lock()
 class Languages:
     """Tells texts that a reader can read from those in other languages.
 
-    A text that says little is read: one without letters, or of few words. So is one that has a passage in a
-    language that is read, of 5 words at least. `read` are codes such as ``en``, `known` the lower-case words of
-    the reader's vocabulary.
+    A text of few words is read, and one that has a passage of 5 words in a language that is read. `read` are codes
+    such as ``en``, `known` the lower-case words of the reader's vocabulary.
 
     >>> languages = Languages(["en"], {"what", "should", "people", "think", "about", "this"})
     >>> languages.unread("Что мне теперь с этим делать?"), languages.unread("何をすればいいですか")
@@ -216,13 +217,7 @@ def language_of(text: str) -> str:
     if sum(map(str.isalpha, text)) < _TELLING:
         return UNKNOWN
     language, probability = _identify(text)
-    return language if probability >= _SURE else UNKNOWN
-
-
-_TELLING: Final = 12
-"""Letters from which a language is told."""
-
-_SURE: Final = 0.7
+    return language if probability >= SURE else UNKNOWN
 
 
 def _identify(text: str) -> tuple[str, float]:

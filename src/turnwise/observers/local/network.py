@@ -1,4 +1,4 @@
-"""The language model that reads a conversation, run by onnxruntime on one thread, and its caches of live ones.
+"""The language model that reads a conversation, run by onnxruntime on one thread, and the caches of live ones.
 
 The wheels of onnxruntime (from 1.32 on, and earlier ones on Windows) report the process, its models and a lasting
 id of the device to their maker unless they are told not to. The variables count when the library is loaded, the
@@ -19,7 +19,7 @@ import numpy as np
 
 from turnwise.deadline import check_deadline
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers.local.protocol import BOUND
+from turnwise.observers.local.weights import CACHE_BYTES
 
 for _name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):
     os.environ[_name] = "1"
@@ -78,10 +78,10 @@ STATES = "both"
 
 
 def with_output(model: bytes, name: str) -> bytes:
-    """A graph that also gives a value which it makes on the way, of floats.
+    """A graph that also gives a value, of floats, which it makes on the way.
 
-    A message of Protocol Buffers followed by another of its type is both, merged: what follows is a model whose
-    graph (field 7) has nothing but an output (12) with its name (1) and type (2: a tensor, 1, of floats, 1).
+    Two messages of Protocol Buffers in a row are merged: what follows is a model whose graph (field 7) has nothing
+    but an output (12) with its name (1) and type (2: a tensor, 1, of floats, 1).
 
     >>> with_output(b"", "x")
     b':\\x0bb\\t\\n\\x01x\\x12\\x04\\n\\x02\\x08\\x01'
@@ -95,10 +95,10 @@ def with_output(model: bytes, name: str) -> bytes:
 
 
 class Outputs(NamedTuple):
-    """What the network makes of texts, a row each.
+    """What the network makes of texts.
 
-    `logits` has shape (texts, 2, outputs), a row for a text read as a prompt and one for a reply; `states` are
-    what the logits are made of, shape (texts, width), None where they were not kept.
+    `logits` has shape (texts, 2, outputs), as a prompt and as a reply; `states` are what they are made of, shape
+    (texts, width), None where they were not kept.
     """
 
     logits: NDArray[np.float32]
@@ -108,9 +108,9 @@ class Outputs(NamedTuple):
 class Network:
     """Reads tokens after others and says what it makes of the texts among them.
 
-    The graph takes token ids, keys and values of the tokens before, and the places of the texts; it gives a row of
-    logits for each text, from the mean of its states and from the last of them, both states, and keys and values.
-    Every row of every product is quantised by itself, so no score depends on what is read beside it.
+    The graph takes token ids, keys and values of the tokens before, and the places of the texts; it gives logits
+    for each text, the states that they are made of, and keys and values. Every row of every product is quantised
+    by itself, so no score depends on what is read beside it.
     """
 
     def __init__(self, model: bytes, device: str = "cpu") -> None:
@@ -122,10 +122,9 @@ class Network:
     def run(
         self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None
     ) -> tuple[Outputs, Cache]:
-        """Read tokens, at least two, after those that a cache was made of; None at the beginning of a window.
+        """Read tokens, at least two, after those of a cache; return outputs of the texts, and the cache of all.
 
-        `spans` tells where the texts lie that outputs are wanted of, in order, none over another; the cache is of
-        all tokens so far. Raises `WorkStopped` where nobody waits for it any more.
+        `spans` tells where the texts lie, in order, none over another. Raises `WorkStopped` where nobody waits.
         """
         rows, states, cache = [], [], before
         for start, stop in chunks_of(len(tokens), spans):
@@ -228,14 +227,14 @@ class Cache:
 
 
 class Caches:
-    """The caches of live conversations by what they are caches of: the token ids from the window's beginning.
+    """The caches of live conversations, `bound` bytes in all, by the token ids from the window's beginning.
 
     A cache serves every beginning of its tokens that was asked for, so a conversation that grows keeps one, and
-    two that begin alike share. The one that was not used for the longest time goes first. What goes is made again
-    from the tokens when it is needed. `bound` is the bytes that all of them may take.
+    two that begin alike share. The one that was not used for the longest time goes first, and is made again when
+    it is needed.
     """
 
-    def __init__(self, bound: int = BOUND) -> None:
+    def __init__(self, bound: int = CACHE_BYTES) -> None:
         self._bound = bound
         self._lock = threading.Lock()
         self._caches: OrderedDict[int, tuple[Cache, list[bytes]]] = OrderedDict()
@@ -263,10 +262,7 @@ class Caches:
         return None
 
     def keep(self, cache: Cache, beginnings: Sequence[tuple[bytes, int]]) -> None:
-        """Keep a cache in the place of those that it continues; nobody changes its arrays any more.
-
-        `beginnings` are those that it serves, as bytes, with their number of tokens.
-        """
+        """Keep a cache in the place of those that it continues, for beginnings with their number of tokens."""
         if cache.size > self._bound:
             return
         keys = [_key(ids) for ids, _ in beginnings]

@@ -63,10 +63,8 @@ _LETTER_SHAPES = byte_table({"": _SEPARATORS, "0": string.digits + DIGIT, "a": L
 
 
 class Normalised(NamedTuple):
-    """A text ready for the tokeniser, and what was undone in it, sorted; empty for ordinary text.
-
-    Of ``base64``, ``homoglyphs``, ``invisible``, ``leetspeak``, ``letter_spacing`` and ``styled_letters``.
-    """
+    """A text ready for the tokeniser, and what was undone in it, sorted: of ``base64``, ``homoglyphs``,
+    ``invisible``, ``leetspeak``, ``letter_spacing`` and ``styled_letters``."""
 
     text: str
     evasions: tuple[str, ...]
@@ -229,7 +227,7 @@ def _hidden(word: str, known: Container[str]) -> str | None:
 
 
 def _is_hidden_word(raw: str, known: Container[str]) -> bool:
-    """Tell whether decoded text is one or two words worth hiding; of random characters it almost never is."""
+    """Whether decoded text is one or two words worth hiding; random characters almost never are."""
     return all(
         len(word) >= _SHORTEST_WORD and word.isascii() and word.isalpha() and word.lower() in known
         for word in raw.split(" ")

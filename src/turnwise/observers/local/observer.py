@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from turnwise._support.process_memory import give_back_memory
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.local.protocol import BOUND
-from turnwise.observers.local.weights import PRINCIPLES, card_data, load_weights, read_metrics, shipped
+from turnwise.observers.local.reading import Utterance
+from turnwise.observers.local.weights import (
+    CACHE_BYTES,
+    PRINCIPLES,
+    card_data,
+    load_weights,
+    read_metrics,
+    shipped,
+)
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
@@ -22,14 +30,17 @@ from turnwise.observers.protocol import (
     Request,
     Workers,
 )
+from turnwise.observers.session import ObservedMany
+from turnwise.scoring import Score
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from turnwise.observers.local.protocol import Reader, Reading
-    from turnwise.observers.local.taught_head import Head
-    from turnwise.observers.many import ObservedMany
+    from turnwise.observers.local.reading import Reader, Reading
+    from turnwise.observers.local.scores import Head
+
+_Given = Observation | ObservationFailure | NotRead
 
 VERSION = "1.1"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
@@ -47,10 +58,7 @@ _SUMMARIES = {
 
 @dataclass(slots=True)
 class ReaderState:
-    """State of one conversation. What the network made of it may lie in caches that conversations share.
-
-    `mode` is ``history``, or ``turn`` where nothing is carried from turn to turn; `place` is what was said so far.
-    """
+    """State of one conversation: `place` is what was said so far, which in mode ``turn`` stays the beginning."""
 
     mode: ContextMode
     place: Any
@@ -71,11 +79,10 @@ class ReaderState:
 class LocalObserver:
     """Scores prompts and replies with the embedded reader, in context mode ``turn`` or ``history``.
 
-    In ``history`` it reads what was said before in the same words, prompts and replies, as far back as its window
-    reaches; in ``turn`` a reply is read after its prompt. A principle of a user is scored by what was taught of
-    it, and gives nothing for a side for which nothing was. A principle that it does not know gives a failure, a
-    blank text nothing at all. A text in a language that the weights do not read gives a `NotRead`; it is part
-    of what was said before all the same.
+    In ``history`` it reads what was said before, as far back as its window reaches; in ``turn`` a reply is read
+    after its prompt. A principle of a user is scored by what was taught of it, and gives nothing for a side for
+    which nothing was. A principle that it does not know gives a failure, a blank text nothing at all. A text in a
+    language that the weights do not read gives a `NotRead`, and is part of what was said before all the same.
 
     Args:
         argument: a folder with trained weights; None for those that ship.
@@ -86,7 +93,7 @@ class LocalObserver:
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, argument: str | None = None, cache_bytes: int = BOUND, device: str = "cpu") -> None:
+    def __init__(self, argument: str | None = None, cache_bytes: int = CACHE_BYTES, device: str = "cpu") -> None:
         if argument == "":
             name = self.name
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
@@ -198,12 +205,10 @@ class LocalObserver:
         mode = ContextMode.HISTORY if history else ContextMode.TURN
         return ReaderState(mode, place, self._reader, self._sha256)
 
-    def observe(
-        self, state: ReaderState, turn: Turn, wanted: Collection[Request]
-    ) -> list[Observation | ObservationFailure | NotRead]:
+    def observe(self, state: ReaderState, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
         """Take the next turn into the state and give the scores that are wanted; a blank text changes nothing."""
         place, history = state.place, state.mode is ContextMode.HISTORY
-        answers: list[Observation | ObservationFailure | NotRead] = []
+        answers: list[_Given | None] = []
         sides = {request.side for request in wanted}
         for side in Side:
             said = turn.text(side)
@@ -214,16 +219,16 @@ class LocalObserver:
                 asked = [request for request in wanted if request.side is side]
                 language = self._languages.unread(said)
                 if language is not None:
-                    given = (self._not_read(request, language) for request in asked)
-                    answers += [one for one in given if one is not None]
+                    answers += [self._not_read(request, language) for request in asked]
                 else:
                     reading = self._reader.read(place, said, side, lasts=followed)
-                    answers += self._answers(asked, reading)
+                    own = self._calibration.triples(reading)
+                    answers += [self._observation(request, reading, own) for request in asked]
             if followed:
                 place = self._reader.after(place, said, side)
         if history:
             state.place = place
-        return answers
+        return [one for one in answers if one is not None]
 
     def observe_many(
         self, conversations: Sequence[Sequence[Turn]], context: Context, wanted: Sequence[Request]
@@ -232,20 +237,37 @@ class LocalObserver:
 
         Each of T, I and F is within 1e-6 of what `observe` gives turn by turn.
         """
-        from turnwise.observers.local.batch import observe_many
-
         history = self.start("", context).mode is ContextMode.HISTORY
-        return observe_many(
-            self._reader,
-            self._calibration,
-            conversations,
-            wanted,
-            unread=self._languages.unread,
-            not_read=self._not_read,
-            unknown=self._unknown,
-            taught=self.taught,
-            history=history,
-        )
+        talks, owners = utterances(conversations, wanted, history=history)
+        foreign = self._foreign(talks)
+        read = talks
+        if foreign:
+            read = [
+                [one._replace(scored=one.scored and one.said not in foreign) for one in said] for said in talks
+            ]
+        readings = self._reader.read_many(read, states=any(map(self.taught, wanted)))
+        scored = [
+            (owner, one) for owner, one in zip(chain(*owners), chain(*readings), strict=True) if one is not None
+        ]
+        values = self._calibration.strongest_of_many([one for _, one in scored]).tolist()
+        rows: list[tuple[int, int, int]] = []
+        scores: list[Sequence[float]] = []
+        failures: list[tuple[int, int, ObservationFailure]] = []
+        unread: list[tuple[int, int, NotRead]] = []
+        for (owner, reading), own in zip(scored, values, strict=True):
+            for place, request in enumerate(wanted):
+                given = self._answer(request, reading, own) if request.side is reading.side else None
+                if isinstance(given, ObservationFailure):
+                    failures.append((*owner, given))
+                elif given is not None:
+                    rows.append((*owner, place))
+                    scores.append(given)
+        for owner, one in zip(chain(*owners), chain(*talks), strict=True):
+            if one.scored and one.said in foreign:
+                told = [self._not_read(each, foreign[one.said]) for each in wanted if each.side is one.side]
+                unread += [(*owner, each) for each in told if isinstance(each, NotRead)]
+                failures += [(*owner, each) for each in told if isinstance(each, ObservationFailure)]
+        return ObservedMany.of(rows, scores, failures, unread)
 
     def states(self, talks: Sequence[Sequence[tuple[Side, str]]]) -> list[NDArray[np.float32] | None]:
         """The states of the last text of each talk, from which principles are taught.
@@ -262,8 +284,6 @@ class LocalObserver:
         """
         if self._base is None:
             raise ObserverError(f"observer {self.name} can't be taught; use local")
-        from turnwise.observers.local.protocol import Utterance
-
         said = [
             [Utterance(side, text, place == len(talk)) for place, (side, text) in enumerate(talk, 1)]
             for talk in talks
@@ -280,7 +300,7 @@ class LocalObserver:
         if file is None or self._base is None or request.principle.name in PRINCIPLES:
             return None
         if file.sha256 not in self._heads:
-            from turnwise.observers.local.taught_head import load_head
+            from turnwise.observers.local.scores import load_head
 
             self._heads[file.sha256] = load_head(file, self._base)
         return self._heads[file.sha256]
@@ -300,24 +320,64 @@ class LocalObserver:
         known = name in PRINCIPLES or self.taught(request) is not None
         return NotRead(name, request.side, language) if known else self._unknown(request)
 
-    def _answers(
-        self, asked: Sequence[Request], reading: Reading
-    ) -> list[Observation | ObservationFailure | NotRead]:
-        scores = self._calibration.strongest(reading)
-        found: list[Observation | ObservationFailure | NotRead] = []
-        for request in asked:
-            name, head = request.principle.name, self.taught(request)
-            score = scores.get(name)
-            if score is None and head is not None and reading.states is not None:
-                score = head.strongest(reading.states)
-            if score is not None:
-                found.append(Observation(name, request.side, score, reasoning=reading.left_out or None))
-            elif (failure := self._unknown(request)) is not None:
-                found.append(failure)
-        return found
+    def _foreign(self, talks: Sequence[Sequence[Utterance]]) -> dict[str, str]:
+        """The languages of the texts that are asked about and not read."""
+        texts = dict.fromkeys(one.said for said in talks for one in said if one.scored)
+        found = ((text, self._languages.unread(text)) for text in texts)
+        return {text: language for text, language in found if language is not None}
+
+    def _answer(
+        self, request: Request, reading: Reading, own: Sequence[Sequence[float]]
+    ) -> Sequence[float] | ObservationFailure | None:
+        """T, I and F, of `own` or of what was taught; None for a side for which nothing was taught."""
+        name = request.principle.name
+        if name in PRINCIPLES:
+            return own[PRINCIPLES.index(name)]
+        head = self.taught(request)
+        if head is not None and reading.states is not None:
+            return astuple(head.strongest(reading.states))
+        return self._unknown(request)
+
+    def _observation(
+        self, request: Request, reading: Reading, own: Sequence[Sequence[float]]
+    ) -> Observation | ObservationFailure | None:
+        given = self._answer(request, reading, own)
+        if given is None or isinstance(given, ObservationFailure):
+            return given
+        reasoning = reading.left_out or None
+        return Observation(request.principle.name, request.side, Score(*given), reasoning=reasoning)
 
 
 class LocalSmallObserver(LocalObserver):
     """``local-small``: the same with a network that is a hundred times as fast and less able, for screening."""
 
     name: ClassVar[str] = "local-small"
+
+
+def utterances(
+    conversations: Sequence[Sequence[Turn]], wanted: Sequence[Request], *, history: bool
+) -> tuple[list[list[Utterance]], list[list[tuple[int, int]]]]:
+    """What is to be read, and of each text its conversation and turn; turn by turn without `history`."""
+    sides = {request.side for request in wanted}
+    parts = [
+        (number, some)
+        for number, turns in enumerate(conversations)
+        for some in ([turns] if history else [[turn] for turn in turns])
+    ]
+    found = [_said(some, number, sides) for number, some in parts]
+    return [said for said, _ in found], [whose for _, whose in found]
+
+
+def _said(
+    turns: Sequence[Turn], conversation: int, sides: set[Side]
+) -> tuple[list[Utterance], list[tuple[int, int]]]:
+    """What is to be read of some turns, up to the last text that is scored, and whose each text is."""
+    said, whose, needed = [], [], 0
+    for turn in turns:
+        for side in Side:
+            text = turn.text(side)
+            if text and text.strip():
+                said.append(Utterance(side, text, side in sides))
+                whose.append((conversation, turn.number))
+                needed = len(said) if side in sides else needed
+    return said[:needed], whose[:needed]

@@ -10,8 +10,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import session_of
-from turnwise.observers.local.protocol import SIDES, Reading, Utterance, vocabulary_misfit
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.reading import SIDES, Reading, Speech, Text, Utterance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +21,7 @@ STRETCH = 128
 
 
 class _Step(NamedTuple):
-    """The state behind a text, and the text's logits. The same beginning has the same number, 0 the empty one."""
+    """The state behind a text, and the text's logits; `number` names the texts so far, 0 the empty beginning."""
 
     number: int
     state: NDArray[np.float32]
@@ -45,10 +44,8 @@ class SmallReader:
     def read(self, place: NDArray[np.float32], said: str, side: Side, *, lasts: bool) -> Reading:
         """What the network makes of a text; `lasts` makes no difference."""
         text = self.speech.encode(said)
-        stretches = [self.speech.ends(text, STRETCH), *self.speech.stretches(text, STRETCH)]
-        outputs = np.concatenate([self._run(place, ids, side)[0] for ids in stretches])
-        misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
-        return Reading(side, outputs[:, SIDES.index(side)], text.hidden, misfit, text.left_out)
+        logits = self._run(place, self.speech.ends(text, STRETCH), side)[0]
+        return self._reading(side, text, self._with_stretches(logits, place, text, side))
 
     def after(self, place: NDArray[np.float32], said: str, side: Side) -> NDArray[np.float32]:
         """The state behind a text."""
@@ -57,12 +54,9 @@ class SmallReader:
     def read_many(
         self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
     ) -> list[list[Reading | None]]:
-        """What `read` makes of each text: a run gives logits and state, and what repeats is read once.
-
-        There are no states to give.
-        """
+        """What `read` makes of each text: what repeats is read once; there are no states to give."""
         steps: dict[tuple[int, Side, bytes], _Step] = {}
-        rows: dict[tuple[int, Side, bytes], NDArray[np.float32]] = {}
+        whole: dict[tuple[int, Side, bytes], NDArray[np.float32]] = {}
         found: list[list[Reading | None]] = []
         start, empty = self.start(), np.zeros((0, len(SIDES), 0), np.float32)
         for said in conversations:
@@ -70,8 +64,7 @@ class SmallReader:
             readings: list[Reading | None] = []
             for side, words, scored in said:
                 text = self.speech.encode(words)
-                place = step
-                ids = self.speech.ends(text, STRETCH)
+                place, ids = step, self.speech.ends(text, STRETCH)
                 key = place.number, side, _packed(ids)
                 if key not in steps:
                     logits, after = self._run(place.state, ids, side)
@@ -80,18 +73,22 @@ class SmallReader:
                 if not scored:
                     readings.append(None)
                     continue
-                outputs = step.logits
-                stretches = self.speech.stretches(text, STRETCH)
-                if stretches:
-                    whole = place.number, side, _packed(text.ids)
-                    if whole not in rows:
-                        parts = [self._run(place.state, stretch, side)[0] for stretch in stretches]
-                        rows[whole] = np.concatenate((step.logits, *parts))
-                    outputs = rows[whole]
-                misfit = vocabulary_misfit(text.bytes_per_token, len(text.ids))
-                readings.append(Reading(side, outputs[:, SIDES.index(side)], text.hidden, misfit, text.left_out))
+                key = place.number, side, _packed(text.ids)
+                if key not in whole:
+                    whole[key] = self._with_stretches(step.logits, place.state, text, side)
+                readings.append(self._reading(side, text, whole[key]))
             found.append(readings)
         return found
+
+    def _with_stretches(
+        self, logits: NDArray[np.float32], place: NDArray[np.float32], text: Text, side: Side
+    ) -> NDArray[np.float32]:
+        """The logits of a text's ends, and of its stretches where it is longer."""
+        stretches = self.speech.stretches(text, STRETCH)
+        return np.concatenate((logits, *(self._run(place, ids, side)[0] for ids in stretches)))
+
+    def _reading(self, side: Side, text: Text, logits: NDArray[np.float32]) -> Reading:
+        return text.reading(side, logits[:, SIDES.index(side)])
 
     def pack(self, place: NDArray[np.float32]) -> bytes:
         """A state as bytes."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import ObserverError
-from turnwise.observers.local.window import UNSAID, Reach
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -47,7 +46,36 @@ NAMED = ("kind", "principles", "calibration", "operating_points")
 LEAST, POSITIONS = 16, 4_096
 """Tokens of each size of a reader's reach at least, and positions that a network has at most."""
 
+CACHE_BYTES = 256_000_000
+"""Bytes that the caches of all live conversations may take together."""
+
 _AGAIN = "copy the folder again, or use the shipped weights"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a reader looks back and what of long texts it keeps, in tokens: part of its weights.
+
+    Args:
+        limit: what the window holds at most.
+        kept: what stays when it moves, at most: the further it moves, the more seldom it is read anew.
+        prompt: what of a prompt stays in the window for later texts: of a longer one its head and its tail.
+        reply: likewise of a reply.
+        part: a longer text is scored in parts, the highest F of which counts, so that what is long does not thin
+            out what is short in it.
+        most: what is read of a text at all; of a longer one its head and its tail.
+    """
+
+    limit: int = 1_536
+    kept: int = 1_024
+    prompt: int = 384
+    reply: int = 128
+    part: int = 256
+    most: int = 2_000
+
+
+UNSAID = Reach(limit=896, kept=512, prompt=128, reply=48, part=128, most=1_920)
+"""That of weights that don't say: those of `local-small`, which has no window and reads no more of a text."""
 
 
 @dataclass(frozen=True, slots=True)

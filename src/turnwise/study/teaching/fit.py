@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnwise.errors import UsageError
-from turnwise.observers.local.scores import sigmoid
-from turnwise.observers.local.taught_head import Head, unsure_of
+from turnwise.observers.local.scores import Head, sigmoid, unsure_of
 from turnwise.study.stats.bootstrap import Interval, resamples
 from turnwise.study.stats.scored_turns import Bin, area_of_turns, classes_of
 

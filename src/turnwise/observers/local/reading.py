@@ -1,18 +1,94 @@
-"""Token ids of what is said in a conversation, and what of a long text is kept."""
+"""From a text to tokens, and what a reader makes of them: the protocol of both readers."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from turnwise.conversation import Side
 from turnwise.observers.local.normalise import normalise
-from turnwise.observers.local.window import UNSAID, Reach
+from turnwise.observers.local.weights import UNSAID, Reach
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
+
+
+SIDES = (Side.PROMPT, Side.RESPONSE)
+"""The sides of a turn in the order of the networks' outputs."""
+
+FAMILIAR = 3.6
+"""Bytes of a token from which a text counts as read in full; English has 4 to 5, other languages 1 to 3."""
+
+ENOUGH = 32
+"""Tokens from which the fit of the vocabulary counts in full."""
+
+
+class Reading(NamedTuple):
+    """What a network makes of a text.
+
+    `logits` has a row for each part of the text, shape (rows, outputs), T, I and F of each principle first.
+    `hidden` tells whether the text hid words, `misfit` how far the vocabulary does not fit it, in [0, 1], and
+    `left_out` in words what of it was not read. `states`, for taught heads, are what the logits are made of, shape
+    (rows, width); None where nobody asked for them.
+    """
+
+    side: Side
+    logits: NDArray[np.float32]
+    hidden: bool
+    misfit: float
+    left_out: str
+    states: NDArray[np.float32] | None = None
+
+
+class Utterance(NamedTuple):
+    """What somebody says; `said` is not blank, `scored` tells whether a score is wanted of it."""
+
+    side: Side
+    said: str
+    scored: bool
+
+
+class Reader(Protocol):
+    """Reads one text after what was said before. What was said before is a place, which nobody changes."""
+
+    speech: Speech
+    """Makes tokens of texts."""
+
+    def start(self) -> Any:
+        """The place at which nothing was said yet."""
+
+    def read(self, place: Any, said: str, side: Side, *, lasts: bool) -> Reading:
+        """What the network makes of a text that is not blank; `lasts` tells whether more may be read after it."""
+
+    def after(self, place: Any, said: str, side: Side) -> Any:
+        """The place behind a text that is not blank."""
+
+    def read_many(
+        self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
+    ) -> list[list[Reading | None]]:
+        """What `read` makes of each text of whole conversations, with `states` where the network has any; None of
+        those that are not scored."""
+
+    def pack(self, place: Any) -> bytes:
+        """A place as bytes, at most 4 kB."""
+
+    def unpack(self, data: bytes) -> Any:
+        """The place that `pack` wrote; `ValueError` for other bytes."""
+
+
+def vocabulary_misfit(bytes_per_token: float, tokens: int) -> float:
+    """How far the vocabulary does not fit a text, in [0, 1]; a short text says little of its language.
+
+    >>> vocabulary_misfit(4.5, 100), vocabulary_misfit(1.8, 100), vocabulary_misfit(1.8, 16)
+    (0.0, 0.5, 0.25)
+    """
+    return max(0.0, 1 - bytes_per_token / FAMILIAR) * min(1.0, tokens / ENOUGH)
+
 
 # A text at a time needs no threads of the library's own, which would warn of every process that is forked.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -37,23 +113,25 @@ _SPEAKERS = {Side.PROMPT: "user\n", Side.RESPONSE: "assistant\n"}
 
 
 class Text(NamedTuple):
-    """A text as tokens.
-
-    `hidden` tells whether it hid words, `left_out` what of it was not read, in words. `bytes_per_token`, of UTF-8,
-    is low where the vocabulary does not fit, as in other languages, ciphers and gibberish.
-    """
+    """A text as tokens; `bytes_per_token`, of UTF-8, is low in other languages, ciphers and gibberish."""
 
     ids: list[int]
     hidden: bool
     bytes_per_token: float
     left_out: str
 
+    def reading(
+        self, side: Side, logits: NDArray[np.float32], states: NDArray[np.float32] | None = None
+    ) -> Reading:
+        """What a network made of it."""
+        misfit = vocabulary_misfit(self.bytes_per_token, len(self.ids))
+        return Reading(side, logits, self.hidden, misfit, self.left_out, states)
+
 
 class Speech:
     """Gives the ids of texts in the form in which the base model was taught to read chats.
 
-    No text can say a mark of the form: the tokeniser of the weights knows the marks as ids only, and does not look
-    for added tokens in texts.
+    No text can say a mark of the form: the tokeniser of the weights does not look for added tokens in texts.
     """
 
     def __init__(self, tokenizer: Tokenizer, reach: Reach = UNSAID) -> None:
@@ -115,9 +193,9 @@ class Speech:
         return self.head(side) + self._kept(self._stays[side])[0]
 
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
-        """Where the parts of a text begin and end among its `length` ids with their marks: one of a short text.
+        """Where the parts of a text begin and end among its `length` ids with their marks.
 
-        The first part begins behind the mark of the speaker, the last one takes in the mark of the end.
+        The first begins behind the mark of the speaker, the last one takes in the mark of the end.
         """
         head = self.head(side)
         size = length - head - self.tail
@@ -131,7 +209,9 @@ class Speech:
 
     def stretches(self, text: Text, size: int) -> list[list[int]]:
         """A text that is longer than `size` ids in parts of at most `size`, about equal; none of a shorter one."""
-        return _stretches(text.ids, size) if len(text.ids) > size else []
+        count = -(-len(text.ids) // size)
+        cuts = [len(text.ids) * number // count for number in range(count + 1)] if count > 1 else []
+        return [text.ids[a:b] for a, b in pairwise(cuts)]
 
     def _marked(self, ids: list[int], side: Side) -> list[int]:
         return [*self._begin[side], *ids, *self._end]
@@ -149,10 +229,3 @@ class Speech:
         # For a batch the library lets other threads go on meanwhile, an event loop among them.
         ids: list[int] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
-
-
-def _stretches(ids: list[int], size: int) -> list[list[int]]:
-    """Ids in parts of about the same length, at most `size` each."""
-    count = -(-len(ids) // size)
-    cuts = [len(ids) * number // count for number in range(count + 1)]
-    return [ids[a:b] for a, b in pairwise(cuts)]
