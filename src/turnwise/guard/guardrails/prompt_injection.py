@@ -39,15 +39,9 @@ _T = TypeVar("_T")
 
 PRINCIPLE = "context_integrity"
 
-CERTAIN = 0.9
-"""Weight of a phrase from which it is a finding in full; a lighter one is a warning."""
-
-MENTIONED = -3.5
-"""Log-odds by words, 1 to 33, at which a phrase in English is only mentioned."""
-
-UNLIKE = -2.2
-"""Log-odds in other languages up to which a phrase of theirs is only mentioned."""
-
+CERTAIN = 0.9  # weight of a phrase from which it is a finding in full; a lighter one is a warning
+MENTIONED = -3.5  # Log-odds by words, 1 to 33, at which a phrase in English is only mentioned
+UNLIKE = -2.2  # Log-odds in other languages up to which a phrase of theirs is only mentioned
 ORDER = "an order to the model against its instructions"
 
 
@@ -238,8 +232,8 @@ def _wordiest(text: str, texts: Sequence[str]) -> str:
 
 
 _MORE_WORDS = 2
+# share of words among the signs of a text from which it is prose; the scores of code or data are less sure
 _PROSE = 0.6
-"""Share of words among the signs of a text from which it is prose; the scores of code or data are less sure."""
 
 _FEWEST_WORDS = 4
 
@@ -314,24 +308,15 @@ def _probability(log_odds: float) -> float:
 # The weights are hashed (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009). It knows
 # English only; ``order_languages`` knows other languages.
 
-BITS = 18
-"""Weights are 2 to the power of so many."""
+BITS = 18  # weights are 2 to the power of so many
 
+# words and signs of a text that is read at once; of a longer one, of a piece, and from one piece to the next
 WHOLE, PIECE, STEP = 192, 128, 96
-"""Words and signs of a text that is read at once; of a longer one, of a piece, and from one piece to the next."""
 
-_STEM = 5
-"""Letters that tell a word whatever its ending."""
-
-_FEWEST = 2
-"""Words that stand outside of all quotation marks at least, where any inside count as quoted."""
-
-_LEAST = 1e-4
-"""Nearest that a score counts to 0 or 1."""
-
-_SHORT = 2_000
-"""Bytes of a text up to which what does not depend on it is made once."""
-
+_STEM = 5  # letters that tell a word whatever its ending
+_FEWEST = 2  # words that stand outside of all quotation marks at least, where any inside count as quoted
+_LEAST = 1e-4  # nearest that a score counts to 0 or 1
+_SHORT = 2_000  # bytes of a text up to which what does not depend on it is made once
 _SPACE, _LETTER, _SIGN = range(3)
 _QUOTE, _APOSTROPHE, _LINE = b"\"'\n"
 _MARKS = str.maketrans("“”„«»`’‘", '""""""\'\'')
@@ -346,6 +331,7 @@ _KINDS = np.array(
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(int(_BASE), -1, 1 << 64))
 _QUOTED, _FIRST, _LAST = np.array([0x5BD1E9955BD1E995, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+# odd numbers; the high bits of sums of products with them are the hashes (multiply-shift), words above stems
 _SINGLE, _BEFORE, _BEHIND = np.array(
     [
         [[0xFF51AFD7ED558CCD], [0xC4CEB9FE1A85EC53]],
@@ -354,7 +340,6 @@ _SINGLE, _BEFORE, _BEHIND = np.array(
     ],
     np.uint64,
 )
-"""Odd numbers; the high bits of sums of products with them are the hashes (multiply-shift), words above stems."""
 
 
 @dataclass(frozen=True)

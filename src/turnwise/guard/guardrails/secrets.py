@@ -19,6 +19,7 @@ from turnwise.guard.recognisers.patterns import check_types
 from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
 from turnwise.guard.recognisers.text import Span, TextReading, apart
 
+# what is known, by provider or form
 KeyType = Literal[
     "aws",
     "azure",
@@ -48,7 +49,6 @@ KeyType = Literal[
     "bearer",
     "generic",
 ]
-"""What is known, by provider or form."""
 
 
 @dataclass(frozen=True)

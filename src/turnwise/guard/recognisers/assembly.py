@@ -18,40 +18,31 @@ from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, t
 from turnwise.guard.recognisers.text import Span
 from turnwise.guard.recognisers.value_parts import BLOCK, BRIEF, Part, Parts, parts_of, values_named
 
-Find = Callable[[str], Sequence[Span]]
-"""The recognisers of a guardrail, on a text that was joined."""
-
-_MOST_PARTS: Final = 8
-"""Texts that have parts of one value, at most."""
-
+Find = Callable[[str], Sequence[Span]]  # the recognisers of a guardrail, on a text that was joined
+_MOST_PARTS: Final = 8  # texts that have parts of one value, at most
 _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _LONGEST_SIGNS = 200
 _SPAN_OF_PHONE = range(7, 16)
 _SSN_DIGITS = 9
 _SSN: Final = [3, 2, 4]
-_BEHIND_NAMED: Final = (4, 6)
-"""Digits of a social security number that come behind those that are named."""
-
+_BEHIND_NAMED: Final = (4, 6)  # digits of a social security number that come behind those that are named
 _NAMES_OF_KEYS: Final = ("password", "api key")
+# what a key or password is joined behind where a text names one
 _LABELS_OF_KEYS: Final = (
     ("password", "password: "),
     ("api key", "api_key: "),
     ("api key", "aws secret key: "),
 )
-"""What a key or password is joined behind where a text names one."""
 
+# numbers that are found in parts of which each side said some, since a checksum tells them
 _CHECKED: Final = ("card", "iban")
-"""Numbers that are found in parts of which each side said some, since a checksum tells them."""
 
 _PROMPTING: Final = (TextKind.INPUT, TextKind.TOOL_RESULT)
 
 _SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
 
-_MOST_CHAINS: Final = 32
-"""Choices and orders of texts that are tried, at most."""
-
-_CHOSEN_FROM: Final = 5
-"""Latest texts with parts of which any may be left out."""
+_MOST_CHAINS: Final = 32  # choices and orders of texts that are tried, at most
+_CHOSEN_FROM: Final = 5  # latest texts with parts of which any may be left out
 
 
 class Joined(NamedTuple):

@@ -19,14 +19,9 @@ from turnwise.guard.request import Arguments
 
 Made = TypeVar("Made")
 
-OVER_TURNS: Final = 12
-"""Turns before a text that are looked at with it, unless set otherwise."""
-
-MOST_TURNS: Final = 50
-"""Turns that may be set, at most."""
-
-_END: Final = 1_000
-"""Characters at either end of a long text that are looked at."""
+OVER_TURNS: Final = 12  # turns before a text that are looked at with it, unless set otherwise
+MOST_TURNS: Final = 50  # turns that may be set, at most
+_END: Final = 1_000  # characters at either end of a long text that are looked at
 
 
 class OverTurns(TypedDict):
@@ -73,12 +68,10 @@ class Said:
         return (section, self.call_id) not in self.turn.withheld_tools()
 
 
-_MOST_STEPS: Final = 12
-"""Calls, and results, of a turn that are looked at, the latest."""
-
+_MOST_STEPS: Final = 12  # calls, and results, of a turn that are looked at, the latest
 _Place = tuple[int, TextKind, str | None]
+# texts of live conversations, as long as they are within reach of the next check
 _KEPT: WeakKeyDictionary[Conversation, dict[_Place, Said]] = WeakKeyDictionary()
-"""Texts of live conversations, as long as they are within reach of the next check."""
 
 _LOCK = threading.Lock()
 

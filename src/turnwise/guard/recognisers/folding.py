@@ -13,20 +13,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# control characters, but white space
 _CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
-"""Control characters, but white space."""
 
+# characters that show nothing though Unicode does not call them formatting
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
-"""Characters that show nothing though Unicode does not call them formatting."""
 
-_BLANK = "\u2800"
-"""The braille pattern without dots, which passes for a space."""
+_BLANK = "\u2800"  # the braille pattern without dots, which passes for a space
 
+# characters that pass for a hyphen though Unicode does not call them dashes
 _DASHES = frozenset("\u2043\u2212\u02d7\u2796")
-"""Characters that pass for a hyphen though Unicode does not call them dashes."""
 
+# ideographs, Hangul and private characters, which have no other form: a text can have very many of them
 SAME = ((0x3400, 0xD800), (0x20000, 0xE0000), (0xE1000, 0x110000))
-"""Ideographs, Hangul and private characters, which have no other form: a text can have very many of them."""
 
 
 class Folded:
@@ -167,8 +166,5 @@ def plain_lower_character(character: str) -> str:
     return "".join(each for each in plain_character(character).lower() if not unicodedata.combining(each))
 
 
-PLAIN = Folding(plain_character)
-"""For keys and code, in which case matters."""
-
-LOWER = Folding(plain_lower_character, str.lower)
-"""For numbers and addresses."""
+PLAIN = Folding(plain_character)  # for keys and code, in which case matters
+LOWER = Folding(plain_lower_character, str.lower)  # for numbers and addresses

@@ -16,21 +16,17 @@ from numpy.typing import NDArray
 from turnwise._support.characters import CharacterTable, codes_of
 from turnwise.guard.recognisers.folding import SAME, bare_character
 
-BITS = 18
-"""Weights are 2 to the power of so many."""
+BITS = 18  # weights are 2 to the power of so many
 
+# characters of a text that is read at once; of a longer one, of a piece, and from one piece to the next
 WHOLE, PIECE, STEP = 320, 240, 120
-"""Characters of a text that is read at once; of a longer one, of a piece, and from one piece to the next."""
 
+# runs that a piece counts as having at least: a word or two are not like an order, whatever is in them
 FEWEST = 50
-"""Runs that a piece counts as having at least: a word or two are not like an order, whatever is in them."""
 
-_MOST_QUOTED = 0.8
-"""Share of a text up to which what stands in quotation marks counts as quoted."""
-
+_MOST_QUOTED = 0.8  # share of a text up to which what stands in quotation marks counts as quoted
 _QUOTES = frozenset('"“”„«»「」『』`')
-_BARE = {"ı": "i", "ł": "l", "đ": "d", "ø": "o"}
-"""Letters whose stroke or dot is no accent to Unicode."""
+_BARE = {"ı": "i", "ł": "l", "đ": "d", "ø": "o"}  # letters whose stroke or dot is no accent to Unicode
 
 
 def _form(character: str) -> str:
@@ -43,6 +39,7 @@ def _form(character: str) -> str:
 _FORMS = CharacterTable(_form, SAME)
 _QUOTE = ord('"')
 _QUOTED = np.uint64(1 << 21)
+# odd numbers, of which a run takes one a character: so many it has at most
 _ODD = np.array(
     [
         0x9E3779B97F4A7C15,
@@ -53,7 +50,6 @@ _ODD = np.array(
     ],
     np.uint64,
 )
-"""Odd numbers, of which a run takes one a character: so many it has at most."""
 
 
 @dataclass(frozen=True)

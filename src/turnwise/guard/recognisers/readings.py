@@ -25,8 +25,8 @@ from turnwise.guard.recognisers.text import Replaced, Span, Stretch, TextReading
 if TYPE_CHECKING:
     from turnwise.guard.recognisers.assembly import Joined
 
+# times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays
 _ROUNDS = 4
-"""Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
 
 
 class _Redacted:
@@ -79,8 +79,8 @@ def _gain(redaction: Redaction) -> int:
     return len(redaction.placeholder) - (redaction.end - redaction.start)
 
 
+# under which a check keeps the text in which values were found last, and their redactions
 _FOUND = "values found"
-"""Under which a check keeps the text in which values were found last, and their redactions."""
 
 
 def readings(check: Check) -> tuple[TextReading, ...]:

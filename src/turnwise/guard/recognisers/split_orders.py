@@ -14,29 +14,19 @@ from turnwise.guard.recognisers.value_parts import place_of
 from turnwise.linear_regex import LinearRegex
 
 _TABLE = PatternTable("split_orders.yaml")
-_MOST: Final = 2_000
-"""Characters of a join, at most; of a longer one the end."""
+_MOST: Final = 2_000  # characters of a join, at most; of a longer one the end
+_LONGEST_PIECE: Final = 400  # characters of a text that is joined as it is, and of a piece
+_BRIEF: Final = 80  # characters of texts of which a join deserves a warning, each at most
+_NEAR: Final = 4  # texts, of which one has a word of an order, that one without any may go on with
 
-_LONGEST_PIECE: Final = 400
-"""Characters of a text that is joined as it is, and of a piece."""
-
-_BRIEF: Final = 80
-"""Characters of texts of which a join deserves a warning, each at most."""
-
-_NEAR: Final = 4
-"""Texts, of which one has a word of an order, that one without any may go on with."""
-
+# what a text has, and what one behind it, that together give an order
 _PAIRS: Final = (("topic", "done"), ("role", "free"), ("free", "role"))
-"""What a text has, and what one behind it, that together give an order."""
 
 _PERHAPS: Final = "perhaps an order to the model against its instructions"
-_SPOKEN_OF: Final = 0.7
-"""How sure such an order is."""
-
+_SPOKEN_OF: Final = 0.7  # how sure such an order is
 _NAME = LinearRegex(r"\w{1,16}")
 
-FindOrders = Callable[[str], Finding]
-"""What the words of a text say."""
+FindOrders = Callable[[str], Finding]  # what the words of a text say
 
 
 class _Join(NamedTuple):

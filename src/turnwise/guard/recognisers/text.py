@@ -74,9 +74,7 @@ def stretches(starts: Iterable[int], ends: Iterable[int], texts: Iterable[str]) 
     return map(partial(tuple.__new__, Stretch), zip(starts, ends, texts, strict=False))
 
 
-Group = tuple[int, int]
-"""Where a row of digits starts and ends."""
-
+Group = tuple[int, int]  # where a row of digits starts and ends
 _DIGITS = frozenset(string.digits.encode())
 _DIGITS_ALONE = bytes(byte if byte in _DIGITS else ord(" ") for byte in range(256))
 _DIGITS_OUT = bytes(ord(" ") if byte in _DIGITS else ord("x") for byte in range(256))
@@ -223,11 +221,8 @@ class TextReading:
 
 # What people write between the digits of a number, and the words near it that tell what it is
 
-SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
-"""Words that stand between two groups of digits."""
-
-_LONGEST = 3
-"""Marks between two groups, at most."""
+SPOKEN = ("dash", "hyphen", "minus", "dot", "space")  # words that stand between two groups of digits
+_LONGEST = 3  # marks between two groups, at most
 
 
 class Separators:
@@ -255,18 +250,14 @@ class Separators:
         return text
 
 
-BETWEEN = Separators("-._·/ ", SPOKEN)
-"""What stands in numbers other than those of phones."""
+BETWEEN = Separators("-._·/ ", SPOKEN)  # what stands in numbers other than those of phones
+BEFORE = 48  # characters before a number in which its words are looked for
+AFTER = 24  # characters behind it
 
-BEFORE = 48
-"""Characters before a number in which its words are looked for."""
-
-AFTER = 24
-"""Characters behind it."""
-
+# numbers of a kind in a text whose near words are read; those beyond them count by their form alone
 JUDGED = 256
-"""Numbers of a kind in a text whose near words are read; those beyond them count by their form alone."""
 
+# words that name a number which is nobody's own
 OTHER_NUMBERS = (
     "order|invoice|tracking|shipment|shipping|parcel|package|waybill|ticket|case|claim|reference|ref|part|item|"
     "product|sku|model|serial|batch|lot|isbn|issn|ean|upc|gtin|doi|barcode|booking|reservation|confirmation|"
@@ -274,12 +265,9 @@ OTHER_NUMBERS = (
     "gps|timestamp|epoch|unix|checksum|hash|bestellung|bestellnummer|auftrag|rechnung|commande|facture|pedido|"
     "factura"
 )
-"""Words that name a number which is nobody's own."""
 
 _WORD = frozenset(string.ascii_letters + string.digits + " ")
-_SIGN = ","
-"""Stands for every sign, when words are read."""
-
+_SIGN = ","  # stands for every sign, when words are read
 _SIGN_ALONE, _SIGN_APART = _SIGN.encode(), f" {_SIGN} ".encode()
 _FORMS = {ord(mark): mark if mark in _WORD else _SIGN for mark in map(chr, range(128))}
 _ASCII = "".join(_FORMS.values()).encode() + bytes(128)
