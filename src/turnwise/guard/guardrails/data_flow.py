@@ -14,8 +14,8 @@ from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.secrets import Secrets
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import readings
 from turnwise.linear_regex import LinearRegex
 
 FlowType = Literal["secrets", "personal", "tokens"]

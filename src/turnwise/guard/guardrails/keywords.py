@@ -11,6 +11,7 @@ from turnwise._support.paths import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, Redaction
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.folding import (
     Folded,
     Folding,
@@ -19,7 +20,6 @@ from turnwise.guard.recognisers.folding import (
     decomposed_character,
 )
 from turnwise.guard.recognisers.patterns import alternatives, compile_pattern
-from turnwise.guard.recognisers.readings import readings
 from turnwise.guard.recognisers.text import Span, apart, counted
 
 _FOUND = 1_000  # occurrences that are cut out one by one; where there are more, the rest of the text goes whole

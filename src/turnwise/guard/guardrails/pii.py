@@ -24,8 +24,8 @@ from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.labelled_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
 from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
 from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading, apart
+from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 
 # what the guardrail knows
 PiiType = Literal[

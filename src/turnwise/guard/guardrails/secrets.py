@@ -16,8 +16,8 @@ from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turn
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
 from turnwise.guard.recognisers.text import Span, TextReading, apart
+from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 
 # what is known, by provider or form
 KeyType = Literal[

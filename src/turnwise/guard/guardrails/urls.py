@@ -12,9 +12,9 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On, Redaction
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
-from turnwise.guard.recognisers.readings import readings
 from turnwise.guard.recognisers.text import Span, TextReading, apart
 
 _HOSTS = 300  # different hosts of a text that are judged; a text with more is a finding from there to its end

@@ -16,10 +16,8 @@ from heapq import merge
 from html.entities import html5
 from itertools import pairwise
 
-from turnwise.guard.recognisers.text import Stretch, stretches
+from turnwise.guard.recognisers.text import Stretch, Undo, stretches
 from turnwise.linear_regex import LinearRegex
-
-Decoder = Callable[[str], Iterator[Stretch]]
 
 _HEX = frozenset(string.hexdigits)
 _ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
@@ -445,7 +443,7 @@ def _line_end(text: str, at: int) -> int:
     return at + 1 if text.startswith("\n", at) else 0
 
 
-_BY_MARK: Sequence[tuple[str, Decoder]] = (
+_BY_MARK: Sequence[tuple[str, Undo]] = (
     ("\u202e", overridden),
     ("\x1b[", terminal_codes),
     ("<", tags),
@@ -463,7 +461,7 @@ _BY_MARK: Sequence[tuple[str, Decoder]] = (
 HINTS = (r"[%&<\\=]|U\+|chr\(", _ENCODED_HINT.pattern)
 
 
-def decoders_for(text: str) -> list[Decoder]:
+def decoders_for(text: str) -> list[Undo]:
     """The decoders that may find something in a text; few or none for an ordinary one.
 
     >>> decoders_for("An ordinary message, 20% off.") == [percents]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, compress, dropwhile, pairwise, repeat
 from operator import add, itemgetter, sub
@@ -18,12 +18,10 @@ from operator import add, itemgetter, sub
 from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
 from turnwise.guard.recognisers.addresses import ADDRESS_HINT, spelled_addresses
 from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_iban
-from turnwise.guard.recognisers.look_alikes import DIGIT_LETTERS, LEET
-from turnwise.guard.recognisers.text import Group, Stretch, digit_groups, stretches
+from turnwise.guard.recognisers.folding import DIGIT_LETTERS, LEET
+from turnwise.guard.recognisers.text import Group, Stretch, Undo, digit_groups, stretches
 from turnwise.linear_regex import SPACE as SPACES
 from turnwise.linear_regex import LinearRegex
-
-Undo = Callable[[str], Iterator[Stretch]]
 
 _GAP = 4  # characters between two groups of a number, at most, and of one that is pulled apart
 _APART_LEAST = 5  # single characters in a row from which they are one word pulled apart

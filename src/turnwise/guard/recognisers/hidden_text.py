@@ -11,10 +11,9 @@ from importlib import resources
 from turnwise._support.characters import CharacterTable
 from turnwise._support.regex_sets import Alphabet, RegexSet, has_many_bytes
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.folding import PLAIN, SAME
-from turnwise.guard.recognisers.look_alikes import LEET, LEET_STROKES
+from turnwise.guard.recognisers.deobfuscation import folded_readings, readings_of
+from turnwise.guard.recognisers.folding import LEET, LEET_STROKES, PLAIN, SAME
 from turnwise.guard.recognisers.phrases import PHRASE_FILES
-from turnwise.guard.recognisers.readings import folded_readings, readings_of
 from turnwise.guard.recognisers.text import TextReading
 from turnwise.linear_regex import LinearRegex, replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise

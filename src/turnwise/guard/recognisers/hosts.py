@@ -12,8 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
-from turnwise.guard.recognisers.folding import Folding, plain_lower_character
-from turnwise.guard.recognisers.look_alikes import PASS_FOR
+from turnwise.guard.recognisers.folding import PASS_FOR, Folding, plain_lower_character
 
 _LONGEST = 253
 _LONGEST_LABEL = 63

@@ -11,10 +11,8 @@ from functools import partial
 from itertools import pairwise
 
 from turnwise.guard.recognisers.number_words import DIGITS, TEENS, TENS, TIMES
-from turnwise.guard.recognisers.text import SPOKEN, Stretch, digits_of
+from turnwise.guard.recognisers.text import SPOKEN, Stretch, Undo, digits_of
 from turnwise.linear_regex import LinearRegex
-
-Undo = Callable[[str], Iterator[Stretch]]
 
 # Digits and letters in words: "four one one one", "double eight", "Alfa Kilo India"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import string
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain
@@ -102,6 +102,10 @@ def digit_groups(text: str) -> list[Group]:
     return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
+Undo = Callable[[str], Iterator[Stretch]]
+"""Yields the stretches of a text in which one trick hides something, and what each stands for."""
+
+
 class Edit(Protocol):
     """What was done to a text, with the way back."""
 
@@ -109,9 +113,6 @@ class Edit(Protocol):
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Offsets before the step of a stretch behind it that is not empty."""
-
-    def place(self, at: int, *, begun: bool) -> int:
-        """Offset behind the step of an offset before it; see `TextReading.place`."""
 
 
 class Replaced:
@@ -151,22 +152,6 @@ class Replaced:
             end = ends[index] + max(0, behind)
         return start, end
 
-    def place(self, at: int, *, begun: bool) -> int:
-        """The offset behind the step; in what was replaced that is its start, or its end with `begun`."""
-        starts, ends, begins, lengths = self._bounds
-        index = (bisect_left if begun else bisect_right)(starts, at) - 1
-        if index < 0:
-            return at
-        if at < ends[index]:
-            return begins[index] + lengths[index] * begun
-        return begins[index] + lengths[index] + at - ends[index]
-
-    def stretch_at(self, at: int) -> int | None:
-        """Which stretch stands at an offset of the plain text, or None."""
-        _, _, begins, lengths = self._bounds
-        index = bisect_right(begins, at) - 1
-        return index if index >= 0 and at - begins[index] < lengths[index] else None
-
 
 @dataclass  # not frozen: one is made at every check, and that would take three times as long
 class TextReading:
@@ -191,18 +176,13 @@ class TextReading:
             start, end = step.span(start, end)
         return start, end
 
-    def place(self, at: int, *, begun: bool) -> int:
-        """Offset in the plain text of the first character that ends behind an offset of the original.
-
-        With `begun` the character has to begin there or behind it as well.
-        """
-        for step in self.steps:
-            at = step.place(at, begun=begun)
-        return at
-
     def behind(self, step: Edit) -> TextReading:
         """The reading behind one more step; itself where that changed nothing."""
         return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
+
+    def undone(self, undo: Undo) -> TextReading:
+        """The reading with what one trick hides in it."""
+        return self.behind(Replaced(self.plain, undo(self.plain)))
 
     def with_shapes(self, shapes: frozenset[str]) -> TextReading:
         """The reading with the names of the shapes that it has."""
