@@ -12,7 +12,6 @@ from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
-from turnwise.guard.recognisers.assembly import numbers_over_turns
 from turnwise.guard.recognisers.checked_numbers import (
     CARD_SHAPES,
     IBAN_SHAPES,
@@ -24,6 +23,7 @@ from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.labelled_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
 from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
 from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.split_values import numbers_over_turns
 from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading, apart
 from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 

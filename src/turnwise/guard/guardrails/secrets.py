@@ -11,11 +11,11 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.recognisers.assembly import keys_over_turns
 from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
 from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.split_values import keys_over_turns
 from turnwise.guard.recognisers.text import Span, TextReading, apart
 from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 

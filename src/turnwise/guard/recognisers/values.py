@@ -15,7 +15,7 @@ from turnwise.guard.recognisers.patterns import compile_pattern
 from turnwise.guard.recognisers.text import Span, TextReading, apart, counted
 
 if TYPE_CHECKING:
-    from turnwise.guard.recognisers.assembly import Joined
+    from turnwise.guard.recognisers.split_values import Joined
 
 
 class Value(NamedTuple):
@@ -88,12 +88,12 @@ def values_found(
         for (span, _), placeholder in zip(shown, placeholders(shown), strict=True)
     )
     told = [counted((span.kind for span, _ in values), names)] if values else []
-    told += [f"{counted((joined.kind,), names)} {joined.told}" for joined in over]
+    told += [f"{counted((joined.kind,), names)} {joined.over_turns[1]}" for joined in over]
     data: dict[str, Any] = {
         "kinds": dict(Counter([*(span.kind for span, _ in values), *(one.kind for one in over)]))
     }
     if over:
-        data["over_turns"] = [joined.turns for joined in over]
+        data["over_turns"] = [joined.over_turns[0] for joined in over]
     return Finding(
         found=True,
         reason=", ".join(told),

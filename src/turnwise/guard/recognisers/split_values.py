@@ -14,7 +14,7 @@ from turnwise.conversation import Side
 from turnwise.guard.finding import EarlierPart, Redaction, TextKind
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_card, is_iban
-from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, over_turns, with_earlier
 from turnwise.guard.recognisers.text import Span
 from turnwise.guard.recognisers.value_parts import BLOCK, BRIEF, Part, Parts, parts_of, values_named
 
@@ -55,23 +55,14 @@ class Joined(NamedTuple):
     current: Said
 
     @property
-    def turns(self) -> OverTurns:
-        """The turns that it came from, for results."""
-        saids = [said for said, _ in self.parts]
-        turns = sorted({said.turn.number for said in saids})
-        sent = sorted({said.turn.number for said in saids if said is not self.current and said.sent})
-        return OverTurns(kind=self.kind, turns=turns, sent=sent)
+    def over_turns(self) -> tuple[OverTurns, str]:
+        """The turns that it came from, for results and in words."""
+        return over_turns(self.kind, [said for said, _ in self.parts], self.current)
 
     @property
     def of_both(self) -> bool:
         """Whether each side said some of it."""
         return len({said.kind in _PROMPTING for said, _ in self.parts}) > 1
-
-    @property
-    def told(self) -> str:
-        """Where it is, in words."""
-        turns = self.turns
-        return told_turns(turns["turns"], turns["sent"])
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -204,8 +195,8 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
 
 
 def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
-    """Whether parts that nothing names are blocks of one number, rather than numbers that count something."""
-    return all(parts.sure for parts, _ in own) and all(len(part.text) >= BLOCK for _, part in digits)
+    """Whether parts are blocks of one number that nothing names, rather than phone numbers and what counts."""
+    return all(parts.sure and not some for parts, some in own) and all(len(part.text) >= BLOCK for _, part in digits)
 
 
 def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
