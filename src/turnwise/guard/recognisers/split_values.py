@@ -196,7 +196,8 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
 
 def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
     """Whether parts are blocks of one number that nothing names, rather than phone numbers and what counts."""
-    return all(parts.sure and not some for parts, some in own) and all(len(part.text) >= BLOCK for _, part in digits)
+    unnamed = all(parts.sure and not some for parts, some in own)
+    return unnamed and all(len(part.text) >= BLOCK for _, part in digits)
 
 
 def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
