@@ -38,7 +38,9 @@ from training.orders import (
     TUNED as LEARNED,
 )
 from turnwise.guard import guardrails
-from turnwise.guard.recognisers.order_languages import BITS, FEWEST, pieces
+from turnwise.guard.recognisers.order_models import BITS
+from turnwise.guard.recognisers.order_models import FEWEST_RUNS as FEWEST
+from turnwise.guard.recognisers.order_models import run_pieces as pieces
 
 LANGUAGES = PAIRS / "languages.jsonl"
 OPENED = CASES / "languages" / "opened.jsonl"

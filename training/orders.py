@@ -28,7 +28,8 @@ from sklearn.model_selection import GroupKFold
 
 from turnwise.conversation import Side, Turn
 from turnwise.guard import guardrails
-from turnwise.guard.guardrails.prompt_injection import BITS, log_odds, pieces
+from turnwise.guard.recognisers.order_models import BITS, log_odds
+from turnwise.guard.recognisers.order_models import word_pieces as pieces
 from turnwise.observers import Context, Observation, Request
 from turnwise.observers.local import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES

@@ -7,17 +7,14 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-MEMORY = 64 << 20
-"""Bytes that an expression may take; it grows only as expression and text need it."""
+MEMORY = 64 << 20  # bytes that an expression may take; it grows only as expression and text need it
 
+# white space as `str.isspace` has it, to stand in a class of characters; RE2's ``\s`` is ASCII only
 SPACE = r"\s\v\x1c-\x1f\x85\pZ"
-"""White space as `str.isspace` has it, to stand in a class of characters; RE2's ``\\s`` is ASCII only."""
 
+# Letters, digits and ``_`` of all scripts, to stand in a class of characters. They go by blocks, without those
+# of signs and punctuation: one by one they are thousands of steps of an automaton.
 WORD = r"\w\xc0-\x{1fff}\x{2c00}-\x{2fff}\x{3040}-\x{10ffff}"
-"""Letters, digits and ``_`` of all scripts, to stand in a class of characters.
-
-They go by blocks, without those of signs and punctuation: one by one they are thousands of steps of an automaton.
-"""
 
 
 Spans = Sequence[tuple[int, int]]
@@ -194,8 +191,7 @@ class LinearRegex:
         return [*pieces, text[at:]]
 
 
-_FEW = 100
-"""Different characters up to which replacing one after the other is faster than a table."""
+_FEW = 100  # different characters up to which replacing one after the other is faster than a table
 
 
 def replace_characters(text: str, forms: Mapping[str, str]) -> str:

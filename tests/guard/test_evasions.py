@@ -10,7 +10,7 @@ import pytest
 from turnwise import datasets
 from turnwise.guard import Guardrail, build_guardrail, finding_of
 from turnwise.guard.kit import opening_check
-from turnwise.guard.recognisers.readings import readings, readings_of
+from turnwise.guard.recognisers.deobfuscation import readings, readings_of
 from turnwise.guard.recognisers.text import TextReading
 
 CASES = list(evasions.cases())

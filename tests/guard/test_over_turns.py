@@ -111,6 +111,7 @@ NOT_WHOLE = {
     "dates and times": ("the 14th", "11", "09 30 to 10 45, room 318"),
     "scores": ("first set 6-4", "second 4-6, third 7-5", "then 6-4 and 5-5"),
     "part of a phone number": ("someone from area code 415 rings me", "it ends in 42"),
+    "phone number and another": ("tel 6763695837", "about 38416"),
     "last four of two cards": ("my card ends in 4242", "the other one ends in 0005"),
     "prices": ("44 chairs", "20 each, tables are 79.46", "9, plus 58 for delivery"),
     "errors after a password": ("How do I reset my password?", "It says Error 404", "Now Error500X"),
@@ -138,6 +139,10 @@ def test_ordinary_messages_that_have_as_much_are_let_through(
     guard: GuardrailPipeline, messages: tuple[str, ...]
 ) -> None:
     assert [one.reasons + one.warnings for one in said(guard, messages)] == [[]] * len(messages)
+
+
+def test_a_phone_number_beside_another_number_is_no_card(guard: GuardrailPipeline) -> None:
+    assert said(guard, ("it's 34518", "phone: 573-817-6638"))[-1].text == "phone: [PHONE]"
 
 
 def test_the_result_names_the_turns_and_which_had_gone_to_the_model(

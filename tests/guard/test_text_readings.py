@@ -9,9 +9,9 @@ from benchmarks.hostile import UNITS
 
 from turnwise.guard import build_guardrail, finding_of
 from turnwise.guard.recognisers.decoding import decoders_for, entities, tags
+from turnwise.guard.recognisers.deobfuscation import readings_of
 from turnwise.guard.recognisers.disguises import DISGUISES, pulled_apart
 from turnwise.guard.recognisers.hidden_text import Respelling
-from turnwise.guard.recognisers.readings import readings_of
 
 PIECES = (*UNITS, "&lt&#65;", "<b>", "=\r\n", "%41", "\\u0041", "a-b-c-d-e-", "SGVsbG8gd29ybGQgYWdhaW4= ", "AKIA")
 

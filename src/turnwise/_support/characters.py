@@ -96,9 +96,9 @@ def text_of(codes: NDArray[np.uint32] | NDArray[np.int32]) -> str:
     return utf_32_le_decode(codes.tobytes(), "surrogatepass")[0]
 
 
+# kinds of characters outside ASCII: Latin letters, letters of other scripts, decimal digits, other numbers,
+# white space, marks that stand over others, and all else
 LATIN, LETTER, DIGIT, NUMBER, SPACE, MARK, SIGN = "\x80\x81\x82\x83\x84\x85\x86"
-"""Kinds of characters outside ASCII: Latin letters, letters of other scripts, decimal digits, other numbers, white
-space, marks that stand over others, and all else."""
 
 OTHER_ALNUM = LATIN + LETTER + DIGIT + NUMBER
 LETTERS_AND_DIGITS = string.ascii_letters + string.digits + OTHER_ALNUM

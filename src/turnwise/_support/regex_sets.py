@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# what tells characters outside ASCII apart: classes, ranges, and characters
 _CLASS = LinearRegex(
     r"\\[pP](?:\{\^?\w+\}|\w)|(?:[!-~]-)?(?:\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|[[:^ascii:]])"
     r"(?:-(?:\\x\{[0-9A-Fa-f]+\}|[[:^ascii:]]))?"
 )
-"""What tells characters outside ASCII apart: classes, ranges, and characters."""
 
+# classes that hold all characters of a kind, or none
 _BY_KIND = frozenset(rf"\p{brackets}" for name in "LMNZ" for brackets in (name, f"{{{name}}}"))
-"""Classes that hold all characters of a kind, or none."""
 
+# bytes, and bytes for each character, up to which a text has few characters outside ASCII
 _SHORT, _PLAIN = 1_000, 1.1
-"""Bytes, and bytes for each character, up to which a text has few characters outside ASCII."""
 
 
 def has_many_bytes(text: str, data: bytes) -> bool:

@@ -11,12 +11,10 @@ from turnwise.errors import ObserverError
 from turnwise.linear_regex import SPACE, LinearRegex, Match
 
 HIDDEN = "[key]"
+# characters below which a key is a placeholder such as ``none``, and no secret that a text could give away
 _SHORTEST = 6
-"""Characters below which a key is a placeholder such as ``none``, and no secret that a text could give away."""
 
-_ROUNDS = 8
-"""How often an encoding is undone that may be wrapped around another."""
-
+_ROUNDS = 8  # how often an encoding is undone that may be wrapped around another
 _ESCAPE = LinearRegex(
     r"(?i)\\(?:u(?:0000)?00|x)[0-9a-f]{2}"  # of JSON and programs: \u0073, \x73
     r"|%[0-9a-f]{2}"  # of URLs: %73
@@ -26,15 +24,11 @@ _ESCAPE = LinearRegex(
 
 _BEARER = LinearRegex(rf"(?i)\b((?:bearer|basic)(?:[{SPACE}]+|%20))[^{SPACE}\"',;<>}}\]]{{6,}}")
 
+# words in the names of environment variables that hold secrets
 _NAMED = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"})
-"""Words in the names of environment variables that hold secrets."""
 
-_LEAST = 8
-"""Characters that a secret of the environment has at least; what is shorter is a number or a switch."""
-
-_USER = LinearRegex(rf"://[^{SPACE}/@]+@")
-"""User and password in a URL."""
-
+_LEAST = 8  # characters that a secret of the environment has at least; what is shorter is a number or a switch
+_USER = LinearRegex(rf"://[^{SPACE}/@]+@")  # user and password in a URL
 _CREDENTIALS = (
     LinearRegex(
         rf"(?i)((?:api[-_ ]?key|token|secret|passw(?:or)?d|signature)[\"']?[{SPACE}]*[=:][{SPACE}]*[\"']?)"
@@ -43,11 +37,8 @@ _CREDENTIALS = (
     LinearRegex(r"\b(sk-|pk-|hf_|gh[opsu]_|github_pat_|xox[abp]-|glpat-|AKIA|AIza)[A-Za-z0-9_-]{12,}"),
 )
 
-_TOLD = 300
-"""Characters of an error of foreign code that are told at most."""
-
-_LOOKED_AT = 100_000
-"""Characters of such an error that are looked at."""
+_TOLD = 300  # characters of an error of foreign code that are told at most
+_LOOKED_AT = 100_000  # characters of such an error that are looked at
 
 
 def told(error: BaseException, environ: Mapping[str, str] = os.environ) -> str:

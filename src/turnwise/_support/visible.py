@@ -27,8 +27,7 @@ def visible_character(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-_SHOWN_DIGITS = 40
-"""Digits of a whole number that a message shows; Python refuses to print those of thousands."""
+_SHOWN_DIGITS = 40  # digits of a whole number that a message shows; Python refuses to print those of thousands
 
 
 class _Shortened(reprlib.Repr):
@@ -41,5 +40,5 @@ class _Shortened(reprlib.Repr):
         return repr(x) if abs(x) < 10**_SHOWN_DIGITS else f"a whole number of more than {_SHOWN_DIGITS} digits"
 
 
+# returns a value of any kind as an error message shows it: in one line, cut where it is long or deep
 shown = _Shortened().repr
-"""Returns a value of any kind as an error message shows it: in one line, cut where it is long or deep."""

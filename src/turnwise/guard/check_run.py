@@ -22,7 +22,6 @@ from turnwise.guard.context import note_seen, replace_context
 from turnwise.guard.finding import CONTEXT, Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.key_limits import Refusal
-from turnwise.guard.recognisers.earlier_texts import drop_texts
 from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
 from turnwise.guard.request import Arguments, as_text, is_ordinary
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
@@ -210,8 +209,6 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
-    if check.text != content:
-        drop_texts(conversation)
     _redact_before(check)
     names = setup.names[check.kind]
     if extra:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.guard.finding import Redaction
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.readings import readings
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.results import Detail
 from turnwise.guard.step import Step
 

@@ -18,7 +18,15 @@ from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
 from turnwise.guard import build_guardrail, finding_of
-from turnwise.guard.guardrails.prompt_injection import BITS, PIECE, STEP, WHOLE, Orders, pieces, read_words
+from turnwise.guard.guardrails.prompt_injection import read_words
+from turnwise.guard.recognisers.order_models import (
+    BITS,
+    WORDS_PIECE,
+    WORDS_STEP,
+    WORDS_WHOLE,
+    EnglishOrders,
+    word_pieces,
+)
 from turnwise.guard.recognisers.phrases import INJECTION_FILES, load_phrases
 from turnwise.observers import Observer
 from turnwise.scoring import Score
@@ -163,9 +171,9 @@ def test_an_order_is_found_wherever_it_stands_in_a_long_text(before: int) -> Non
 def test_what_is_read_grows_with_the_length_of_the_text_and_no_more() -> None:
     for text in ("word " * 5_000, "!" * 5_000, '"a" ' * 2_000, "\ud800\u200b" * 3_000, "x" * 200_000):
         tokens = len(text)
-        parts = [*pieces(text)]
-        assert len(parts) <= max(1, tokens // STEP + 2)
-        assert max(map(len, parts)) <= 4 * max(WHOLE, PIECE)
+        parts = [*word_pieces(text)]
+        assert len(parts) <= max(1, tokens // WORDS_STEP + 2)
+        assert max(map(len, parts)) <= 4 * max(WORDS_WHOLE, WORDS_PIECE)
 
 
 def test_the_shipped_weights_are_those_that_the_settings_were_written_for(local: Observer) -> None:
@@ -209,7 +217,7 @@ def test_damaged_files_are_told(tmp_path: Path, name: str, damage: Callable[[byt
 
 
 def test_scores_add_to_words() -> None:
-    orders = Orders(np.zeros(1 << BITS, np.int8), 1.0, -2.0, 0.5, {"p": [0.0, 0.0, 1.0]}, 3.0)
+    orders = EnglishOrders(np.zeros(1 << BITS, np.int8), 1.0, -2.0, 0.5, {"p": [0.0, 0.0, 1.0]}, 3.0)
     assert orders.by_words("Any text.") == -2.0
     assert orders.with_scores(-2.0, {"p": Score(0.2, 0.1, 0.5)}) == pytest.approx(2.0)
     assert orders.with_scores(-2.0, {"p": Score(0.2, 0.1, 1.0)}) > 10

@@ -19,8 +19,8 @@ from turnwise.linear_regex import LinearRegex
 
 Policy = Literal["allow", "ask", "deny"]
 
+# kinds of actions, each a setting of `Actions`
 KINDS: Final = ("destroy", "delete", "run", "upload", "send", "pay")
-"""Kinds of actions, each a setting of `Actions`."""
 
 _DISK = LinearRegex(r"^/dev/(?:sd|hd|nvme|vd|xvd|mmcblk|disk|rdisk|mapper/|md\d)")
 _LITERALS = LinearRegex(r"'(?:[^']|'')*'|--[^\n]*|/\*(?s:.*?)\*/")

@@ -17,6 +17,7 @@ from turnwise.guard.recognisers.patterns import check_types, filled, marked, rea
 from turnwise.guard.recognisers.text import Span, apart
 from turnwise.linear_regex import LinearRegex
 
+# what is known: blocks between fences whatever they hold, and languages
 CodeType = Literal[
     "fenced",
     "shell",
@@ -44,8 +45,8 @@ CodeType = Literal[
     "haskell",
     "assembly",
 ]
-"""What is known: blocks between fences whatever they hold, and languages."""
 
+# what is told of a type, where that is more than its name
 _NAMES = {
     "fenced": "a code block",
     "html_script": "a script in HTML",
@@ -59,10 +60,9 @@ _NAMES = {
     "csharp": "C#",
     "r": "R",
 }
-"""What is told of a type, where that is more than its name."""
 
+# Blocks of a text, or matches of an expression, that are told apart. With more matches the rest counts as one.
 _MOST = 200
-"""Blocks of a text, or matches of an expression, that are told apart. With more matches the rest counts as one."""
 
 _FENCES = ("```", "~~~")
 _FENCE = LinearRegex(r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$")

@@ -14,30 +14,24 @@ from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.secrets import Secrets
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import readings
 from turnwise.linear_regex import LinearRegex
 
 FlowType = Literal["secrets", "personal", "tokens"]
 
-_TURNS = 50
-"""Turns that are looked at, from the last one back."""
+_TURNS = 50  # turns that are looked at, from the last one back
 
+# characters of what was brought in, and of what the user said, that are looked at; the latest ones
 _MOST = 64_000
-"""Characters of what was brought in, and of what the user said, that are looked at; the latest ones."""
 
-_VALUES = 500
-"""Values of a text that are looked for."""
-
-_TEXTS = 256
-"""Texts whose values are remembered."""
-
-_SHORTEST = 6
-"""Letters and digits of a value, at least."""
-
+_VALUES = 500  # values of a text that are looked for
+_TEXTS = 256  # texts whose values are remembered
+_SHORTEST = 6  # letters and digits of a value, at least
 _TOKEN = LinearRegex(r"[A-Za-z0-9+/_=-]{24,1000}")
 _OUTSIDE = LinearRegex(r"(?i)\b[a-z]{2,10}://[a-z0-9.-]+|[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}")
 
+# personal data that tools don't hand on in passing, as they do names and addresses
 _PERSONAL: Final = (
     "ssn",
     "card",
@@ -51,7 +45,6 @@ _PERSONAL: Final = (
     "national_id",
     "birth_date",
 )
-"""Personal data that tools don't hand on in passing, as they do names and addresses."""
 
 
 class Brought(NamedTuple):

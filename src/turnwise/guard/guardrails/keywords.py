@@ -11,6 +11,7 @@ from turnwise._support.paths import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, Redaction
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.folding import (
     Folded,
     Folding,
@@ -19,17 +20,11 @@ from turnwise.guard.recognisers.folding import (
     decomposed_character,
 )
 from turnwise.guard.recognisers.patterns import alternatives, compile_pattern
-from turnwise.guard.recognisers.readings import readings
 from turnwise.guard.recognisers.text import Span, apart, counted
 
-_FOUND = 1_000
-"""Occurrences that are cut out one by one; where there are more, the rest of the text goes whole."""
-
-BESIDE = 8
-"""Letters and digits beside a keyword that are looked at."""
-
-_NAMED = 5
-"""Keywords that a reason names at most."""
+_FOUND = 1_000  # occurrences that are cut out one by one; where there are more, the rest of the text goes whole
+BESIDE = 8  # letters and digits beside a keyword that are looked at
+_NAMED = 5  # keywords that a reason names at most
 
 
 @dataclass(frozen=True)
@@ -155,11 +150,11 @@ def _read(file: str | None) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
+# letters and digits of a match up to which none of it is shown before it is found, where a response streams
 REACH = 200
-"""Letters and digits of a match up to which none of it is shown before it is found, where a response streams."""
 
+# matches of a pattern that are cut out one by one; where there are more, the rest of the text goes whole
 _MATCHES = 1_000
-"""Matches of a pattern that are cut out one by one; where there are more, the rest of the text goes whole."""
 
 
 @dataclass(frozen=True)
@@ -343,5 +338,4 @@ class WordSearch:
         return end
 
 
-_LONGEST_ENDING = 40
-"""Characters that ``*`` stands for at most."""
+_LONGEST_ENDING = 40  # characters that ``*`` stands for at most

@@ -9,8 +9,7 @@ from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding
 from turnwise.guard.guardrail import Check, Guardrail
 
-BYTES_PER_TOKEN = 4
-"""Bytes of UTF-8 that are taken for a token."""
+BYTES_PER_TOKEN = 4  # bytes of UTF-8 that are taken for a token
 
 
 def estimated_tokens(text: str) -> int:

@@ -13,8 +13,7 @@ from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.scorer import Levels, Scorer, SideScores, judge
 from turnwise.observers import Context, ContextMode, build_live_observer, describe_observer
 
-_REASON = 300
-"""Characters of a model's reasoning that a finding keeps."""
+_REASON = 300  # characters of a model's reasoning that a finding keeps
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
-from turnwise.guard.recognisers.assembly import numbers_over_turns
 from turnwise.guard.recognisers.checked_numbers import (
     CARD_SHAPES,
     IBAN_SHAPES,
@@ -24,9 +23,11 @@ from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.labelled_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
 from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
+from turnwise.guard.recognisers.split_values import numbers_over_turns
 from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading, apart
+from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 
+# what the guardrail knows
 PiiType = Literal[
     "ssn",
     "card",
@@ -46,7 +47,6 @@ PiiType = Literal[
     "vehicle",
     "birth_date",
 ]
-"""What the guardrail knows."""
 
 Find = Callable[[TextReading], Iterator[Span]]
 
@@ -68,20 +68,17 @@ _NAMES = {
     "national_id": "national identity number",
     "vehicle": "vehicle number",
 }
+# singular and plural by kind
 _SINGULAR_PLURAL = {
     **{kind: (name, f"{name}es" if name.endswith("s") else f"{name}s") for kind, name in _NAMES.items()},
     "birth_date": ("date of birth", "dates of birth"),
 }
-"""Singular and plural by kind."""
 
+# Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it. Others,
+# which are never as sure, are not looked for there.
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
-"""Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it.
 
-Others, which are never as sure, are not looked for there.
-"""
-
-_FEWEST_DIGITS = 4
-"""Digits of a value, at least, whose separators may be words."""
+_FEWEST_DIGITS = 4  # digits of a value, at least, whose separators may be words
 
 
 @dataclass(frozen=True)

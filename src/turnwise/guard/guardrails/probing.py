@@ -25,29 +25,22 @@ from turnwise.linear_regex import WORD, LinearRegex
 from turnwise.sessions import MemoryStateStore, StateStore
 from turnwise.sessions.state_store import StateKind
 
-_TRIES: Final = 16
-"""Tries of a session that are remembered at most, the latest."""
+_TRIES: Final = 16  # tries of a session that are remembered at most, the latest
+_WORDS: Final = 96  # words of a try that are remembered at most: a sample by their hashes
+_FEWEST: Final = 3  # words that two texts need for a comparison, and must have in common
 
-_WORDS: Final = 96
-"""Words of a try that are remembered at most: a sample by their hashes."""
-
-_FEWEST: Final = 3
-"""Words that two texts need for a comparison, and must have in common."""
-
+# share of words in common from which a disguise, or several prompts together, repeat what was tried
 _SAME: Final = 0.6
-"""Share of words in common from which a disguise, or several prompts together, repeat what was tried."""
 
-_PIECES, _PIECE = 4, 4_000
-"""Prompts before one that are looked at with it, and characters of each."""
+_PIECES, _PIECE = 4, 4_000  # prompts before one that are looked at with it, and characters of each
 
+# letters of the shortest word that counts, and first letters by which it counts, whatever its ending
 _LETTERS, _STEM = 4, 5
-"""Letters of the shortest word that counts, and first letters by which it counts, whatever its ending."""
 
 _BLOCKED, _READ = 1, 2
 
 _RUNS = LinearRegex(f"[{WORD}]+")
-_WITHOUT_SPACES = "\u2e80"
-"""From here on scripts have no spaces; two characters in a row count as a word."""
+_WITHOUT_SPACES = "\u2e80"  # from here on scripts have no spaces; two characters in a row count as a word
 
 
 class Try(NamedTuple):
@@ -97,6 +90,7 @@ def _load(data: bytes, key: str, version: int) -> Tries:
     return Tries(owner, found)
 
 
+# tries of sessions in a state store
 PROBING: Final = StateKind(
     "probing",
     1,
@@ -105,7 +99,6 @@ PROBING: Final = StateKind(
     used_at=lambda state: datetime.fromtimestamp(state.found[-1].at / 1_000, UTC),
     owner=lambda state: state.owner,
 )
-"""Tries of sessions in a state store."""
 
 
 @dataclass(frozen=True)

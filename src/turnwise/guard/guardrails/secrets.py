@@ -11,14 +11,15 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.recognisers.assembly import keys_over_turns
 from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
 from turnwise.guard.recognisers.patterns import check_types
-from turnwise.guard.recognisers.readings import Allowed, Value, values_found, values_in
+from turnwise.guard.recognisers.split_values import keys_over_turns
 from turnwise.guard.recognisers.text import Span, TextReading, apart
+from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 
+# what is known, by provider or form
 KeyType = Literal[
     "aws",
     "azure",
@@ -48,7 +49,6 @@ KeyType = Literal[
     "bearer",
     "generic",
 ]
-"""What is known, by provider or form."""
 
 
 @dataclass(frozen=True)

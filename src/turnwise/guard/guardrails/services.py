@@ -17,8 +17,7 @@ from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, Redaction
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.observers.llm.settings import check_url
 
-NO_MODEL = "none"
-"""Stands for no model: only what patterns and checksums find, so neither names nor places."""
+NO_MODEL = "none"  # stands for no model: only what patterns and checksums find, so neither names nor places
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,7 @@ from typing import Final
 from turnwise.guard.guardrails.shell_words import INNER, Command, Reader, action_table, listed
 from turnwise.linear_regex import LinearRegex
 
-_DEEP: Final = 6
-"""Scripts within scripts that are followed."""
-
+_DEEP: Final = 6  # scripts within scripts that are followed
 _ASSIGNED = LinearRegex(r"^[$]?[A-Za-z_]\w*\+?=")
 _DOTNET = LinearRegex(r"(?i)downloadstring|downloaddata|net\.webclient|invoke-webrequest|invoke-restmethod")
 _CALLED = LinearRegex(

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Final
 
 from turnwise.linear_regex import LinearRegex
 
-INNER: Final = "\ue000"
-"""Stands in a word for what a command within it prints."""
-
+INNER: Final = "\ue000"  # stands in a word for what a command within it prints
 _WINDOWS = LinearRegex(r"^(?:[A-Za-z]:|%|[$]env:)|/$")
 
 

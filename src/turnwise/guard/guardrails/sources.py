@@ -25,19 +25,17 @@ from turnwise.principles import load_principle
 Source = Literal["tool_result", "tool_description", "document", "memory"]
 Deed = Literal["orders", "recipients", "links"]
 
+# what an observer is asked; ``python -m training.agent_orders`` taught it to `local`
 FOLDER = Path(str(resources.files("turnwise.guard.guardrails").joinpath("agent_orders")))
-"""What an observer is asked; ``python -m training.agent_orders`` taught it to `local`."""
 
+# F below which weak signs are passed over, below which strong ones warn, above which it warns without any, and
+# above which weak ones are a finding in full
 _LEAST, _BLOCK, _WARN, _SURE = 0.3, 0.4, 0.6, 0.75
-"""F below which weak signs are passed over, below which strong ones warn, above which it warns without any, and
-above which weak ones are a finding in full."""
 
-_SHOWN = 12
-"""Digits of a digest that a reason shows."""
+_SHOWN = 12  # digits of a digest that a reason shows
+_ASKED = 20  # turns, from the last one back, whose prompts count as what the user named
 
-_ASKED = 20
-"""Turns, from the last one back, whose prompts count as what the user named."""
-
+# words of those who speak about attacks: what they quote is no order, and what they say is warned of at most
 _TALK = LinearRegex(
     r"(?i)\b(?:prompt[\s_-]?injections?|injected|injections?|attackers?|adversar\w+|malicious|phish\w*|payloads?"
     r"|red[\s-]?team\w*|jailbreaks?|exfiltration|social\s+engineering|scams?|fraud\w*|poison\w*|suspicious"
@@ -46,7 +44,6 @@ _TALK = LinearRegex(
     r"|vulnerabilit\w+|advisory|prompt\s+(?:tips|engineering|writ\w+|patterns?|design)|we\s+(?:will\s+)?never\s+(?:send|ask)|cve-\d+|awareness|quiz|lesson|exercise|untrusted"
     r"|(?:never|do\s+not|don't)\s+(?:obey|follow|comply|act\s+on)|angreifer\w*|atacantes?|attaquants?)\b|攻击者|钓鱼|提示注入"
 )
-"""Words of those who speak about attacks: what they quote is no order, and what they say is warned of at most."""
 
 _FENCE = LinearRegex(r"```[^`]+```|~~~[^~]+~~~")
 _LONG_NAME = LinearRegex(r"[a-zA-Z]+(?:[_-][a-zA-Z]+){4,}")

@@ -14,15 +14,10 @@ from turnwise.guard.guardrails.keywords import WordSearch
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.phrases import shipped_words
 
-_SURE = 3
-"""Different phrases of a topic that make it certain."""
-
+_SURE = 3  # different phrases of a topic that make it certain
 _VOWELS = "aeiou"
-_SHORTEST = 3
-"""Letters of a word that has other forms, at least."""
-
-_LONG = 5
-"""Letters of a word in e that has a form in er of the same sense, at least: "trade", but not "late"."""
+_SHORTEST = 3  # letters of a word that has other forms, at least
+_LONG = 5  # letters of a word in e that has a form in er of the same sense, at least: "trade", but not "late"
 
 
 @dataclass(frozen=True)

@@ -12,25 +12,21 @@ from turnwise._support.regex_sets import RegexSet
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On, Redaction
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
-from turnwise.guard.recognisers.readings import readings
 from turnwise.guard.recognisers.text import Span, TextReading, apart
 
-_HOSTS = 300
-"""Different hosts of a text that are judged; a text with more is a finding from there to its end."""
+_HOSTS = 300  # different hosts of a text that are judged; a text with more is a finding from there to its end
+_NAMED = 5  # hosts that a reason names at most
 
-_NAMED = 5
-"""Hosts that a reason names at most."""
-
+# what a text has, at least, of which a part may be encoded: entities, percent signs and tags
 _ENCODED = ("&", "%", "<")
-"""What a text has, at least, of which a part may be encoded: entities, percent signs and tags."""
 
+# makes spaces of the characters that show nothing
 _SPACED = CharacterTable(lambda character: character if HOST_FORM.fold(character).plain else " ")
-"""Makes spaces of the characters that show nothing."""
 
-_SHOWN = 80
-"""Characters of a host that a reason shows at most."""
+_SHOWN = 80  # characters of a host that a reason shows at most
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import Final
 from turnwise._support.visible import shown
 from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.errors import GuardError
-from turnwise.guard.recognisers.folding import plain_character
-from turnwise.guard.recognisers.look_alikes import LATIN
+from turnwise.guard.recognisers.folding import LATIN, plain_character
 
 _UNSEEN_MARKS: Final = frozenset(
     map(chr, (0x34F, 0x17B4, 0x17B5, 0x2065, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))

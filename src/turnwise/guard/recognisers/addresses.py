@@ -11,26 +11,25 @@ from operator import itemgetter
 from turnwise.guard.recognisers.text import JUDGED, Group, NearWords, Span, Stretch, TextReading
 from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
+# what a text has, at least, in which there may be one
 EMAIL_SHAPES = {
     "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
     "email spelled": (r"[\[({<] ?(?:at|@|dot) ?[\])}>]", r"(?: at |@).+ dot ", r"@.+(?:\[\.\]|\(\.\))"),
 }
-"""What a text has, at least, in which there may be one."""
 
+# endings of spelled addresses
 _TOP_LEVELS = "com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid"
-"""Endings of spelled addresses."""
 
+# words that speak of mail: behind one of them an address may be spelled in plain words
 _WRITES = ("mail", "contact", "reach", "write", "send", "address", "inbox", "login")
-"""Words that speak of mail: behind one of them an address may be spelled in plain words."""
 
-_NEAR = 40
-"""Characters before a spelled address in which such a word is looked for."""
+_NEAR = 40  # characters before a spelled address in which such a word is looked for
 
 # Written out
 
 _LETTERS = string.ascii_letters + string.digits
+# what stands in a local part but letters, digits and ``_``
 _MARKS = ".!#$%&'*+/=?^`{|}~-"
-"""What stands in a local part but letters, digits and ``_``."""
 
 _LOCAL = _LETTERS + "_" + _MARKS
 _LONGEST_LOCAL = 64
@@ -89,16 +88,14 @@ def _end_of_domain(domains: str, first: int) -> int:
 
 # Spelled
 
-_SPELLING = frozenset(" [({<")
-"""One of these stands in every address whose ``@`` or dots are spelled."""
-
+_SPELLING = frozenset(" [({<")  # one of these stands in every address whose ``@`` or dots are spelled
 _SPELLED_DOT = r"(?: ?[\[({<] ?dot ?[\])}>] ?| ?\[\.\] ?| ?\(\.\) ?| dot |\.)"
 _AT = LinearRegex(r" ?[\[({<] ?at ?[\])}>] ?| ?[\[({<] ?@ ?[\])}>] ?| at |@")
+# for a text with ``+`` in place of each ``_``, which is no end of a word for RE2
 _SPELLED = LinearRegex(
     r"[a-z0-9+%-]{1,40}(?:(?:\.| dot | ?[\[({<] ?dot ?[\])}>] ?)[a-z0-9+%-]{1,40}){0,3}"
     rf"(?:{_AT.pattern})[a-z0-9-]{{1,63}}(?:{_SPELLED_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_SPELLED_DOT}(?:{_TOP_LEVELS})\b"
 )
-"""For a text with ``+`` in place of each ``_``, which is no end of a word for RE2."""
 
 _BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")
 
@@ -147,8 +144,8 @@ _ANY_ADDRESS = LinearRegex(
     rf"([{WORD}-]+(?:{_ANY_DOT}[{WORD}-]+){{0,2}}{_ANY_DOT}(?:{_TOP_LEVELS}))(?:[^A-Za-z0-9]|$)"
 )
 _LONGEST_ADDRESS = 256
+# what a text has, at least, in which an address may be spelled
 ADDRESS_HINT = LinearRegex(rf"(?i)@|{_DOT_WORD}|[(\[{{<*_|'\"-]\s?a(?:t)?\s?[)\]}}>*_|'\"-]")
-"""What a text has, at least, in which an address may be spelled."""
 
 _SPELLED_HINT = LinearRegex(
     rf"(?i),|\s[@.]|[@.]\s|\s(?:at|{_DOT_WORD})\s|{_OPEN}\s?(?:at?|@|\.|{_DOT_WORD})\s?{_CLOSE}"
@@ -156,8 +153,8 @@ _SPELLED_HINT = LinearRegex(
 _BRACKETS = "()[]{}<>*|'\""
 _BESIDE = rf"[{SPACE}()\[\]{{}}<>*|'\"]*"
 _FULL_STOP = LinearRegex(rf"(?i){_BESIDE}(?:[.,]|\b(?:{_DOT_WORD})\b){_BESIDE}")
+# what an address has one of, or a word for a full stop, of which a separator is spelled
 _SPELLING_SIGNS = frozenset(string.whitespace + _BRACKETS + ",")
-"""What an address has one of, or a word for a full stop, of which a separator is spelled."""
 
 
 def spelled_addresses(text: str) -> Iterator[Stretch]:
@@ -204,25 +201,25 @@ def _with_dots(part: str) -> str:
 _DOT_STARTS = frozenset(". [(")
 _DOT = r"(?:\.| ?[\[(] ?(?:\.|dot) ?[\])] ?| dot )"
 
+# what a text has, at least, in which there may be one
 IP_SHAPES = {
     "ip v4": (rf"(?:^|[^\pL\pN.])[0-9]{{1,3}}(?:{_DOT}[0-9]{{1,3}}){{3}}(?:$|[^0-9.,-]|[.,-](?:$|[^0-9]))",),
     "ip v6": (r"(?:^|[^a-z])[0-9a-f:]*::", r"(?:[0-9a-f]{1,4}:){7}"),
 }
-"""What a text has, at least, in which there may be one."""
 
 _GROUPS = r"(?:[0-9a-f]{1,4}|:)(?::[0-9a-f]{0,4}){2,7}"
 _V6 = LinearRegex(rf"(?:^|[^\pL\pN_:.])(?:{_GROUPS}:?(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}|{_GROUPS})")
 _V6_MARKS = frozenset(string.hexdigits + ":")
+# hexadecimal digits that one group of a version 6 address has, at least; times have none with so many
 _FEWEST_DIGITS = 3
-"""Hexadecimal digits that one group of a version 6 address has, at least; times have none with so many."""
 _WORDS = NearWords(
     "ip|ips|ipv4|ipv6|ip address|address|host|server|ping|ssh|dns|router|gateway|subnet|connect|connected|from|"
     "client|login|logged in|http|https",
     "version|ver|v|build|release|releases|firmware|driver|section|sections|chapter|clause|figure|table|paragraph|"
     "update|upgrade|upgraded|sdk|kernel|requires|oid|revision|patch",
 )
+# version 6 candidates of a text that are verified; what has the form beyond them counts as found
 _CHECKED = 2_000
-"""Version 6 candidates of a text that are verified; what has the form beyond them counts as found."""
 _PRIVATE = 172
 
 

@@ -24,6 +24,7 @@ from turnwise.linear_regex import LinearRegex
 
 _BETWEEN = BETWEEN.pattern
 
+# what a text has, at least, in which there may be one
 CARD_SHAPES = {
     "card": (
         rf"(?:^|[^0-9])[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]{{4}}{_BETWEEN}[0-9]",
@@ -37,14 +38,11 @@ CARD_SHAPES = {
         rf"(?:^|[^0-9])(?:[0-9]{{5}}{_BETWEEN}){{2}}[0-9]{{3}}",
     ),
 }
-"""What a text has, at least, in which there may be one."""
 
-_FEWEST, _MOST = 13, 19
-"""Digits of a card's number."""
-
+_FEWEST, _MOST = 13, 19  # digits of a card's number
 _RUN = LinearRegex(rf"[0-9](?:{_BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
+# characters of a number that is pulled apart, at most: each digit with a spoken separator
 _LONGEST_RUN = _MOST * 9
-"""Characters of a number that is pulled apart, at most: each digit with a spoken separator."""
 
 _FOURS = (4, 4, 4)
 _SIXES = (4, 6)
@@ -52,38 +50,39 @@ _CARD_WORDS = NearWords(
     "card|cards|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|"
     "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|paid|paying|karte|kreditkarte|tarjeta|carte"
 )
-_NEAR = 20
-"""Characters before a number in fours in which words that call it something else stand."""
+_NEAR = 20  # characters before a number in fours in which words that call it something else stand
 
+# what speaks of a card whatever other words stand between, as in "my card for the booking is"
 _CARD_IS = LinearRegex(
     r"\b(?:card|karte|kreditkarte|tarjeta|carte|carta|cartão)\b[^0-9.!?;\n]{0,40}"
     r"(?: is| ist| es| est|:)[^a-z0-9.!?\n]*$"
 )
-"""What speaks of a card whatever other words stand between, as in "my card for the booking is"."""
 
+# cards that pay nothing
 _OTHER_CARD = LinearRegex(
     r"\b(?:gift|library|loyalty|sim|membership|member|student|phone|calling|club|rewards?|discount|metro|bus|oyster|"
     r"health|insurance|graphics|video) card\b[^0-9]{0,40}$"
 )
-"""Cards that pay nothing."""
 
+# words before a number with which "card" speaks of no payment, or of no card in particular
 _NO_CARD = LinearRegex(
     r"\b(?:id|identity|report|business|score|green|sd|memory|points|bonus|travel|example|sample|dummy|placeholder|fake|such|e\.g|like|format|instance)\b[^0-9]{0,40}$"
 )
-"""Words before a number with which "card" speaks of no payment, or of no card in particular."""
 
+# a name of cards right before a number; words of paying alone don't make one of wrong digits
 _CALLED_CARD = LinearRegex(
     r"\b(?:card|cards|visa|mastercard|amex|american express|discover|maestro|diners|karte|kreditkarte|"
     r"kartennummer|kreditkartennummer|tarjeta|carte|carta|cartão|cc|pan)\b[^0-9]{0,40}$"
 )
-"""A name of cards right before a number; words of paying alone don't make one of wrong digits."""
 
 _CARD_BEHIND = LinearRegex(r"[^0-9]{0,12}\b(?:visa|mastercard|amex|credit card|debit card|card number|my card)\b")
 _ZERO = ord("0")
+# each digit becomes the sum of the digits of its double
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
-"""Each digit becomes the sum of the digits of its double."""
 _USUAL = (15, 16)
 
+# Issuer prefixes, single or from one to another, and the lengths of their numbers. Source: ISO/IEC 7812 and the
+# networks' published ranges.
 _ISSUERS: tuple[tuple[str, Sequence[int]], ...] = (
     ("4", (13, 16, 19)),  # Visa
     ("51 52 53 54 55 2221-2229 223-229 23-26 270 271 2720", (16,)),  # Mastercard
@@ -97,10 +96,6 @@ _ISSUERS: tuple[tuple[str, Sequence[int]], ...] = (
     ("60 82 508 353 356", (16,)),  # RuPay
     ("9792", (16,)),  # Troy
 )
-"""Issuer prefixes, single or from one to another, and the lengths of their numbers.
-
-Source: ISO/IEC 7812 and the networks' published ranges.
-"""
 
 
 def _prefixes(ranges: str) -> Iterator[str]:
@@ -253,6 +248,7 @@ def _evenly(run: str) -> bool:
 
 # International bank account numbers
 
+# Countries by the length of their numbers. Source: SWIFT, IBAN Registry (ISO 13616).
 _IBAN_LENGTHS = {
     15: "NO",
     16: "BE",
@@ -273,7 +269,6 @@ _IBAN_LENGTHS = {
     32: "LC",
     33: "RU",
 }
-"""Countries by the length of their numbers. Source: SWIFT, IBAN Registry (ISO 13616)."""
 
 COUNTRY_LENGTH = {
     country.lower(): length for length, countries in _IBAN_LENGTHS.items() for country in countries.split()
@@ -282,23 +277,19 @@ _COUNTRIES = "|".join(sorted(COUNTRY_LENGTH))
 
 _HEAD = rf"(?:^|[^a-z0-9])(?:{_COUNTRIES})[ -]?[0-9][ -]?[0-9]"
 
+# what a text has, at least, in which there may be one
 IBAN_SHAPES = {
     "iban": (rf"{_HEAD}(?:[ .-]{{0,2}}[a-z0-9]){{11}}",),
 }
-"""What a text has, at least, in which there may be one."""
 
 _START = LinearRegex(_HEAD)
 _SMALL_LETTERS = frozenset(string.ascii_lowercase)
 _GOES_ON = _SMALL_LETTERS.union(string.digits)
-_WIDEST = 3
-"""Characters that each of an IBAN takes, at most."""
-
-_FOUR, _APART = 4, 2
-"""Sizes of groups in which IBANs are written; of those that are pulled apart the largest."""
-
+_WIDEST = 3  # characters that each of an IBAN takes, at most
+_FOUR, _APART = 4, 2  # sizes of groups in which IBANs are written; of those that are pulled apart the largest
 _SEPARATORS = str.maketrans("", "", " .-")
+# candidates of a text whose check digits are verified; what has the usual form beyond them counts as found
 _CHECKED = 400
-"""Candidates of a text whose check digits are verified; what has the usual form beyond them counts as found."""
 
 _FORM = LinearRegex(rf"{_HEAD}(?:[ -]?[a-z0-9]{{4}}){{3,7}}")
 

@@ -16,10 +16,8 @@ from heapq import merge
 from html.entities import html5
 from itertools import pairwise
 
-from turnwise.guard.recognisers.text import Stretch, stretches
+from turnwise.guard.recognisers.text import Stretch, Undo, stretches
 from turnwise.linear_regex import LinearRegex
-
-Decoder = Callable[[str], Iterator[Stretch]]
 
 _HEX = frozenset(string.hexdigits)
 _ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
@@ -27,33 +25,31 @@ _CODE_WIDTH = 3
 _CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
 _ELEMENT = LinearRegex(r"<(?:!|/?[A-Za-z][A-Za-z0-9]{0,31}[ \t\r\n/>])")
 
+# what entities of HTML stand for; others have leading zeros, are of other scripts, or run into each other
 _SHOWN = {
     f"&{entity}": character
     for code in range(32, 127)
     for character in (chr(code),)
     for entity in (f"#{code}", f"#{code};", f"#x{code:x}", f"#x{code:x};", f"#X{code:x}", f"#X{code:x};")
 } | {f"&{name}": shown for name, shown in html5.items() if name.endswith(";")}
-"""What entities of HTML stand for; others have leading zeros, are of other scripts, or run into each other."""
 
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
+# elements that stand apart from what is before and behind them
 _BLOCKS = frozenset(
     """
     address article aside blockquote br caption center dd div dl dt fieldset footer form h1 h2 h3 h4 h5
     h6 header hr li main nav ol option p pre section table tbody td tfoot th thead tr ul
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
-"""Elements that stand apart from what is before and behind them."""
 
-_FEWEST_TAGS = 4
-"""Tag characters in a row from which they are a text, not noise between characters."""
-
+_FEWEST_TAGS = 4  # tag characters in a row from which they are a text, not noise between characters
 _TAG = r"[\x{e0020}-\x{e007e}]"
 _UNSEEN = r"[\x{200b}-\x{200d}\x{2060}\x{feff}]{0,2}"
 _SELECTOR = r"[\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]"
 _TAG_ROW = LinearRegex(rf"{_TAG}(?:{_UNSEEN}{_TAG}){{{_FEWEST_TAGS - 1},}}|{_SELECTOR}{{{_FEWEST_TAGS},}}")
+# the tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)
 _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
-"""The tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)."""
 _OVERRIDE = LinearRegex(r"\x{202e}[^\x{202a}-\x{202e}\x{2066}-\x{2069}\n]{2,}")
 _CODE_POINTS = LinearRegex(
     r"(?i)(?:(?:U\+|%u)[0-9A-F]{4,6}[ ,;]{0,2}){3,}|(?:\\[0-9A-F]{2,6} ){3,}"
@@ -63,8 +59,7 @@ _CODE_POINT = LinearRegex(r"[0-9A-Fa-f]{2,7}")
 _DIGITS = frozenset(string.digits)
 _CODE_DIGITS = frozenset(string.digits + ";")
 _OCTAL = frozenset("01234567")
-_ESCAPE_DIGITS = {"x": 2, "u": 4, "U": 8}
-"""Hexadecimal digits by mark."""
+_ESCAPE_DIGITS = {"x": 2, "u": 4, "U": 8}  # hexadecimal digits by mark
 
 
 def tag_characters(text: str) -> Iterator[Stretch]:
@@ -162,8 +157,8 @@ def percents(text: str) -> Iterator[Stretch]:
     yield from _coded_bytes(text, "%")
 
 
+# characters between two codes of quoted-printable text, at most, and how many pairs are so close at least
 _CLOSE, _FEWEST_CLOSE = 8, 3
-"""Characters between two codes of quoted-printable text, at most, and how many pairs are so close at least."""
 
 
 def soft_breaks(text: str) -> Iterator[Stretch]:
@@ -267,48 +262,40 @@ def _run_end(text: str, at: int, characters: frozenset[str], most: int) -> int:
 
 _BASE32 = frozenset(string.ascii_uppercase + "234567=")
 _BASE32_ORDER = string.ascii_uppercase + "234567"
+# the first two characters of base32 whose first byte may begin a text
 _BASE32_STARTS = frozenset(
     first + second
     for high, first in enumerate(_BASE32_ORDER)
     for low, second in enumerate(_BASE32_ORDER)
     if (code := high << 3 | low >> 2) in b"\t\n\r" or 32 <= code < 127 or code >= 0xC2
 )
-"""The first two characters of base32 whose first byte may begin a text."""
 
 _BITS = frozenset("01")
-_WORD = string.ascii_letters + string.digits + "+/_=-"
-"""Characters of the words that may be encoded text."""
-
+_WORD = string.ascii_letters + string.digits + "+/_=-"  # characters of the words that may be encoded text
 _TO_STANDARD = str.maketrans("-_", "+/")
 
+# characters of a word from which it may be encoded text; fewer encode less than a phone number has
 _SHORTEST = 12
-"""Characters of a word from which it may be encoded text; fewer encode less than a phone number has."""
 
-_LONGEST_NUMBER = 19
-"""Digits of a word, at most, that are a number rather than letters in hexadecimal digits."""
-
-_FEWEST_CODES = 7
-"""Codes in a row, such as 34 31 31, from which they may be text."""
-
+_LONGEST_NUMBER = 19  # digits of a word, at most, that are a number rather than letters in hexadecimal digits
+_FEWEST_CODES = 7  # codes in a row, such as 34 31 31, from which they may be text
 _LONG_WORD = LinearRegex(rf"[A-Za-z0-9+/_=-]{{{_SHORTEST},}}")
 _CODE = "(?:0x[0-9A-Fa-f]{0,6}|[0-9A-Fa-f]{1,8})"
+# a row of codes; the last may be the beginning of another word
 _ROW = LinearRegex(
     rf"(?:^|[^A-Za-z0-9+/_=-]){_CODE}"
     rf"(?:(?:[ ,:;\n]{{3}}[^A-Za-z0-9+/_=-]*|[ ,:;\n]{{1,2}}){_CODE}){{{_FEWEST_CODES - 1},}}"
 )
-"""A row of codes; the last may be the beginning of another word."""
 
 _BETWEEN_WORDS = bytes(code if chr(code) in _WORD else ord(" ") for code in range(256))
 
+# where a word is long and no plain one, or codes stand in a row
 _ENCODED_HINT = LinearRegex(
     rf"[A-Za-z0-9+/_=-]{{{_SHORTEST}}}"
     rf"|[0-9A-Fa-fx]+(?:[ ,:;\n][^A-Za-z0-9+/_=-]*[0-9A-Fa-fx]+){{{_FEWEST_CODES - 1}}}"
 )
-"""Where a word is long and no plain one, or codes stand in a row."""
 
-_JOINED = 3
-"""Characters of long words in lines that are tried together, for each character of the text."""
-
+_JOINED = 3  # characters of long words in lines that are tried together, for each character of the text
 _WHITE = str.maketrans("\t\r\n", "   ")
 
 
@@ -456,7 +443,7 @@ def _line_end(text: str, at: int) -> int:
     return at + 1 if text.startswith("\n", at) else 0
 
 
-_BY_MARK: Sequence[tuple[str, Decoder]] = (
+_BY_MARK: Sequence[tuple[str, Undo]] = (
     ("\u202e", overridden),
     ("\x1b[", terminal_codes),
     ("<", tags),
@@ -470,11 +457,11 @@ _BY_MARK: Sequence[tuple[str, Decoder]] = (
     ("=", soft_breaks),
 )
 
+# what a text in one line of printable ASCII has, at least, in which something is encoded; RE2
 HINTS = (r"[%&<\\=]|U\+|chr\(", _ENCODED_HINT.pattern)
-"""What a text in one line of printable ASCII has, at least, in which something is encoded; RE2."""
 
 
-def decoders_for(text: str) -> list[Decoder]:
+def decoders_for(text: str) -> list[Undo]:
     """The decoders that may find something in a text; few or none for an ordinary one.
 
     >>> decoders_for("An ordinary message, 20% off.") == [percents]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, compress, dropwhile, pairwise, repeat
 from operator import add, itemgetter, sub
@@ -18,44 +18,33 @@ from operator import add, itemgetter, sub
 from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
 from turnwise.guard.recognisers.addresses import ADDRESS_HINT, spelled_addresses
 from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_iban
-from turnwise.guard.recognisers.look_alikes import DIGIT_LETTERS, LEET
-from turnwise.guard.recognisers.text import Group, Stretch, digit_groups, stretches
+from turnwise.guard.recognisers.folding import DIGIT_LETTERS, LEET
+from turnwise.guard.recognisers.text import Group, Stretch, Undo, digit_groups, stretches
 from turnwise.linear_regex import SPACE as SPACES
 from turnwise.linear_regex import LinearRegex
 
-Undo = Callable[[str], Iterator[Stretch]]
-
-_GAP = 4
-"""Characters between two groups of a number, at most, and of one that is pulled apart."""
-
-_APART_LEAST = 5
-"""Single characters in a row from which they are one word pulled apart."""
+_GAP = 4  # characters between two groups of a number, at most, and of one that is pulled apart
+_APART_LEAST = 5  # single characters in a row from which they are one word pulled apart
 
 # Words pulled apart: single characters with one separator between them
 
+# single characters in a row that keep their own places; more are one place, as no value has so many
 _APART_MOST = 200
-"""Single characters in a row that keep their own places; more are one place, as no value has so many."""
 
 _ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
 
-_SEPARATORS_TRIED = 6
-"""Different separators of a text that are tried, the commonest first."""
-
-_SHORT_ROW = 2
-"""Those of a word between others that are pulled apart with the same separator."""
-
+_SEPARATORS_TRIED = 6  # different separators of a text that are tried, the commonest first
+_SHORT_ROW = 2  # those of a word between others that are pulled apart with the same separator
 _INSIDE = f"[ ,]{{0,{_GAP - 1}}} *, *"
+# Five single characters or more, or two, with separators between them, in the shapes of a text. A separator,
+# sign or space stands before the first and behind the last, so that no letter of a longer word is taken. The
+# last may belong to the next row as well.
 _ROW, _SHORTER_ROW = (
     LinearRegex(
         rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{_GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{{least - 2},}}[xo][^x]"
     )
     for least in (_APART_LEAST, _SHORT_ROW)
 )
-"""Five single characters or more, or two, with separators between them, in the shapes of a text.
-
-A separator, sign or space stands before the first and behind the last, so that no letter of a longer word
-is taken. The last may belong to the next row as well.
-"""
 
 _IS_ITEM = bytes(chr(code) in "xo" for code in range(256))
 
@@ -167,17 +156,16 @@ def _instead(gap: str, separator: str) -> str:
 # Numbers in which letters stand for digits, or that are grouped as numbers rarely are
 
 _NUMBER_LENGTHS = range(9, 20)
+# a row of groups in a text as `_MASK` has it
 _DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{_GAP}}}[0o]+)*")
-"""A row of groups in a text as `_MASK` has it."""
 
+# 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs
 _MASK = byte_table({"0": string.digits, "o": "".join(DIGIT_LETTERS), "a": LETTERS_AND_DIGITS}, " ")
-"""0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
 
+# lengths of the groups in which cards, social security and phone numbers are written
 _EVEN = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (3, 2, 4), (3, 3, 4)})
-"""Lengths of the groups in which cards, social security and phone numbers are written."""
 
-_USUAL = frozenset({" ", "-", "."})
-"""What is usually written between them."""
+_USUAL = frozenset({" ", "-", "."})  # what is usually written between them
 
 
 def disguised_numbers(text: str) -> Iterator[Stretch]:
@@ -248,11 +236,8 @@ _CODE_HEAD = LinearRegex("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
 _IS_CODE = bytes(bytes([code]).isalnum() for code in range(256))
 _NO_CODE_CHARACTERS = bytes(code for code in range(128) if not _IS_CODE[code])
 _DIGITS = string.digits.encode()
-_FEWEST_DIGITS = 10
-"""Digits that an IBAN has at least."""
-
-_CHECKED = 300
-"""Candidates of a text whose check digits are verified."""
+_FEWEST_DIGITS = 10  # digits that an IBAN has at least
+_CHECKED = 300  # candidates of a text whose check digits are verified
 
 
 def keys_and_ibans(text: str) -> Iterator[Stretch]:
@@ -347,8 +332,7 @@ def wrapped_lines(text: str) -> Iterator[Stretch]:
         at = text.find("\n", end)
 
 
-_WIDTHS = range(3, 21)
-"""Characters of lines into which a value or an order is cut."""
+_WIDTHS = range(3, 21)  # characters of lines into which a value or an order is cut
 
 
 def _inside_cut_lines(text: str) -> set[int]:
@@ -366,6 +350,7 @@ def _ends_in_address(text: str, at: int) -> bool:
     return "@" in word and "." not in word.rpartition("@")[2].rstrip(".") and word[0] != "@"
 
 
+# what is undone, in this order
 DISGUISES: tuple[Undo, ...] = (
     pulled_apart,
     wrapped_lines,
@@ -374,9 +359,9 @@ DISGUISES: tuple[Undo, ...] = (
     keys_and_ibans,
     names_of_secrets,
 )
-"""What is undone, in this order."""
 
 _SIGNS = f"[^A-Za-z0-9]{{0,{_GAP}}}"
+# what a text in one line of printable ASCII has, at least, in which something is disguised; RE2
 HINTS = (
     r"(?s)[^A-Za-z0-9].[^A-Za-z0-9]+.[^A-Za-z0-9]+.[^A-Za-z0-9]",
     ADDRESS_HINT.pattern,
@@ -385,4 +370,3 @@ HINTS = (
     *(f"(?i){_SIGNS.join(head)}" for head in _AWS),
     _LEET_NAME.pattern,
 )
-"""What a text in one line of printable ASCII has, at least, in which something is disguised; RE2."""

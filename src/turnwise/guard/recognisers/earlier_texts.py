@@ -1,13 +1,11 @@
-"""What the speaker of a text said before it, in the same conversation, and what was made of each text once."""
+"""What the speaker of a text said before it in the same conversation, for values and orders that come in parts."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypedDict, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.tool_log import CALLS, RESULTS
@@ -19,14 +17,10 @@ from turnwise.guard.request import Arguments
 
 Made = TypeVar("Made")
 
-OVER_TURNS: Final = 12
-"""Turns before a text that are looked at with it, unless set otherwise."""
-
-MOST_TURNS: Final = 50
-"""Turns that may be set, at most."""
-
-_END: Final = 1_000
-"""Characters at either end of a long text that are looked at."""
+OVER_TURNS: Final = 12  # turns before a text that are looked at with it, unless set otherwise
+_MOST_TURNS: Final = 50  # turns that may be set, at most
+_MOST_STEPS: Final = 12  # calls, and results, of a turn that are looked at, the latest
+_END: Final = 1_000  # characters at either end of a long text that are looked at
 
 
 class OverTurns(TypedDict):
@@ -35,6 +29,12 @@ class OverTurns(TypedDict):
     kind: str
     turns: list[int]
     sent: list[int]
+
+
+def check_over_turns(name: str, turns: int) -> None:
+    """Refuse a number of turns that can't be."""
+    if isinstance(turns, bool) or not isinstance(turns, int) or not 0 <= turns <= _MOST_TURNS:
+        raise GuardError(f"{name}: over_turns is {turns!r}; use a number of turns from 0 (off) to {_MOST_TURNS}")
 
 
 def ends_of(text: str) -> str:
@@ -48,7 +48,7 @@ def ends_of(text: str) -> str:
 class Said:
     """One text: its turn, its kind, the id of its tool call where it has one.
 
-    `before` is what the other side said right before it, and `made` what was made of it.
+    `before` is what the other side said right before it.
     """
 
     turn: Turn
@@ -59,7 +59,7 @@ class Said:
     made: dict[object, Any] = field(default_factory=dict)
 
     def once(self, key: object, compute: Callable[[str], Made]) -> Made:
-        """What `compute` makes of the text, the first time that it is asked for."""
+        """What `compute` makes of the text, the first time that it is asked for in a check."""
         if key not in self.made:
             self.made[key] = compute(ends_of(self.text))
         return cast(Made, self.made[key])
@@ -73,20 +73,15 @@ class Said:
         return (section, self.call_id) not in self.turn.withheld_tools()
 
 
-_MOST_STEPS: Final = 12
-"""Calls, and results, of a turn that are looked at, the latest."""
-
-_Place = tuple[int, TextKind, str | None]
-_KEPT: WeakKeyDictionary[Conversation, dict[_Place, Said]] = WeakKeyDictionary()
-"""Texts of live conversations, as long as they are within reach of the next check."""
-
-_LOCK = threading.Lock()
-
-
-def check_over_turns(name: str, turns: int) -> None:
-    """Refuse a number of turns that can't be."""
-    if isinstance(turns, bool) or not isinstance(turns, int) or not 0 <= turns <= MOST_TURNS:
-        raise GuardError(f"{name}: over_turns is {turns!r}; use a number of turns from 0 (off) to {MOST_TURNS}")
+def over_turns(kind: str, texts: Sequence[Said], current: Said) -> tuple[OverTurns, str]:
+    """The turns over which something stands in texts with the current one, for results and in words."""
+    turns = sorted({said.turn.number for said in texts} | {current.turn.number})
+    sent = sorted({said.turn.number for said in texts if said is not current and said.sent})
+    *first, last = map(str, turns)
+    told = f"over turns {', '.join(first)} and {last}" if first else f"over texts of turn {last}"
+    if sent:
+        told += f" (already sent: turn{'s' if len(sent) > 1 else ''} {', '.join(map(str, sent))})"
+    return OverTurns(kind=kind, turns=turns, sent=sent), told
 
 
 def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, ...]:
@@ -95,51 +90,31 @@ def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, 
     What tools gave back belongs to the prompts, calls to the responses. Empty where the text has none before it,
     or is not looked at with them: a name, or a stretch of a response that is still to be checked as a whole.
     """
-    if (
-        not most
-        or check.alone
-        or check.more
-        or check.before
-        or check.turn.number > len(check.conversation.history)
-    ):
+    is_part = check.alone or check.more or check.before
+    if not most or is_part or check.turn.number > len(check.conversation.history):
         return ()
     return check.once(("said", most, both, check.text), lambda: _with_earlier(check, most, both))
 
 
-def drop_texts(conversation: Conversation) -> None:
-    """Keep no text of a conversation any more, since one was replaced."""
-    with _LOCK:
-        _KEPT.pop(conversation, None)
-
-
 def _with_earlier(check: Check, most: int, both: bool) -> tuple[Said, ...]:
-    number = check.turn.number
-    with _LOCK:
-        kept = _KEPT.setdefault(check.conversation, {})
-    current = (number, check.kind, None if check.tool is None else check.tool.call_id)
+    known: dict[tuple[int, TextKind, str | None, str], Said] = check.once("texts said", dict)
+
+    def known_text(turn: Turn, kind: TextKind, call_id: str | None, text: str) -> Said:
+        return known.setdefault((turn.number, kind, call_id, text), Said(turn, kind, call_id, text, before))
+
+    current = check.kind, None if check.tool is None else check.tool.call_id
     said: list[Said] = []
     before = last = ""
-    prompting = check.side is Side.PROMPT
-    sides = tuple(Side) if both else (check.side,)
+    number, prompting = check.turn.number, check.side is Side.PROMPT
     for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
         before, last = (last, turn.response or "") if prompting else (turn.prompt, "")
+        sides = tuple(Side) if both else (check.side,)
         for kind, call_id, text in chain.from_iterable(_texts(check.conversation, turn, side) for side in sides):
-            place = (turn.number, kind, call_id)
-            if place == current:
+            if turn.number == number and (kind, call_id) == current:
                 break
             if text and (kind is not TextKind.INPUT or turn.speaker == check.turn.speaker):
-                said.append(_known(kept, place, turn, text, before))
-    if len(kept) > 8 * MOST_TURNS:
-        for place in [one for one in [*kept] if one[0] < number - most]:
-            kept.pop(place, None)
-    return (*said, _known(kept, current, check.turn, check.text, before)) if said else ()
-
-
-def _known(kept: dict[_Place, Said], place: _Place, turn: Turn, text: str, before: str) -> Said:
-    known = kept.get(place)
-    if known is None or known.text != text or known.turn is not turn:
-        known = kept[place] = Said(turn, place[1], place[2], text, before)
-    return known
+                said.append(known_text(turn, kind, call_id, text))
+    return (*said, known_text(check.turn, *current, check.text)) if said else ()
 
 
 def _texts(conversation: Conversation, turn: Turn, side: Side) -> Iterator[tuple[TextKind, str | None, str]]:
@@ -154,15 +129,3 @@ def _texts(conversation: Conversation, turn: Turn, side: Side) -> Iterator[tuple
         yield TextKind.TOOL_CALL, call.call_id, Arguments(call.arguments).text
     if turn.response is not None:
         yield TextKind.OUTPUT, None, turn.response
-
-
-def told_turns(turns: list[int], sent: list[int]) -> str:
-    """Turns in words.
-
-    >>> told_turns([1, 3, 4], [1, 3]), told_turns([2], [])
-    ('over turns 1, 3 and 4 (already sent: turns 1, 3)', 'over texts of turn 2')
-    """
-    *first, last = map(str, turns)
-    told = f"over turns {', '.join(first)} and {last}" if first else f"over texts of turn {last}"
-    gone = f"turn{'s' if len(sent) > 1 else ''} {', '.join(map(str, sent))}"
-    return f"{told} (already sent: {gone})" if sent else told

@@ -1,7 +1,8 @@
-"""Text in a plain form to search in, with the way back to its offsets."""
+"""Text in a plain form to search in, character by character: white space, dashes, digits, accents, look-alikes."""
 
 from __future__ import annotations
 
+import string
 import unicodedata
 from collections.abc import Callable
 from functools import cached_property
@@ -13,20 +14,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# control characters, but white space
 _CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
-"""Control characters, but white space."""
 
+# characters that show nothing though Unicode does not call them formatting
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
-"""Characters that show nothing though Unicode does not call them formatting."""
 
-_BLANK = "\u2800"
-"""The braille pattern without dots, which passes for a space."""
+_BLANK = "\u2800"  # the braille pattern without dots, which passes for a space
 
+# characters that pass for a hyphen though Unicode does not call them dashes
 _DASHES = frozenset("\u2043\u2212\u02d7\u2796")
-"""Characters that pass for a hyphen though Unicode does not call them dashes."""
 
+# ideographs, Hangul and private characters, which have no other form: a text can have very many of them
 SAME = ((0x3400, 0xD800), (0x20000, 0xE0000), (0xE1000, 0x110000))
-"""Ideographs, Hangul and private characters, which have no other form: a text can have very many of them."""
 
 
 class Folded:
@@ -41,11 +41,6 @@ class Folded:
         """Offsets in the original of a stretch of the plain text that is not empty."""
         origins = self._origins
         return (start, end) if origins is None else (int(origins[start]), int(origins[end - 1]) + 1)
-
-    def place(self, at: int, *, begun: bool) -> int:
-        """Where a character of the original begins in the plain text; only where no spaces were joined."""
-        origins = self._origins
-        return at if origins is None else int(origins.searchsorted(at))
 
     @cached_property
     def _origins(self) -> NDArray[np.intp] | None:
@@ -167,8 +162,63 @@ def plain_lower_character(character: str) -> str:
     return "".join(each for each in plain_character(character).lower() if not unicodedata.combining(each))
 
 
-PLAIN = Folding(plain_character)
-"""For keys and code, in which case matters."""
+PLAIN = Folding(plain_character)  # for keys and code, in which case matters
+LOWER = Folding(plain_lower_character, str.lower)  # for numbers and addresses
 
-LOWER = Folding(plain_lower_character, str.lower)
-"""For numbers and addresses."""
+
+# Characters that pass for others: letters of other scripts, signs for letters, letters for digits
+
+# letters that pass for a Latin one, in lower case
+# fmt: off
+PASS_FOR = {
+    "a": "аαɑ", "b": "ьƅ", "c": "сϲ", "d": "ԁɗđ", "e": "еεҽ", "f": "ſ", "g": "ɡց", "h": "һħ", "i": "іιıɩ",
+    "j": "ј", "k": "кκ", "l": "ӏł", "m": "м", "n": "ոηп", "o": "оοօø", "p": "рρ", "q": "ԛ", "r": "г",
+    "s": "ѕ", "t": "тτ", "u": "υս", "v": "νѵ", "w": "ԝωѡ", "x": "хχ", "y": "уγү", "z": "ᴢ",
+}
+
+# signs and digits that stand for a letter
+LEET = {
+    "@": "a", "4": "a", "3": "e", "€": "e", "0": "o", "5": "s", "$": "s", "7": "t", "+": "t", "8": "b", "9": "g",
+}
+# fmt: on
+
+_CAPITALS = dict(
+    zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕĐŁØĦ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUODLOH", strict=True)
+)
+_SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
+_DIGIT_SHAPES = {"З": "3", "з": "3", "Ʒ": "3", "б": "6", "Ƽ": "5", "Ȣ": "8", "ȣ": "8"}
+# white letters on black, in circles and squares, and those that flags are made of
+_BOXED = {
+    chr(first + index): letter
+    for first in (0x1F150, 0x1F170, 0x1F1E6)
+    for index, letter in enumerate(string.ascii_uppercase)
+}
+
+LATIN = {
+    **{sign: letter for letter, signs in PASS_FOR.items() for sign in signs if sign != letter},
+    **_CAPITALS,
+    **_SMALL_CAPITALS,
+    **_DIGIT_SHAPES,
+    **_BOXED,
+}
+
+DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}  # letters that pass for a digit
+LEET_STROKES = "1!|¡"  # what stands for i or for l
+
+
+def undisguised_character(character: str) -> str:
+    """The Latin letter or digit that a character passes for, without accents; others in plain form.
+
+    Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones.
+
+    >>> [undisguised_character(each) for each in "аé²ᴀ🅰"]
+    ['a', 'e', '2', 'a', 'A']
+    """
+    latin = LATIN.get(character)
+    if latin is not None:
+        return latin
+    form = unicodedata.normalize("NFKD", plain_character(character))
+    return "".join(each for each in form if not unicodedata.combining(each))
+
+
+UNDISGUISED = Folding(undisguised_character)  # characters that pass for others

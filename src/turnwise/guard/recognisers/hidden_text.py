@@ -11,20 +11,18 @@ from importlib import resources
 from turnwise._support.characters import CharacterTable
 from turnwise._support.regex_sets import Alphabet, RegexSet, has_many_bytes
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.folding import PLAIN, SAME
-from turnwise.guard.recognisers.look_alikes import LEET, LEET_STROKES
+from turnwise.guard.recognisers.deobfuscation import folded_readings, readings_of
+from turnwise.guard.recognisers.folding import LEET, LEET_STROKES, PLAIN, SAME
 from turnwise.guard.recognisers.phrases import PHRASE_FILES
-from turnwise.guard.recognisers.readings import folded_readings, readings_of
 from turnwise.guard.recognisers.text import TextReading
 from turnwise.linear_regex import LinearRegex, replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
+# characters that two pieces of a long text share, so that a phrase on the border is whole in one of them
 _OVERLAP = 500
-"""Characters that two pieces of a long text share, so that a phrase on the border is whole in one of them."""
 
-_WHOLE_SENTENCE = "\ufdfa"
-"""The one character that stands for 18 in plain form; none of them is Latin."""
+_WHOLE_SENTENCE = "\ufdfa"  # the one character that stands for 18 in plain form; none of them is Latin
 
 
 def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str, ...]:
@@ -64,11 +62,11 @@ def _alphabet(own: str) -> Alphabet:
 
 
 _LOOKALIKES = r"\p{Cyrillic}\p{Greek}"
+# plain forms of characters, but for those that only together make up one
 _COMPATIBLE = CharacterTable(
     lambda character: "" if unicodedata.category(character) == "Cf" else unicodedata.normalize("NFKC", character),
     SAME,
 )
-"""Plain forms of characters, but for those that only together make up one."""
 
 
 def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
@@ -100,6 +98,7 @@ def _normalised(text: str, known: frozenset[str]) -> Sequence[str]:
 
 # Words without a space between them, or with signs instead
 
+# words beside the known ones that letters without a space may be made of
 _GLUE = frozenset(
     """
     a all and any are as be do every for from have i if in is it me my no not now of on or our that the
@@ -107,24 +106,16 @@ _GLUE = frozenset(
     developer tool call file model alone listen restrictions delete
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
-"""Words beside the known ones that letters without a space may be made of."""
 
-_RUN_TOGETHER = 14
-"""Letters in a row from which they may be several words."""
-
-_LINE_END = " \0 "
-"""Stands for a line end among words."""
-
+_RUN_TOGETHER = 14  # letters in a row from which they may be several words
+_LINE_END = " \0 "  # stands for a line end among words
 _LONGEST_RUN = 400
 _LONGEST_WORD = 16
-_FEWEST_SIGNS = 3
-"""Signs between the letters of one word from which they stand for spaces."""
+_FEWEST_SIGNS = 3  # signs between the letters of one word from which they stand for spaces
+_HUMP = LinearRegex("[A-Z][a-z]+")  # a word of a row in which only capitals tell where words begin
 
-_HUMP = LinearRegex("[A-Z][a-z]+")
-"""A word of a row in which only capitals tell where words begin."""
-
+# what may stand for the spaces between words
 _SPACE_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
-"""What may stand for the spaces between words."""
 
 
 class Respelling:
@@ -247,10 +238,11 @@ _LETTERS = tuple({**LEET, **dict.fromkeys(LEET_STROKES, letter)} for letter in "
 _TABLES = tuple(map(str.maketrans, _LETTERS))
 _MASKS = "*#_·•×"
 _MASK = frozenset(_MASKS)
+# what stands for letters or over them and is not in ASCII
 _SIGNS_OF_MASKS = "".join(each for each in (*LEET, *LEET_STROKES, *_MASKS) if not each.isascii())
-"""What stands for letters or over them and is not in ASCII."""
 
 _ENDS = ".,;:?!\"'()[]{}«»“”‘’"
+# what a text has at least in which a word is masked, or broken by the end of a line
 _MASKED_HINT = RegexSet(
     {
         "masked": [
@@ -263,13 +255,9 @@ _MASKED_HINT = RegexSet(
     },
     ignore_case=True,
 )
-"""What a text has at least in which a word is masked, or broken by the end of a line."""
 
-_LONGEST_MASKED = 24
-"""Letters of a word that is looked at."""
-
-_FEWEST_SEEN = 2
-"""Letters that a mask leaves at least."""
+_LONGEST_MASKED = 24  # letters of a word that is looked at
+_FEWEST_SEEN = 2  # letters that a mask leaves at least
 
 
 class Unmasking:
@@ -312,8 +300,7 @@ def _in_leetspeak(words: Iterable[str], known: Container[str]) -> Mapping[str, s
     return found if letters >= _FEWEST_IN_LEET else {}
 
 
-_FEWEST_IN_LEET = 3
-"""Different words with signs and letters, at least, from which a text is in leetspeak."""
+_FEWEST_IN_LEET = 3  # different words with signs and letters, at least, from which a text is in leetspeak
 
 
 def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:

@@ -12,15 +12,14 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
-from turnwise.guard.recognisers.folding import Folding, plain_lower_character
-from turnwise.guard.recognisers.look_alikes import PASS_FOR
+from turnwise.guard.recognisers.folding import PASS_FOR, Folding, plain_lower_character
 
 _LONGEST = 253
 _LONGEST_LABEL = 63
 _MOST_NUMBERS = 4
 _HEX = frozenset(string.hexdigits)
+# marks that mean something in a link; other forms of them are read as them
 _STRUCTURE = frozenset(".:/\\@%?#-_[]")
-"""Marks that mean something in a link; other forms of them are read as them."""
 
 
 class Host(NamedTuple):
@@ -54,8 +53,7 @@ def _belongs(character: str) -> bool:
     return is_host_character(character) or character in _STRUCTURE or character.isspace()
 
 
-HOST_FORM = Folding(host_character, str.lower)
-"""For links and their hosts."""
+HOST_FORM = Folding(host_character, str.lower)  # for links and their hosts
 
 
 def is_host_character(character: str) -> bool:
@@ -63,8 +61,7 @@ def is_host_character(character: str) -> bool:
     return character.isalnum() or character in "-_" or unicodedata.category(character)[0] == "M"
 
 
-_IN_HOSTS = f"{LETTERS_AND_DIGITS}{MARK}-_.".encode("latin-1")
-"""What stands in hosts, in `kinds_of` them."""
+_IN_HOSTS = f"{LETTERS_AND_DIGITS}{MARK}-_.".encode("latin-1")  # what stands in hosts, in `kinds_of` them
 
 
 def read_authority(rest: str) -> Host | None:
@@ -143,8 +140,8 @@ def _read_ip_6(text: str) -> Host | None:
 
 # Hosts and links in a text
 
+# schemes behind which a browser needs no two slashes, and as text the first four none
 _SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
-"""Schemes behind which a browser needs no two slashes, and as text the first four none."""
 
 _SCHEME_CHARACTERS = string.ascii_lowercase + string.digits + "+.-"
 _NO_LETTERS = string.digits + "+.-"
@@ -154,21 +151,17 @@ _DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
 _TRAILING = ".,;:!?)]}*_"
 _PORT_DIGITS = 5
 
-FILL = "\0"
-"""Stands for a character that is not there; a text in plain form has none."""
-
+FILL = "\0"  # stands for a character that is not there; a text in plain form has none
 EDGES = f"._-{FILL}"
+# characters behind which a scheme is part of the path that it stands in
 INSIDE_LINK = frozenset(string.ascii_letters + string.digits + "=/\\?#&:+-_.~%@")
-"""Characters behind which a scheme is part of the path that it stands in."""
 
-LONGEST_HOST = 400
-"""Characters of a written host; what is longer can't be reached, but part of it may be."""
-
+LONGEST_HOST = 400  # characters of a written host; what is longer can't be reached, but part of it may be
 _HOST_KINDS = byte_table({"": f"{LETTERS_AND_DIGITS}{MARK}-_.{FILL}"}, " ")
 _AUTHORITIES = byte_table({" ": f'{WHITE_SPACE}"<>{_PATH}'}, "x")
 _LINKS = byte_table({" ": f"{WHITE_SPACE}\"'`<>|^{{}}{SIGN}"}, "x")
+# tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme
 _MARKS = byte_table({"": ":/\\"}, " ")
-"""Tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme."""
 
 
 class LinkText:
@@ -279,11 +272,10 @@ def _found(text: bytes, mark: bytes, at: int, limit: int) -> int:
 _HOST_LETTERS = str.maketrans({sign: letter for letter, signs in PASS_FOR.items() for sign in signs})
 _HOST_DIGITS = str.maketrans("01358i|", "olesbll")
 _HOST_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
-_SHORTEST = 4
-"""Characters of a name from which hosts that contain it count as lookalikes."""
+_SHORTEST = 4  # characters of a name from which hosts that contain it count as lookalikes
 
+# characters of a name from which one edit counts: of shorter ones too many words are one edit away
 _SHORTEST_EDITED = 5
-"""Characters of a name from which one edit counts: of shorter ones too many words are one edit away."""
 
 
 class Lookalikes:

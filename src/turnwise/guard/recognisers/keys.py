@@ -50,20 +50,14 @@ def key_forms() -> Mapping[str, KeyForm]:
     }
 
 
+# passwords in connection strings that stand for one
 _PLACEHOLDERS = frozenset({"password", "passwd", "pass", "pwd", "secret", "your_password", "yourpassword"})
-"""Passwords in connection strings that stand for one."""
 
 _STAND_INS = ("xxxx", "placeholder", "redacted", "dummy", "your-", "your_", "yourkey", "yourtoken")
-_TAIL = 8
-"""Characters at the end of a value that are all the same in a stand-in alone."""
-
+_TAIL = 8  # characters at the end of a value that are all the same in a stand-in alone
 _BASE_64 = LinearRegex(r"[A-Za-z0-9+/=]{10,}")
-_LETTERS_ALONE = 30
-"""Letters, at least, that are part of a key without any digit among them."""
-
-_TO_BODY = 400
-"""Characters behind the first line of a private key in which its body begins."""
-
+_LETTERS_ALONE = 30  # letters, at least, that are part of a key without any digit among them
+_TO_BODY = 400  # characters behind the first line of a private key in which its body begins
 _LONGEST_PRIVATE_KEY = 20_000
 _PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
 
@@ -127,27 +121,21 @@ def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
 
 # Keys and passwords that only their name gives away
 
+# names of a kind in a text whose values are read; behind those beyond them a value counts by its form alone
 _READ = 64
-"""Names of a kind in a text whose values are read; behind those beyond them a value counts by its form alone."""
 
-_KEY_LENGTH, _PASSWORD_LENGTH = 16, 8
-"""Characters of a key, and of a password that is sure, at least."""
-
-_SHORTEST, _LONGEST, _LONGEST_QUOTED = 6, 300, 100
-"""Characters of a value."""
-
-_FEWEST_DIGITS = 6
-"""Digits of a password of digits alone, at least."""
-
+_KEY_LENGTH, _PASSWORD_LENGTH = 16, 8  # characters of a key, and of a password that is sure, at least
+_SHORTEST, _LONGEST, _LONGEST_QUOTED = 6, 300, 100  # characters of a value
+_FEWEST_DIGITS = 6  # digits of a password of digits alone, at least
 _LETTERS = frozenset(string.ascii_letters)
 _DIGITS = frozenset(string.digits)
+# signs inside a word that no word has
 _SIGNS = frozenset("!#$%&*~+?^")
-"""Signs inside a word that no word has."""
 
 _SENTENCE_END = ".!?:"
 _BEFORE_VALUE = "\n\t\"'`:= "
+# what stands before a "pass" that is no password
 _ARTICLES = ("the ", " a ", "this ", "that ", "another ", "no ", "mountain ", "bus ")
-"""What stands before a "pass" that is no password."""
 
 ASSIGNED = PatternTable("assigned_secrets.yaml")
 

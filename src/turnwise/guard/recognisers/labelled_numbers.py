@@ -17,21 +17,17 @@ from turnwise.guard.recognisers.patterns import PatternTable, filled, marked, re
 from turnwise.guard.recognisers.text import OTHER_NUMBERS, Span, TextReading, digits_of
 from turnwise.linear_regex import LinearRegex
 
-_CONTEXT = PatternTable("number_context.yaml")
-"""What stands around a number."""
+_CONTEXT = PatternTable("number_context.yaml")  # what stands around a number
 
 # How numbers are written
 
 _TOKEN = LinearRegex(r"[a-z0-9]+(?:[-./_][a-z0-9]+){0,8}")
 _NEXT = LinearRegex(r" ((?:[a-z] )?[a-z0-9]+(?:[-./][a-z0-9]+){0,3})")
-_GROUPS = 20
-"""Groups of a number that spaces part, at most."""
+_GROUPS = 20  # groups of a number that spaces part, at most
+_LETTERS = 4  # letters, at most, that stand before a number as a group of their own
 
-_LETTERS = 4
-"""Letters, at most, that stand before a number as a group of their own."""
-
+# short words that are none
 _SHORT_WORDS = frozenset("is on at in to by of or if as an and the for was has had not".split())  # noqa: SIM905
-"""Short words that are none."""
 
 
 class NumberValue(NamedTuple):
@@ -197,25 +193,24 @@ def named_kinds() -> Mapping[str, NamedKind]:
 
 # Where they stand beside their names
 
+# words right before a name that make it another's, or nobody's
 _NO_NAME = frozenset(
     f"{OTHER_NUMBERS}|example|sample|dummy|placeholder|fake|fictional|template|mock|software|session|request|gift|"
     "library|loyalty|email|e-mail|username|twitter|instagram|github|steam|game|page|line|room|hotel|flight|seat|"
     "bus|train".split("|")
 )
-"""Words right before a name that make it another's, or nobody's."""
 
+# words between a name and a number that make it another's
 _OTHER_NAMES = LinearRegex(
     rf"\b(?:{OTHER_NUMBERS}|phone|telephone|call|ext|extension|fax|zip|postcode|date|year|balance|amount|limit|"
     r"total|fee|cost|price|premium|minimum|maximum|deadline|pin|code|length|format|example|e\.g|such|like|sample|"
     r"dummy|population|distance|score|between|if|when|whether|unless|because)\b"
 )
-"""Words between a name and a number that make it another's."""
 
+# names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone
 _READ = 32
-"""Names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone."""
 
-_NEAR_AHEAD, _NEAR_BEFORE = 128, 56
-"""Characters behind and before a name in which its number is looked for."""
+_NEAR_AHEAD, _NEAR_BEFORE = 128, 56  # characters behind and before a name in which its number is looked for
 
 
 class _Number(NamedTuple):
@@ -321,20 +316,19 @@ def _before(lower: str, least: int, start: int, name: NumberName) -> _Number | N
 BIRTH_DATES = PatternTable("birth_dates.yaml")
 
 _BORN = ("born", "geboren", "geb.", "né", "née", "nac.", "nacido", "nacida", "nato", "nata", "nascido", "nascida")
+# labels that whose birth it is may stand behind
 # fmt: off
 _ON_FORMS = (
     "date of birth", "dob", "d.o.b.", "d.o.b", "birth date", "birthdate", "geburtsdatum", "fecha de nacimiento",
 )
 # fmt: on
-"""Labels that whose birth it is may stand behind."""
 
 _MONTH = LinearRegex(r"[a-z]{3}")
 _AHEAD, _BEFORE_DATE = 80, 60
+# labels of a text whose dates are read; behind those beyond them a number that is so near counts by itself
 _READ_DATES, _NEAR = 32, 3
-"""Labels of a text whose dates are read; behind those beyond them a number that is so near counts by itself."""
 
-_LATEST = 2015
-"""Year of the latest birth that a date without a label tells."""
+_LATEST = 2015  # year of the latest birth that a date without a label tells
 
 
 def find_birth_dates(text: TextReading) -> Iterator[Span]:

@@ -22,6 +22,7 @@ from turnwise.guard.recognisers.hosts import (
 from turnwise.guard.recognisers.text import TextReading
 from turnwise.linear_regex import LinearRegex
 
+# what a text has, at least, in which there may be one; RE2
 SHAPES = {
     "scheme": (
         r":\]?[/\\]",
@@ -37,7 +38,6 @@ SHAPES = {
     ),
     "spelled": (r"[\pL\pN](?: (?:dot|punkt|punto|ponto) | ?[\[({](?:dot|\.)[\])}] | \.)[\pL\pN]",),
 }
-"""What a text has, at least, in which there may be one; RE2."""
 
 _DEFANGED = {
     "[://]": "\0://\0",
@@ -49,6 +49,7 @@ _DEFANGED = {
     "(dot)": "\0\0.\0\0",
     "{dot}": "\0\0.\0\0",
 }
+# full stops in words and apart from what stands around them: meant for readers, and read for listed domains
 _SPELLED = {
     written: FILL * (len(written) - 1) + "."
     for written in (
@@ -57,7 +58,6 @@ _SPELLED = {
         " .",
     )
 }
-"""Full stops in words and apart from what stands around them: meant for readers, and read for listed domains."""
 
 _USER = string.ascii_lowercase + string.digits + "._%+-"
 _LONGEST_USER = 64
@@ -66,34 +66,29 @@ _WORDS = frozenset(
     ai am app as at be cc do id in is it java me md mov my no pl pm ps py rs sh so st to us vi zip
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
+# long endings that are rarely words, methods or files; others need a path or ``www``, as `_WORDS` do
 _CLEAR = frozenset(
     "com org net edu gov mil int info biz app dev xyz online site shop top icu".split()  # noqa: SIM905
 )
-"""Long endings that are rarely words, methods or files; others need a path or ``www``, as `_WORDS` do."""
 
+# what stands right before four numbers that are no address
 _VERSION = LinearRegex(
     r"(?:\b(?:v|ver|version|versions|release|build|firmware|section|sections|chapter|clause|verse|update|patch|rev|"
     r"revision|kernel|driver) ?|[$€£¥])$"
 )
-"""What stands right before four numbers that are no address."""
 
 _FOREIGN = byte_table({" ": LETTER + DIGIT + NUMBER + SIGN, ".": "."}, "x")
 
+# what each IP address has one of: digits, also in percent signs, and the bracket of those of version 6
 _IN_ADDRESSES = frozenset(string.digits + "%[")
-"""What each IP address has one of: digits, also in percent signs, and the bracket of those of version 6."""
 
 _NEAR = 16
-_SHORTEST_PORT = 2
-"""Characters of a colon and a digit; a port that counts without a scheme has more."""
+_SHORTEST_PORT = 2  # characters of a colon and a digit; a port that counts without a scheme has more
+_MOST_PUBLIC = 5  # labels of an ending under which one can register, at most
+_INITIALS = 4  # characters of a host up to which it is rather initials, such as ``a.va``
 
-_MOST_PUBLIC = 5
-"""Labels of an ending under which one can register, at most."""
-
-_INITIALS = 4
-"""Characters of a host up to which it is rather initials, such as ``a.va``."""
-
+# what makes an address of e-mail of a spelled domain behind it
 _MAIL_SIGNS = ("@", "@ ", "(at) ", "[at] ", "{at} ")
-"""What makes an address of e-mail of a spelled domain behind it."""
 
 
 class Link(NamedTuple):

@@ -17,14 +17,9 @@ _QUOTATION = LinearRegex(
 _SENTENCE_END = LinearRegex(r"[.!?][\"')\]]*(?:\s|$)|\n|[。！？।۔؟]")
 _WORDS = LinearRegex(r"\pL+")
 
-_JUDGED = 300
-"""Quotations of a text that are looked at; any more are taken for the text's own words."""
-
-_FEWEST = 2
-"""Words that stand outside of all quotations at least, where any of them is one."""
-
-_GAP = " _ "
-"""What stands for what was taken out: a word that belongs to no phrase."""
+_JUDGED = 300  # quotations of a text that are looked at; any more are taken for the text's own words
+_FEWEST = 2  # words that stand outside of all quotations at least, where any of them is one
+_GAP = " _ "  # what stands for what was taken out: a word that belongs to no phrase
 
 
 @dataclass(frozen=True)

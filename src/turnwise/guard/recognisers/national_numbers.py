@@ -30,9 +30,10 @@ _SEPARATORS = Separators("-.·_/ ()", ("dash", "hyphen", "minus", "dot"))
 _BETWEEN = _SEPARATORS.pattern
 _FIRST = r"(?:^|[^0-9])"
 
+# a number as most countries but the United States dial it at home
 _TRUNK = rf"\(?0[1-9](?:{_BETWEEN}?[0-9]){{7,10}}"
-"""A number as most countries but the United States dial it at home."""
 
+# what a text has, at least, in which there may be one
 PHONE_SHAPES = {
     "phone abroad": (r"\+ ?\(?[0-9]",),
     "phone american": (
@@ -42,7 +43,6 @@ PHONE_SHAPES = {
     "phone named": (rf"(?:^|[^0-9]){_TRUNK}",),
     "phone national": (rf"{_FIRST}[0-9](?:{_BETWEEN}?[0-9]){{5}}",),
 }
-"""What a text has, at least, in which there may be one."""
 
 _ABROAD = LinearRegex(rf"\+ ?\(?[0-9](?:{_BETWEEN}?[0-9]){{6,14}}")
 _AMERICAN = LinearRegex(
@@ -55,12 +55,8 @@ _AMERICAN_LOCAL = LinearRegex(
     r"(?:$|[^\pL\pN_./-]|[-./](?:$|[^0-9]))"
 )
 _NAMED = LinearRegex(rf"(?:^|[^\pL\pN_+$€£#./-])({_TRUNK})")
-_GROUPS = 3
-"""Groups of digits, at least, of a number with ``+`` that is in no plan and that no word names."""
-
-_FEWEST, _MOST = 6, 15
-"""Digits of a national number."""
-
+_GROUPS = 3  # groups of digits, at least, of a number with ``+`` that is in no plan and that no word names
+_FEWEST, _MOST = 6, 15  # digits of a national number
 _DAY = "(?:[0-2]?[0-9]|3[01])"
 _DATE = LinearRegex(
     "|".join(
@@ -69,9 +65,7 @@ _DATE = LinearRegex(
         for sign in ("-", r"\.", "/")
     )
 )
-_LONGEST_DATE = 12
-"""Characters of a date and of what tells that it ends, at most."""
-
+_LONGEST_DATE = 12  # characters of a date and of what tells that it ends, at most
 _PHONE_WORDS = NearWords(
     "phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
@@ -79,11 +73,10 @@ _PHONE_WORDS = NearWords(
     "appelez|appelle|llama|llámame|llame|chiama|chiamami|ligue|celular|cellulare|portable|phone me|"
     "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
 )
-_AMERICA = 1
-"""Country code of the North American Numbering Plan."""
+_AMERICA = 1  # country code of the North American Numbering Plan
 
+# candidates of a text that are looked up (some 25 us each); what has the form beyond them counts as found
 _READ = 64
-"""Candidates of a text that are looked up (some 25 us each); what has the form beyond them counts as found."""
 
 
 class Phones:
@@ -276,11 +269,11 @@ def _ends(lower: str, start: int, end: int) -> Iterator[int]:
 
 # Social security numbers
 
+# what a text has, at least, in which there may be one
 SSN_SHAPES = {
     "ssn": (rf"[0-9]{{3}}{BETWEEN.pattern}[0-9]{{2}}{BETWEEN.pattern}[0-9]{{4}}",),
     "ssn named": (r"ssn|social|soc sec|\bitin\b|\btin\b|tax",),
 }
-"""What a text has, at least, in which there may be one."""
 
 _SSN_LENGTHS = (3, 2, 4)
 _SSN_DIGITS = sum(_SSN_LENGTHS)

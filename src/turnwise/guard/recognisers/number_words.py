@@ -21,6 +21,7 @@ def _values(lines: Sequence[str], first: int) -> Mapping[str, int]:
     return found
 
 
+# words for 0 to 9
 DIGITS: Final = _values(
     (
         "zero one two three four five six seven eight nine",
@@ -37,8 +38,8 @@ DIGITS: Final = _values(
     ),
     0,
 )
-"""Words for 0 to 9."""
 
+# words for 10 to 19
 TEENS: Final = _values(
     (
         "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
@@ -47,8 +48,8 @@ TEENS: Final = _values(
     ),
     10,
 )
-"""Words for 10 to 19."""
 
+# words for 20 to 90, by their first digit
 TENS: Final = _values(
     (
         "twenty thirty forty fifty sixty seventy eighty ninety",
@@ -56,7 +57,6 @@ TENS: Final = _values(
     ),
     2,
 )
-"""Words for 20 to 90, by their first digit."""
 
+# how often the digit behind such a word is meant
 TIMES: Final = {"double": 2, "twice": 2, "doppel": 2, "doble": 2, "triple": 3, "treble": 3}
-"""How often the digit behind such a word is meant."""

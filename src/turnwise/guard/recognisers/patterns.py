@@ -81,6 +81,7 @@ def check_types(what: str, types: Sequence[str], known: Sequence[str]) -> None:
             raise UnknownNameError(what, str(name), known)
 
 
+# what other engines have and RE2 does not, because it takes more than linear time, or is only notation
 _MISSING = (
     (LinearRegex(r"\(\?<?[=!]"), "a lookaround"),
     (LinearRegex(r"(?:^|[^\\])(?:\\\\)*(\\[1-9]|\\g<|\(\?P=)"), "a backreference"),
@@ -88,7 +89,6 @@ _MISSING = (
     (LinearRegex(r"\(\?\("), "a conditional"),
     (LinearRegex(r"\(\?#"), "a comment"),
 )
-"""What other engines have and RE2 does not, because it takes more than linear time, or is only notation."""
 
 _QUOTED = LinearRegex(r": ([^:]+)$")
 

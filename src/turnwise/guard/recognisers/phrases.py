@@ -39,21 +39,18 @@ from turnwise.guard.recognisers.mentions import Heads, Mentions
 from turnwise.guard.recognisers.patterns import filled, marked, read_table
 from turnwise.linear_regex import LinearRegex
 
+# Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them.
 _MEMORY = 128 << 20
-"""Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
+# Patterns that one automaton looks for. Its states are as many as mixes of half-read patterns: a few small ones
+# take a third of the time of a large one on text that keeps them busy.
 _AT_ONCE = 64
-"""Patterns that one automaton looks for. Its states are as many as mixes of half-read patterns: a few small ones
-take a third of the time of a large one on text that keeps them busy."""
 
+# the phrase of each pattern, with the whole pattern where a looser one is looked for; and what looks for all
 _Set = tuple[Sequence[tuple["Phrase", LinearRegex | None]], Callable[[bytes], Sequence[int]]]
-"""The phrase of each pattern, with the whole pattern where a looser one is looked for; and what looks for all."""
 
-_SIGN = "a sign"
-"""Name of what makes a text worth looking through for signs."""
-
-_SHORTEST = 3
-"""Letters of a word that digits and signs may stand for letters of, at least."""
+_SIGN = "a sign"  # name of what makes a text worth looking through for signs
+_SHORTEST = 3  # letters of a word that digits and signs may stand for letters of, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +172,7 @@ def _set_of(patterns: Sequence[tuple[Phrase, str]], loosen: Callable[[str], str]
 
 # Signs that say something together: none of them counts by itself
 
-_WINDOW = 320
-"""Characters within which signs belong together."""
-
+_WINDOW = 320  # characters within which signs belong together
 _STEP = 160
 
 
@@ -268,8 +263,7 @@ TOXICITY_FILES = (
     "more_languages.yaml",
     "insult_forms.yaml",
 )
-PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *SOURCE_FILES, *TOXICITY_FILES)
-"""All that ship."""
+PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *SOURCE_FILES, *TOXICITY_FILES)  # all that ship
 
 
 @cache

@@ -11,18 +11,16 @@ from functools import partial
 from itertools import pairwise
 
 from turnwise.guard.recognisers.number_words import DIGITS, TEENS, TENS, TIMES
-from turnwise.guard.recognisers.text import SPOKEN, Stretch, digits_of
+from turnwise.guard.recognisers.text import SPOKEN, Stretch, Undo, digits_of
 from turnwise.linear_regex import LinearRegex
-
-Undo = Callable[[str], Iterator[Stretch]]
 
 # Digits and letters in words: "four one one one", "double eight", "Alfa Kilo India"
 
+# the spelling alphabet of the International Civil Aviation Organization
 _ALPHABET = (
     "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec "
     "romeo sierra tango uniform victor whiskey xray yankee zulu"
 )
-"""The spelling alphabet of the International Civil Aviation Organization."""
 
 _SAID: Mapping[str, str] = {
     **{name: name[0].upper() for name in [*_ALPHABET.split(), "alpha", "juliet", "x-ray", "whisky"]},
@@ -38,8 +36,7 @@ _SAID_HINTS = (
     f"[{_IDEOGRAPHS}]{{8}}",
 )
 _TOKEN = LinearRegex(rf"(?i)x-ray|[a-z]+|[0-9]+|[{_IDEOGRAPHS}]")
-_FEWEST = 8
-"""Characters that are spelled in a row, at least; few words of a text name more digits by chance."""
+_FEWEST = 8  # characters that are spelled in a row, at least; few words of a text name more digits by chance
 
 
 def said_characters(text: str) -> Iterator[Stretch]:
@@ -90,8 +87,8 @@ _MORSE_CODES = (
     "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----. .-.-.- --..-- -....- -..-. ---... .--.-. -...- "
     "..--.-"
 )
+# International Morse code: Recommendation ITU-R M.1677-1
 _MORSE = dict(zip(_MORSE_CODES.split(), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,-/:@=_", strict=True))
-"""International Morse code: Recommendation ITU-R M.1677-1."""
 
 _MORSE_HINT = r"[.·•_-]{1,6}(?:[ \n]+(?:[/|] *)?[.·•_-]{1,6}){4}"
 _MORSE_ROW = LinearRegex(r"[.·•_-]{1,6}(?:[ \n]+(?:[/|]+[ \n]*)?[.·•_-]{1,6}){4,}")
@@ -211,9 +208,7 @@ _SIGN_ROW = LinearRegex(
     rf"(?i){_CHUNK}(?:(?:{_IN_BRACKETS}| (?:{_SAID_SIGN}) ){_CHUNK}| (?:{_SAID_SIGN})[0-9](?:{_CHUNK})?)+"
 )
 _SIGN_PART = LinearRegex(rf"(?i){_IN_BRACKETS}| (?:{_SAID_SIGN}) | (?:{_SAID_SIGN})\B")
-_ONE_IS_ENOUGH = ("underscore", "unterstrich")
-"""Signs that nobody says but between the parts of a name."""
-
+_ONE_IS_ENOUGH = ("underscore", "unterstrich")  # signs that nobody says but between the parts of a name
 _SIGN_HINTS = (
     rf"(?i)[\[({{<] ?(?:{_SAID_SIGN}) ?[\])}}>] ?{_CHUNK} ?[\[({{<]",
     rf"(?i) (?:{_SAID_SIGN}) {_CHUNK} (?:{_SAID_SIGN})[ 0-9]",
@@ -287,6 +282,7 @@ SPELLINGS: tuple[Undo, ...] = (
     joined_strings,
     signs_between_words,
 )
+# what a text has, at least, in which something is spelled or put together; RE2
 SPELLED_HINTS = (
     *_SAID_HINTS,
     *_SIGN_HINTS,
@@ -296,12 +292,11 @@ SPELLED_HINTS = (
     r"""["']\s*[+&|.]{1,2}\s*["']|["'], ?["'][^"'\n]["'], ?["']""",
     rf"\pL{_SIGN} ?\pL|\pL {_SIGN} \pL",
 )
-"""What a text has, at least, in which something is spelled or put together; RE2."""
 
 # Texts that are turned around
 
+# what is turned around as a whole, for nothing tells where it begins
 _BREAKS = LinearRegex(r"[^:\n\"“”«»`<>()\[\]]+")
-"""What is turned around as a whole, for nothing tells where it begins."""
 
 _FLIPPED = str.maketrans("ɐqɔpǝɟƃɓɥᴉıɾʞlʅɯuodbɹʇnʌʍʎ⅄∀", "abcdefgghiijkllmnopqrtuvwyYA")
 _FLIPPED_LETTERS = LinearRegex("[ɐɔǝɟƃɥᴉɾʞɯɹʇʌʍʎ]")

@@ -8,35 +8,25 @@ from typing import Final, NamedTuple
 
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import Said, ends_of, over_turns, with_earlier
 from turnwise.guard.recognisers.patterns import PatternTable
 from turnwise.guard.recognisers.value_parts import place_of
 from turnwise.linear_regex import LinearRegex
 
 _TABLE = PatternTable("split_orders.yaml")
-_MOST: Final = 2_000
-"""Characters of a join, at most; of a longer one the end."""
+_MOST: Final = 2_000  # characters of a join, at most; of a longer one the end
+_LONGEST_PIECE: Final = 400  # characters of a text that is joined as it is, and of a piece
+_BRIEF: Final = 80  # characters of texts of which a join deserves a warning, each at most
+_NEAR: Final = 4  # texts, of which one has a word of an order, that one without any may go on with
 
-_LONGEST_PIECE: Final = 400
-"""Characters of a text that is joined as it is, and of a piece."""
-
-_BRIEF: Final = 80
-"""Characters of texts of which a join deserves a warning, each at most."""
-
-_NEAR: Final = 4
-"""Texts, of which one has a word of an order, that one without any may go on with."""
-
+# what a text has, and what one behind it, that together give an order
 _PAIRS: Final = (("topic", "done"), ("role", "free"), ("free", "role"))
-"""What a text has, and what one behind it, that together give an order."""
 
 _PERHAPS: Final = "perhaps an order to the model against its instructions"
-_SPOKEN_OF: Final = 0.7
-"""How sure such an order is."""
-
+_SPOKEN_OF: Final = 0.7  # how sure such an order is
 _NAME = LinearRegex(r"\w{1,16}")
 
-FindOrders = Callable[[str], Finding]
-"""What the words of a text say."""
+FindOrders = Callable[[str], Finding]  # what the words of a text say
 
 
 class _Join(NamedTuple):
@@ -86,11 +76,9 @@ def orders_over_turns(
                 continue
             if mentioned or (not by_phrase and (join.bare or any(map(_quoted, join.parts)))):
                 found = replace(found, action=Action.WARN)
-        turns = sorted({said.turn.number for said in (*before, current)})
-        sent = sorted({said.turn.number for said in before if said.sent})
-        over = OverTurns(kind="order", turns=turns, sent=sent)
+        over, told = over_turns("order", before, current)
         data = {**(found.data or {}), "over_turns": [over]}
-        warning = replace(found, reason=f"{found.reason} {told_turns(turns, sent)}", data=data)
+        warning = replace(found, reason=f"{found.reason} {told}", data=data)
         if warning.in_full and warning.action is None:
             return warning
     return warning if warning.found else _spoken_of(texts)
@@ -105,11 +93,9 @@ def _spoken_of(texts: Sequence[Said]) -> Finding:
     for said in near[-2::-1] if not any(map(_mentions, near)) else ():
         for one, other in _PAIRS:
             if _has(said, one) and _has(current, other) and not (_has(said, other) and _has(current, one)):
-                turns = sorted({said.turn.number, current.turn.number})
-                sent = [said.turn.number] if said.sent else []
-                over = OverTurns(kind="order", turns=turns, sent=sent)
-                reason = f"{_PERHAPS} {told_turns(turns, sent)}"
-                return Finding(True, reason, _SPOKEN_OF, action=Action.WARN, data={"over_turns": [over]})
+                over, told = over_turns("order", [said], current)
+                data = {"over_turns": [over]}
+                return Finding(True, f"{_PERHAPS} {told}", _SPOKEN_OF, action=Action.WARN, data=data)
     return CLEAN
 
 

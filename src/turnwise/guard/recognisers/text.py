@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import string
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain
@@ -74,9 +74,7 @@ def stretches(starts: Iterable[int], ends: Iterable[int], texts: Iterable[str]) 
     return map(partial(tuple.__new__, Stretch), zip(starts, ends, texts, strict=False))
 
 
-Group = tuple[int, int]
-"""Where a row of digits starts and ends."""
-
+Group = tuple[int, int]  # where a row of digits starts and ends
 _DIGITS = frozenset(string.digits.encode())
 _DIGITS_ALONE = bytes(byte if byte in _DIGITS else ord(" ") for byte in range(256))
 _DIGITS_OUT = bytes(ord(" ") if byte in _DIGITS else ord("x") for byte in range(256))
@@ -104,6 +102,10 @@ def digit_groups(text: str) -> list[Group]:
     return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
+Undo = Callable[[str], Iterator[Stretch]]
+"""Yields the stretches of a text in which one trick hides something, and what each stands for."""
+
+
 class Edit(Protocol):
     """What was done to a text, with the way back."""
 
@@ -111,9 +113,6 @@ class Edit(Protocol):
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Offsets before the step of a stretch behind it that is not empty."""
-
-    def place(self, at: int, *, begun: bool) -> int:
-        """Offset behind the step of an offset before it; see `TextReading.place`."""
 
 
 class Replaced:
@@ -153,22 +152,6 @@ class Replaced:
             end = ends[index] + max(0, behind)
         return start, end
 
-    def place(self, at: int, *, begun: bool) -> int:
-        """The offset behind the step; in what was replaced that is its start, or its end with `begun`."""
-        starts, ends, begins, lengths = self._bounds
-        index = (bisect_left if begun else bisect_right)(starts, at) - 1
-        if index < 0:
-            return at
-        if at < ends[index]:
-            return begins[index] + lengths[index] * begun
-        return begins[index] + lengths[index] + at - ends[index]
-
-    def stretch_at(self, at: int) -> int | None:
-        """Which stretch stands at an offset of the plain text, or None."""
-        _, _, begins, lengths = self._bounds
-        index = bisect_right(begins, at) - 1
-        return index if index >= 0 and at - begins[index] < lengths[index] else None
-
 
 @dataclass  # not frozen: one is made at every check, and that would take three times as long
 class TextReading:
@@ -193,18 +176,13 @@ class TextReading:
             start, end = step.span(start, end)
         return start, end
 
-    def place(self, at: int, *, begun: bool) -> int:
-        """Offset in the plain text of the first character that ends behind an offset of the original.
-
-        With `begun` the character has to begin there or behind it as well.
-        """
-        for step in self.steps:
-            at = step.place(at, begun=begun)
-        return at
-
     def behind(self, step: Edit) -> TextReading:
         """The reading behind one more step; itself where that changed nothing."""
         return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
+
+    def undone(self, undo: Undo) -> TextReading:
+        """The reading with what one trick hides in it."""
+        return self.behind(Replaced(self.plain, undo(self.plain)))
 
     def with_shapes(self, shapes: frozenset[str]) -> TextReading:
         """The reading with the names of the shapes that it has."""
@@ -223,11 +201,8 @@ class TextReading:
 
 # What people write between the digits of a number, and the words near it that tell what it is
 
-SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
-"""Words that stand between two groups of digits."""
-
-_LONGEST = 3
-"""Marks between two groups, at most."""
+SPOKEN = ("dash", "hyphen", "minus", "dot", "space")  # words that stand between two groups of digits
+_LONGEST = 3  # marks between two groups, at most
 
 
 class Separators:
@@ -255,18 +230,14 @@ class Separators:
         return text
 
 
-BETWEEN = Separators("-._·/ ", SPOKEN)
-"""What stands in numbers other than those of phones."""
+BETWEEN = Separators("-._·/ ", SPOKEN)  # what stands in numbers other than those of phones
+BEFORE = 48  # characters before a number in which its words are looked for
+AFTER = 24  # characters behind it
 
-BEFORE = 48
-"""Characters before a number in which its words are looked for."""
-
-AFTER = 24
-"""Characters behind it."""
-
+# numbers of a kind in a text whose near words are read; those beyond them count by their form alone
 JUDGED = 256
-"""Numbers of a kind in a text whose near words are read; those beyond them count by their form alone."""
 
+# words that name a number which is nobody's own
 OTHER_NUMBERS = (
     "order|invoice|tracking|shipment|shipping|parcel|package|waybill|ticket|case|claim|reference|ref|part|item|"
     "product|sku|model|serial|batch|lot|isbn|issn|ean|upc|gtin|doi|barcode|booking|reservation|confirmation|"
@@ -274,12 +245,9 @@ OTHER_NUMBERS = (
     "gps|timestamp|epoch|unix|checksum|hash|bestellung|bestellnummer|auftrag|rechnung|commande|facture|pedido|"
     "factura"
 )
-"""Words that name a number which is nobody's own."""
 
 _WORD = frozenset(string.ascii_letters + string.digits + " ")
-_SIGN = ","
-"""Stands for every sign, when words are read."""
-
+_SIGN = ","  # stands for every sign, when words are read
 _SIGN_ALONE, _SIGN_APART = _SIGN.encode(), f" {_SIGN} ".encode()
 _FORMS = {ord(mark): mark if mark in _WORD else _SIGN for mark in map(chr, range(128))}
 _ASCII = "".join(_FORMS.values()).encode() + bytes(128)

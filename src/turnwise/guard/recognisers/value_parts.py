@@ -22,30 +22,24 @@ _MIXED = LinearRegex("[a-z][A-Z]")
 
 _DIGITS: Final = {**DIGITS, "o": 0, "nullen": 0, "zeri": 0}
 _NO_PLURAL: Final = frozenset("eins sechs trois dos tres três seis".split())  # noqa: SIM905
+# words behind which a word of a number counts digits, and is none of them
 _POSITIONS: Final = frozenset(
     (
         *("first", "last", "next", "middle", "final", "other", "those", "these", "remaining"),
         *("part", "piece", "bit", "half", "chunk", "block", "teil", "partie", "parte"),
     )
 )
-"""Words behind which a word of a number counts digits, and is none of them."""
 
-_FEW_WORDS: Final = 4
-"""Words beside a part of a message that is little more than the part, at most."""
+_FEW_WORDS: Final = 4  # words beside a part of a message that is little more than the part, at most
+_MOST_WORDS: Final = 16  # words of a message of which a clause may be little more than the part
+_HARDLY_ANY: Final = 2  # the same where nothing else tells that it is a part
 
-_MOST_WORDS: Final = 16
-"""Words of a message of which a clause may be little more than the part."""
-
-_HARDLY_ANY: Final = 2
-"""The same where nothing else tells that it is a part."""
-
+# characters of a text that may be a part as such; of a longer one, and of its sentences, see `_introduced`
 BRIEF: Final = 400
-"""Characters of a text that may be a part as such; of a longer one, and of its sentences, see `_introduced`."""
 
 _CLAUSE = LinearRegex(r"[.,;:!?\n\"“”„()=]+")
 _SENTENCE = LinearRegex(r"(?:[^.!?\n]|[.!?]\S)+[.!?\n]*\s*|[.!?\n]+\s*")
-BLOCK: Final = 3
-"""Digits of a part of a number that nothing names, at least."""
+BLOCK: Final = 3  # digits of a part of a number that nothing names, at least
 
 
 class Part(NamedTuple):

@@ -14,44 +14,35 @@ from turnwise.conversation import Side
 from turnwise.guard.finding import EarlierPart, Redaction, TextKind
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_card, is_iban
-from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, told_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, over_turns, with_earlier
 from turnwise.guard.recognisers.text import Span
 from turnwise.guard.recognisers.value_parts import BLOCK, BRIEF, Part, Parts, parts_of, values_named
 
-Find = Callable[[str], Sequence[Span]]
-"""The recognisers of a guardrail, on a text that was joined."""
-
-_MOST_PARTS: Final = 8
-"""Texts that have parts of one value, at most."""
-
+Find = Callable[[str], Sequence[Span]]  # the recognisers of a guardrail, on a text that was joined
+_MOST_PARTS: Final = 8  # texts that have parts of one value, at most
 _LONGEST_NUMBER, _SHORTEST_NUMBER = 34, 6
 _LONGEST_SIGNS = 200
 _SPAN_OF_PHONE = range(7, 16)
 _SSN_DIGITS = 9
 _SSN: Final = [3, 2, 4]
-_BEHIND_NAMED: Final = (4, 6)
-"""Digits of a social security number that come behind those that are named."""
-
+_BEHIND_NAMED: Final = (4, 6)  # digits of a social security number that come behind those that are named
 _NAMES_OF_KEYS: Final = ("password", "api key")
+# what a key or password is joined behind where a text names one
 _LABELS_OF_KEYS: Final = (
     ("password", "password: "),
     ("api key", "api_key: "),
     ("api key", "aws secret key: "),
 )
-"""What a key or password is joined behind where a text names one."""
 
+# numbers that are found in parts of which each side said some, since a checksum tells them
 _CHECKED: Final = ("card", "iban")
-"""Numbers that are found in parts of which each side said some, since a checksum tells them."""
 
 _PROMPTING: Final = (TextKind.INPUT, TextKind.TOOL_RESULT)
 
 _SECRET: Final = frozenset(("", *(label for _, label in _LABELS_OF_KEYS)))
 
-_MOST_CHAINS: Final = 32
-"""Choices and orders of texts that are tried, at most."""
-
-_CHOSEN_FROM: Final = 5
-"""Latest texts with parts of which any may be left out."""
+_MOST_CHAINS: Final = 32  # choices and orders of texts that are tried, at most
+_CHOSEN_FROM: Final = 5  # latest texts with parts of which any may be left out
 
 
 class Joined(NamedTuple):
@@ -64,23 +55,14 @@ class Joined(NamedTuple):
     current: Said
 
     @property
-    def turns(self) -> OverTurns:
-        """The turns that it came from, for results."""
-        saids = [said for said, _ in self.parts]
-        turns = sorted({said.turn.number for said in saids})
-        sent = sorted({said.turn.number for said in saids if said is not self.current and said.sent})
-        return OverTurns(kind=self.kind, turns=turns, sent=sent)
+    def over_turns(self) -> tuple[OverTurns, str]:
+        """The turns that it came from, for results and in words."""
+        return over_turns(self.kind, [said for said, _ in self.parts], self.current)
 
     @property
     def of_both(self) -> bool:
         """Whether each side said some of it."""
         return len({said.kind in _PROMPTING for said, _ in self.parts}) > 1
-
-    @property
-    def told(self) -> str:
-        """Where it is, in words."""
-        turns = self.turns
-        return told_turns(turns["turns"], turns["sent"])
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -213,8 +195,9 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
 
 
 def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
-    """Whether parts that nothing names are blocks of one number, rather than numbers that count something."""
-    return all(parts.sure for parts, _ in own) and all(len(part.text) >= BLOCK for _, part in digits)
+    """Whether parts are blocks of one number that nothing names, rather than phone numbers and what counts."""
+    unnamed = all(parts.sure and not some for parts, some in own)
+    return unnamed and all(len(part.text) >= BLOCK for _, part in digits)
 
 
 def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
