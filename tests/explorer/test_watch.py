@@ -8,7 +8,7 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError, UsageError
-from turnwise.explorer.data.watch import AuditFile, AuditStore, AuditWatch, ServiceWatch
+from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
 from turnwise.store import Store
 
 GUARDRAILS = [
@@ -32,7 +32,7 @@ def write_audit(path: Path, name: str, *texts: str) -> None:
 def test_a_file_is_followed_as_it_grows(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     write_audit(path, "first", "Hello", "acme")
-    watch = AuditWatch(AuditFile(path))
+    watch = AuditWatch(path)
     assert (watch.look(), watch.look()) == (2, 0)
     write_audit(path, "second", "Hello")
     assert watch.look() == 1
@@ -49,26 +49,25 @@ def test_a_line_counts_once_it_is_whole(tmp_path: Path) -> None:
     write_audit(path, "first", "Hello")
     line = path.read_bytes()
     path.write_bytes(line + line[:40])
-    watch = AuditWatch(AuditFile(path))
+    watch = AuditWatch(path)
     assert watch.look() == 1
     with path.open("ab") as file:
         file.write(line[40:])
     assert watch.look() == 1
 
 
-def test_a_line_that_is_no_record_is_counted_and_left_out(tmp_path: Path) -> None:
+def test_a_line_that_is_no_record_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     write_audit(path, "first", "Hello")
     path.write_bytes(b'no json\n{"kind": "check"}\n' + path.read_bytes())
-    audit = AuditFile(path)
-    assert AuditWatch(audit).look() == 1
-    assert audit.unreadable == 2
+    watch = AuditWatch(path)
+    assert (watch.look(), len(watch.events)) == (1, 1)
 
 
 def test_a_file_that_was_begun_anew_is_read_from_its_start(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     write_audit(path, "first", "Hello", "Hello again", "And again")
-    watch = AuditWatch(AuditFile(path))
+    watch = AuditWatch(path)
     watch.look()
     path.unlink()
     write_audit(path, "second", "Hello")
@@ -84,14 +83,14 @@ def test_a_store_is_followed_too(tmp_path: Path) -> None:
     talk(pipeline, "first", "Hello", "acme")
     pipeline.close()
     with Store(location) as store:
-        watch = AuditWatch(AuditStore(store))
+        watch = AuditWatch(store)
         assert (watch.look(), watch.look()) == (2, 0)
         assert watch.conversations()[0].blocked == 1
 
 
 def test_an_audit_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(GuardError, match=r"no\.jsonl can't be read \(No such file"):
-        AuditFile(tmp_path / "no.jsonl")
+        AuditWatch(tmp_path / "no.jsonl")
 
 
 @pytest.mark.parametrize("url", ["ftp://a.example", "127.0.0.1:8080", "http://me:secret@a.example", "http://"])

@@ -15,7 +15,7 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import ForgottenError
-from turnwise.explorer.data.watch import AuditFile, AuditWatch
+from turnwise.explorer.data.watch import AuditWatch
 from turnwise.guard import MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit, verify_audit
 from turnwise.guard.state.payloads import STORED
@@ -268,7 +268,7 @@ def test_who_watches_the_audit_sees_the_texts_no_more(tmp_path: Path) -> None:
     with pipeline_in(tmp_path) as guard:
         talk(guard, "ann", "chat-ann", 2)
         guard._setup.audit.flush()  # type: ignore[union-attr]
-        watch = AuditWatch(AuditFile(tmp_path / "audit.jsonl"))
+        watch = AuditWatch(tmp_path / "audit.jsonl")
         assert watch.look() == 4 and "of ann" in str(watch.events)
         guard.forget("ann")
         watch.look()

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.plots.style import COMPONENTS
 
@@ -144,7 +146,6 @@ def score_bars(
 
 def show_chart(options: dict[str, Any], label: str, on_turn: Callable[[int], Any] | None = None) -> EChart:
     """Show a chart in the page, whose `options` lose their height; `on_turn` hears the turn of a clicked point."""
-    from nicegui import ui
 
     def clicked(event: Any) -> Any:
         return on_turn(int(event.value[0])) if on_turn is not None else None

@@ -7,6 +7,8 @@ import io
 from functools import partial
 from typing import Any, Final
 
+from nicegui import ui
+
 from turnwise._support.table_files import cell
 from turnwise._support.visible import visible
 from turnwise.explorer.glossary import TERMS
@@ -29,8 +31,6 @@ _KEYS: Final = {
 
 def header(page: Page, theme: str | None) -> None:
     """Show the navigation and the buttons at the top of a page, in the theme that the browser keeps."""
-    from nicegui import ui
-
     dark = ui.dark_mode({"dark": True, "light": False}.get(theme or ""))
     help_dialog = _help(page)
 
@@ -68,8 +68,6 @@ def header(page: Page, theme: str | None) -> None:
 
 def offer_exports(page: Page) -> None:
     """Show the buttons of the exports that there are; again once a view sets `Page.csv` or draws a chart later."""
-    from nicegui import ui
-
     ui.run_javascript(f"turnwise.offer({'true' if page.csv is not None else 'false'})")
 
 
@@ -89,8 +87,6 @@ def _kept(page: Page) -> dict[str, str]:
 
 
 def _links(page: Page) -> None:
-    from nicegui import ui
-
     for view in VIEWS:
         if view.listed:
             link = ui.link(view.title, address(view.path, _kept(page)))
@@ -98,8 +94,6 @@ def _links(page: Page) -> None:
 
 
 async def _saved(page: Page, kind: str) -> None:
-    from nicegui import ui
-
     if kind == "csv" and page.csv is not None:
         name, rows = await page.ask(page.csv)
         ui.download.content(csv_text(rows), f"{name}.csv", "text/csv; charset=utf-8")
@@ -108,8 +102,6 @@ async def _saved(page: Page, kind: str) -> None:
 
 
 def _help(page: Page) -> Any:
-    from nicegui import ui
-
     with ui.dialog() as dialog, ui.card().classes("help"):
         dialog.props('aria-label="Help and keys"')
         heading("Keys", 2)
@@ -122,8 +114,6 @@ def _help(page: Page) -> Any:
 
 
 def _defined(said: Any, tag: str) -> None:
-    from nicegui import ui
-
     with ui.element("dl"):
         for name, meaning in said.items():
             with ui.element("dt"):

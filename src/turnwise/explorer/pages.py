@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
+from nicegui import ui
+
 from turnwise.explorer.data.answers import Answers
 
 if TYPE_CHECKING:
@@ -78,8 +80,6 @@ class Page:
 
     def remember(self, **changes: object) -> None:
         """Change the state, and the address in the browser with it; None takes a value away."""
-        from nicegui import ui
-
         for name, value in changes.items():
             if value is None or value == "":
                 self.state.pop(name, None)

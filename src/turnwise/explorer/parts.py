@@ -7,12 +7,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from nicegui import ui
+
 from turnwise._support.visible import visible, visible_lines
 from turnwise.explorer.glossary import TERMS
 from turnwise.rates import Rate
 
 if TYPE_CHECKING:
-    from nicegui import ui
     from nicegui.element import Element
     from nicegui.elements.mixins.text_element import TextElement
 
@@ -36,8 +37,6 @@ def said(words: str, tag: str = "span") -> TextElement:
 
 def section(label: str, *, live: bool = False) -> Element:
     """A part of a page, called by its label; screen readers tell what changes in one that is `live`."""
-    from nicegui import ui
-
     made = ui.element("section")
     made.props["aria-label"] = label
     return made.props("aria-live=polite") if live else made
@@ -50,8 +49,6 @@ def heading(words: str, level: int) -> TextElement:
 
 def fact(name: str, value: object) -> None:
     """What something is, behind its name."""
-    from nicegui import ui
-
     with ui.element("span").classes("long-name"):
         text("b", f"{visible(name)} ")
         text("span", visible(str(value)))
@@ -66,8 +63,6 @@ def tag(word: str) -> TextElement:
 
 def term(word: str, words: str | None = None) -> TextElement:
     """A word of the glossary, which says what it means where one points at it or comes to it by key."""
-    from nicegui import ui
-
     with text("span", words or word).classes("term").props("tabindex=0 role=note") as shown:
         shown.props["aria-label"] = f"{words or word}: {TERMS[word]}"
         ui.tooltip(TERMS[word])
@@ -76,8 +71,6 @@ def term(word: str, words: str | None = None) -> TextElement:
 
 def failed(words: str) -> None:
     """What the page shows where something went wrong; the first line says it, further ones point at the place."""
-    from nicegui import ui
-
     first, *rest = visible_lines(words).split("\n")
     with ui.element("div").classes("failure").props("role=alert"):
         text("p", first)
@@ -92,8 +85,6 @@ def choice(
 
     `every` is what choosing nothing is called; empty where something has to be chosen.
     """
-    from nicegui import ui
-
     called = dict(values) if isinstance(values, Mapping) else {value: value for value in values}
     options = ({"": every} if every else {}) | {value: visible(words) for value, words in called.items()}
     options.setdefault(chosen, visible(chosen))
@@ -109,8 +100,6 @@ def text_field(
 
     `search` is where the key / leads; `wide` fields take more of the row.
     """
-    from nicegui import ui
-
     made = ui.input(label, value=value, placeholder=visible(placeholder) or None)
     made.props(
         f"dense outlined type={kind} autocomplete=off spellcheck=false{' step=any' if kind == 'number' else ''}"
@@ -128,7 +117,6 @@ def text_field(
 
 def tabs(names: Mapping[str, str], chosen: str, heard: Heard) -> None:
     """Tabs from values to what each is called; heard when another is chosen."""
-    from nicegui import ui
 
     def turned(event: Any) -> Any:
         return heard(event.value) if event.value != chosen else None
@@ -147,8 +135,6 @@ class NumberSlider:
     """
 
     def __init__(self, label: str, heard: Callable[[float], Any]) -> None:
-        from nicegui import ui
-
         self._tell, self._setting = heard, False
         self._slider = ui.slider(min=0, max=1, step=0.001, on_change=lambda event: self._heard(event.value))
         self._slider.props["aria-label"] = f"{label}, slider"
@@ -187,8 +173,6 @@ def finite(given: object) -> float | None:
 
 def card(figure: str, *captions: str) -> None:
     """A figure with what it counts below it."""
-    from nicegui import ui
-
     with ui.element("div").classes("card"):
         text("div", figure).classes("figure")
         for words in captions:
@@ -208,8 +192,6 @@ def data_table(
     heard as "sort" with the column; `sort` is by which the rows are sorted, and whether downward. A heading that
     ends with a word of the glossary says what that means.
     """
-    from nicegui import ui
-
     table = ui.table(columns=_heads(columns, sort), rows=_cells(rows), row_key="_row")
     table.classes("data").props("flat dense wrap-cells role=region tabindex=0").props["aria-label"] = label
     for one in table.columns:
@@ -253,8 +235,6 @@ def column(name: str, label: str | None = None, kind: str | None = None, *, righ
 
 def pager(total: int, page: int, size: int, heard: Heard) -> None:
     """Which rows of how many are shown, and buttons to other pages."""
-    from nicegui import ui
-
     last = max(1, -(-total // size))
     first = (page - 1) * size + 1
     with ui.row().classes("pager").props('role=navigation aria-label="Pages"'):
@@ -271,8 +251,6 @@ class Paged(Generic[Item]):
     """A `data_table` that shows a page of its items, each made a row by `row`: many are slow to draw."""
 
     def __init__(self, table: ui.table, row: Callable[[Item], Mapping[str, Any]], size: int = 25) -> None:
-        from nicegui import ui
-
         self._table, self._row, self._size = table, row, size
         self._items: Sequence[Item] = ()
         self._pages = ui.element("div")
@@ -449,8 +427,6 @@ _AROUND = 60
 
 def copy_button(label: str, copied: str) -> ui.button:
     """A button that copies a text, also where a page without TLS has no clipboard."""
-    from nicegui import ui
-
     button = ui.button(label, icon="content_copy").props("no-caps outline")
     button.props["data-copy"] = copied
     return button
@@ -458,8 +434,6 @@ def copy_button(label: str, copied: str) -> ui.button:
 
 async def confirmed(question: str, do: str) -> bool:
     """Ask before something that can't be undone; `do` is what the button says."""
-    from nicegui import ui
-
     with ui.dialog() as dialog, ui.card():
         dialog.props["aria-label"] = question
         said(question, "p")

@@ -13,7 +13,7 @@ from turnwise.store import Store
 
 if TYPE_CHECKING:
     from turnwise.explorer.data.trial import Trials
-    from turnwise.explorer.data.watch import Audit, ServiceWatch
+    from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
 
 SERVICE_KEY: Final = "TURNWISE_SERVICE_KEY"
 """The environment variable that holds the API key of the service that is watched."""
@@ -42,10 +42,10 @@ class Named:
         self._audits = tuple(map(str, audits))
         self.service: ServiceWatch | None = None
         if self._audits or service is not None:  # the guard is imported where it is asked for
-            from turnwise.explorer.data.watch import AuditFile, ServiceWatch
+            from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
 
             for path in self._audits:
-                AuditFile(path)
+                AuditWatch(path)
             self.service = None if service is None else ServiceWatch(service, key)
         self._opened = lru_cache(_OPEN_STUDIES)(self._open)
 
@@ -83,14 +83,14 @@ class Named:
             **{f"file{number}": path for number, path in enumerate(self._audits)},
         }
 
-    def audit(self, name: str) -> Audit:
+    def audit(self, name: str) -> AuditWatch:
         """An audit to watch, from its beginning on."""
-        from turnwise.explorer.data.watch import AuditFile, AuditStore
+        from turnwise.explorer.data.watch import AuditWatch
 
         places = self.audits()
         if name not in places:
             raise UnknownNameError("audit", name, places)
-        return AuditStore(self._store) if name == "store" else AuditFile(places[name])
+        return AuditWatch(self._store if name == "store" else places[name])
 
     def close(self) -> None:
         """Let go of the pipelines. Closing twice is harmless."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from turnwise._support.bounded import read_json
 from turnwise._support.paths import to_path
 from turnwise.errors import GuardError, UsageError
-from turnwise.guard.audit.reader import events_in, missing_in, problem_of
+from turnwise.guard.audit.reader import missing_in, problem_of
 from turnwise.guard.audit.record import CHECK, GAP
+from turnwise.operations.following import GrowingFile
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -23,7 +24,7 @@ KEPT: Final = 2_000
 """Events that a watch keeps; older ones make room."""
 
 _TAIL: Final = 4_000_000
-"""Bytes of a file that are read at first, and at most at one look."""
+"""Bytes of a file that are read at first."""
 
 _SERVICE_SECONDS: Final = 5.0
 _MOST_ANSWER: Final = 16_000_000
@@ -50,87 +51,26 @@ class Watched:
     latest: str
 
 
-class Audit(Protocol):
-    """Where an audit is read: what came since the last look."""
-
-    def more(self) -> list[dict[str, Any]]:
-        """The records that came since the last look, oldest first; TurnwiseError where it can't be read."""
-
-
-class AuditFile:
-    """An audit in a file of JSON lines, followed as it grows; one that was begun anew is read from its start."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.name = str(path)
-        self._path = to_path(path, home=True)
-        self._at: int | None = None
-        self._inode = 0
-        self.unreadable = 0
-        self._stat()
-
-    def _stat(self) -> os.stat_result:
-        try:
-            return self._path.stat()
-        except OSError as error:
-            raise GuardError(f"the audit {self.name} can't be read ({error.strerror}): check its file") from error
-
-    def more(self) -> list[dict[str, Any]]:
-        """The records that came since the last look, oldest first; a line that is no record is counted."""
-        known = self._stat()
-        if self._at is None or known.st_ino != self._inode or known.st_size < self._at:
-            self._at, self._inode = max(0, known.st_size - _TAIL), known.st_ino
-            cut = self._at > 0
-        else:
-            cut = False
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._at)
-                data = file.read(_TAIL)
-        except OSError as error:
-            raise GuardError(f"the audit {self.name} can't be read ({error.strerror}): check its file") from error
-        whole, end, _ = data.rpartition(b"\n")
-        if not end and len(data) == _TAIL:  # one line that never ends
-            self._at += len(data)
-            self.unreadable += 1
-            return []
-        self._at += len(whole) + len(end)
-        lines = whole.split(b"\n") if end else []
-        read = [event for _, event in events_in(lines[cut:])]
-        events = [event for event in read if isinstance(event, dict)]
-        self.unreadable += len(read) - len(events)
-        return events
-
-
-class AuditStore:
-    """An audit in a store, which its caller closes."""
-
-    def __init__(self, store: Store) -> None:
-        self.name = store.location
-        self._store = store
-        self._row = 0
-        self.unreadable = 0
-
-    def more(self) -> list[dict[str, Any]]:
-        """The records that came since the last look, oldest first."""
-        found = self._store.audit.after(self._row, KEPT)
-        if found:
-            self._row = found[-1][0]
-        fine = [record for _, record in found if problem_of(record) is None]
-        self.unreadable += len(found) - len(fine)
-        return fine
-
-
 class AuditWatch:
-    """The latest checks of an audit, oldest first, and how many events are missing by its own account."""
+    """The latest checks of an audit, oldest first, and how many events are missing by its own account.
 
-    def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+    `place` is a file of JSON lines, or an open store, which its caller closes. A file that was begun anew is read
+    from its start.
+    """
+
+    def __init__(self, place: str | Path | Store) -> None:
+        self._store = None if isinstance(place, str | Path) else place
+        self._row = 0
         self.events: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.missing = 0
+        if isinstance(place, str | Path):
+            self._file = GrowingFile(to_path(place, home=True), _TAIL)
+            weakref.finalize(self, self._file.close)  # a page that is left does not say so
+            self._of_file(read=False)
 
     def look(self) -> int:
-        """Take in what came, and return how many checks that were."""
-        came = self._audit.more()
+        """Take in what came, and return how many checks that were; TurnwiseError where it can't be read."""
+        came = self._of_file() if self._store is None else self._of_store(self._store)
         numbers = [n for record in came if isinstance(n := record.get("n"), int)]
         if numbers:
             # A file that was written anew, with texts erased, is read once more.
@@ -142,6 +82,19 @@ class AuditWatch:
             elif record["kind"] == CHECK:
                 self.events.append(record)
         return sum(record["kind"] == CHECK for record in came)
+
+    def _of_file(self, *, read: bool = True) -> list[dict[str, Any]]:
+        path = self._file.path
+        try:
+            path.stat()
+            return list(self._file.more()) if read else []
+        except OSError as error:
+            raise GuardError(f"the audit {path} can't be read ({error.strerror}): check its file") from error
+
+    def _of_store(self, store: Store) -> list[dict[str, Any]]:
+        found = store.audit.after(self._row, KEPT)
+        self._row = found[-1][0] if found else self._row
+        return [record for _, record in found if problem_of(record) is None]
 
     def conversations(self) -> list[Watched]:
         """The conversations of these events, the latest first."""

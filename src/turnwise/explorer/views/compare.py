@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
@@ -45,8 +47,6 @@ class _CompareView:
         self._found: Beside | None = None
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         heading("Compare", 1)
         self._runs = [run.name for run in await page.ask(page.record.runs)]
@@ -78,8 +78,6 @@ class _CompareView:
             page.state["run_b"] = others[0] if same and others else page.get("run_a")
 
     def _fields(self) -> None:
-        from nicegui import ui
-
         page, runs = self._page, [*self._runs, _NONE]
         with section("What is compared"):
             with ui.row().classes("form"):
@@ -120,8 +118,6 @@ class _CompareView:
 
     def _offer(self, near: Sequence[tuple[str, str]]) -> None:
         """Buttons for the conversations that belong with the left one."""
-        from nicegui import ui
-
         with self._near:
             if near:
                 text("span", "Related to the left one:")
@@ -134,8 +130,6 @@ class _CompareView:
         await self._chosen("b", name)
 
     def _exchange(self) -> None:
-        from nicegui import ui
-
         get = self._page.get
         ui.navigate.to(self._page.link(a=get("b"), b=get("a"), run_a=get("run_b"), run_b=get("run_a")))
 

@@ -6,6 +6,8 @@ import json
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
@@ -14,16 +16,12 @@ from turnwise.explorer.parts import heading, said, text
 
 def erase_button(page: Page, sequence_id: str) -> None:
     """Show a button that erases a conversation, once its id is typed again."""
-    from nicegui import ui
-
     ui.button("Erase ...", icon="delete_forever", on_click=partial(_ask, page, sequence_id)).props(
         "no-caps dense flat"
     )
 
 
 def _ask(page: Page, sequence_id: str) -> None:
-    from nicegui import ui
-
     with ui.dialog() as dialog, ui.card() as card:
         dialog.props('aria-label="Erase a conversation"')
         heading("Erase this conversation", 2)
@@ -62,8 +60,6 @@ def _ask(page: Page, sequence_id: str) -> None:
 
 
 def _show(receipt: Any, dialog: Any, page: Page) -> None:
-    from nicegui import ui
-
     heading("Erased", 2)
     counts = receipt.store.counts if receipt.store is not None else {}
     text("p", ", ".join(f"{count:,} {visible(table)}" for table, count in counts.items()))

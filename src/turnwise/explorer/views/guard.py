@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nicegui import ui
+
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import heading, tabs
 from turnwise.explorer.views import guard_report, guard_try, guard_watch
@@ -11,7 +13,6 @@ TABS = {"try": "Try", "audit": "Audit", "report": "Report", "service": "Service"
 
 async def build(page: Page) -> None:
     """Show the guard at work."""
-    from nicegui import ui
 
     def turned(name: str) -> None:
         kept = {key: None for key in page.state if key not in ("run", "preset")}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from nicegui import ui
+
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import card, choice, column, data_table, failed, finite, heading, text, text_field
@@ -22,8 +24,6 @@ class ReportView:
 
     async def build(self) -> None:
         """Show the report."""
-        from nicegui import ui
-
         page = self._page
         places = page.record.named.audits()
         if not places:
@@ -51,8 +51,6 @@ class ReportView:
         page.csv = partial(_file, found)
 
     def _totals(self, found: AuditReport) -> None:
-        from nicegui import ui
-
         text("p", f"{found.begin[:16]} to {found.end[:16]} (UTC): {found.checks:,} texts checked").classes("quiet")
         with ui.element("div").classes("cards"):
             _card("conversations blocked", found.blocked)
@@ -108,8 +106,6 @@ def _card(what: str, rate: Rate) -> None:
 
 
 def _ask(page: Page, key: str, value: str) -> None:
-    from nicegui import ui
-
     ui.navigate.to(page.link(None, **{key: value}))
 
 

@@ -7,6 +7,8 @@ import json
 from functools import partial
 from typing import Any, Final
 
+from nicegui import ui
+
 from turnwise._support.visible import visible_character
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.trial import Checked, Trial, read_pasted
@@ -38,8 +40,6 @@ class TryView:
 
     async def build(self) -> None:
         """Show the field to paste into, what the guard says, and the timeline."""
-        from nicegui import ui
-
         page = self._page
         self._presets = page.record.named.trials.presets()
         written = ""
@@ -163,8 +163,6 @@ def _summary(checks: list[Checked]) -> str:
 
 
 def _forensics(analysis: dict[str, Any]) -> None:
-    from nicegui import ui
-
     heading("Forensic timeline", 2)
     with ui.element("ul"):
         for line in in_words(analysis):

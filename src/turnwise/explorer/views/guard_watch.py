@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.named_sources import SERVICE_KEY
-from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
+from turnwise.explorer.data.watch import ServiceWatch
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
@@ -47,8 +49,6 @@ class _Watching(ABC):
 
     def _build(self, columns: Iterable[dict[str, Any]], label: str) -> None:
         """Show the line and the conversations; what is known of one goes into `self._one`."""
-        from nicegui import ui
-
         self._told = section("Activity", live=True)
         with ui.element("div").classes("two") as self._both:
             with section("Conversations"):
@@ -84,8 +84,6 @@ class AuditView(_Watching):
 
     async def build(self) -> None:
         """Show the conversations of an audit, and the checks of one, as they come."""
-        from nicegui import ui
-
         page = self._page
         places = page.record.named.audits()
         if not places:
@@ -95,8 +93,7 @@ class AuditView(_Watching):
             text("p", words)
             return
         name = page.get("audit") if page.get("audit") in places else next(iter(places))
-        audit = await page.ask(page.record.named.audit, name)
-        self._watch = AuditWatch(audit)
+        self._watch = await page.ask(page.record.named.audit, name)
         choice("Audit", places, name, self._choose).classes("grow")
         numbers = column("turns", right=True), column("blocked", right=True), column("stance", kind="tag")
         self._build(numbers, "Checks of the conversation")
@@ -111,8 +108,6 @@ class AuditView(_Watching):
         ui.timer(_LOOK_SECONDS, self._look)
 
     def _choose(self, audit: str) -> None:
-        from nicegui import ui
-
         ui.navigate.to(self._page.link(audit=audit, conversation=None))
 
     async def _look(self, *, anew: bool = False) -> None:
@@ -175,8 +170,6 @@ class ServiceView(_Watching):
 
     async def build(self) -> None:
         """Show the conversations of a service, and the analysis of one, brought up to date every two seconds."""
-        from nicegui import ui
-
         named = self._page.record.named.service
         self._seen: Any = None
         self._analysis: dict[str, Any] = {}
@@ -238,8 +231,6 @@ class ServiceView(_Watching):
 
 
 def _analysed(name: str, analysis: Mapping[str, Any]) -> None:
-    from nicegui import ui
-
     try:
         told = in_words(analysis)
     except (KeyError, TypeError, ValueError, AttributeError):  # what another program answers may be anything

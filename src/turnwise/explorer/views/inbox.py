@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nicegui import ui
+
 from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
@@ -23,7 +25,6 @@ from turnwise.store import Status
 from turnwise.store.people import NOBODY
 
 if TYPE_CHECKING:
-    from nicegui import ui
     from nicegui.events import KeyEventArguments
 
 OPEN: Final = (Status.NEW, Status.READ, Status.UNSURE)
@@ -77,8 +78,6 @@ class _InboxView:
         self._newest = 0
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         if page.run_name() is None:
             self._empty_store()
@@ -109,8 +108,6 @@ class _InboxView:
     # What is shown ---------------------------------------------------------------------------------------
 
     def _empty_store(self) -> None:
-        from nicegui import ui
-
         heading("Inbox", 1)
         where = self._page.record.where
         if self._page.record.newest_sequence():
@@ -176,8 +173,6 @@ class _InboxView:
         self._told.text = f"{words}; flagged by {visible(judged)} in run {visible(self._found.run)}{pending}"
 
     async def _show_list(self) -> None:
-        from nicegui import ui
-
         page = self._page
         start = self._at - self._at % ROWS
         shown = self._items[start : start + ROWS]
@@ -220,8 +215,6 @@ class _InboxView:
             said_link("Label a random sample", self._page.link("/label"))
 
     async def _show_detail(self) -> None:
-        from nicegui import ui
-
         self._detail.clear()
         if not self._items:
             return
@@ -245,8 +238,6 @@ class _InboxView:
                 self._show_turn(turn, item, flagged)
 
     def _show_turn(self, turn: Turn, item: InboxItem, flagged: FlaggedText | None) -> None:
-        from nicegui import ui
-
         here = turn.number == item.turn
         with ui.element("article").classes("turn flagged" if here else "turn"):
             heading(f"Turn {turn.number}" + (", flagged" if here else ""), 3)
@@ -268,8 +259,6 @@ class _InboxView:
                         said(words[:_SHOWN])
 
     def _show_actions(self, item: InboxItem) -> None:
-        from nicegui import ui
-
         with ui.row().classes("inbox-actions"):
             for status, (word, key, icon) in _DONE.items():
                 button = ui.button(word, icon=icon, on_click=partial(self._decide, status)).props(
@@ -298,8 +287,6 @@ class _InboxView:
         return self._page.link("/sequence", run=self._found.run, id=item.sequence_id, turn=item.turn)
 
     def _show_filters(self) -> None:
-        from nicegui import ui
-
         page = self._page
         every = list(self._found.items) if self._found is not None else []
         sources = sorted({one.source for one in every} | ({page.get("source")} - {""}))
@@ -335,8 +322,6 @@ class _InboxView:
                 self._rule()
 
     def _rule(self) -> None:
-        from nicegui import ui
-
         page = self._page
         usual = "; ".join(one.spec for one in judges_of(page.record.store, page.run_name() or ""))
         rule = ui.input("Flagged by", value=page.get("detectors"), placeholder=usual).classes("grow")
@@ -345,23 +330,17 @@ class _InboxView:
         rule.on("clear", lambda: self._set_value("detectors", ""))
 
     def _show_views(self) -> None:
-        from nicegui import ui
-
         with ui.button("Views", icon="bookmark").props("no-caps dense outline"), ui.menu():
             for name, address in self._views.all().items():
                 ui.menu_item(visible(name), partial(ui.navigate.to, address))
             ui.menu_item("Save this view ...", self._save_view)
 
     def _select(self, label: str, name: str, options: Any, value: Any, *, multiple: bool = False) -> None:
-        from nicegui import ui
-
         ui.select(options, label=label, value=value, multiple=multiple, on_change=partial(self._set, name)).props(
             "dense outlined options-dense stack-label"
         )
 
     def _show_days(self) -> None:
-        from nicegui import ui
-
         self._days.clear()
         days: dict[date, int] = {}
         for one in self._items:
@@ -381,8 +360,6 @@ class _InboxView:
             chart.props(f'role=img aria-label="Flagged conversations by {unit}, {bars[0][0]} to {bars[-1][0]}"')
 
     def _show_bulk(self) -> None:
-        from nicegui import ui
-
         self._bulk.clear()
         with self._bulk:
             chosen = len(self._chosen)
@@ -418,8 +395,6 @@ class _InboxView:
         elif name in ("a", "n") and self._items:
             (self._assignee if name == "a" else self._note).run_method("focus")
         elif name == "Enter" and self._items:
-            from nicegui import ui
-
             ui.navigate.to(self._link(self._items[self._at]))
 
     async def _go_to(self, at: int) -> None:
@@ -576,14 +551,10 @@ class _InboxView:
     def _named(self, event: Any) -> None:
         import json
 
-        from nicegui import ui
-
         self._name = (event.value or "").strip()
         ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(self._name)})")
 
     def _save_view(self) -> None:
-        from nicegui import ui
-
         with ui.dialog() as dialog, ui.card():
             heading("Save this view", 2)
             name = ui.input("Name").props("outlined dense maxlength=60 autofocus")
@@ -607,8 +578,6 @@ class _InboxView:
         dialog.open()
 
     def _notify(self, message: str, kind: Literal["info", "warning", "negative"] = "info") -> None:
-        from nicegui import ui
-
         ui.notify(visible_lines(message), type=kind, position="bottom", multi_line=True)
 
     def _rows(self) -> tuple[str, list[list[Any]]]:
@@ -626,8 +595,6 @@ class _Row:
         go: Callable[[], Any],
         choose: Callable[..., None],
     ) -> None:
-        from nicegui import ui
-
         with ui.element("li").classes("inbox-row"):
             self.check = ui.checkbox(value=chosen).props(f'dense aria-label="Choose {_quoted(item.sequence_id)}"')
             self.check.on_value_change(lambda event: choose(item, chosen=bool(event.value)))
@@ -652,8 +619,6 @@ class _Row:
         """Show whether it is the chosen one, and bring it into sight."""
         self._button.props(f"aria-current={'true' if now else 'false'}")
         if now:
-            from nicegui import ui
-
             ui.run_javascript(f"getHtmlElement({self._button.id})?.scrollIntoView({{block: 'nearest'}})")
 
     def say(self, item: InboxItem) -> None:
@@ -664,15 +629,11 @@ class _Row:
 
 
 def _button(words: str, act: Callable[[], Any], icon: str | None = None) -> ui.button:
-    from nicegui import ui
-
     return ui.button(words, icon=icon, on_click=act).props("no-caps dense outline")
 
 
 def said_link(words: str, address: str) -> ui.link:
     """A link to another view."""
-    from nicegui import ui
-
     return ui.link(words, address)
 
 

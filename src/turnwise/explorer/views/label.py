@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, Protocol
 
+from nicegui import ui
+
 from turnwise._support.visible import visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
@@ -47,8 +49,6 @@ class _LabelView:
         self._showing = asyncio.Lock()
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         heading("Label", 1)
         if not page.record.newest_sequence():
@@ -90,20 +90,14 @@ class _LabelView:
     async def _named(self, name: str) -> None:
         import json
 
-        from nicegui import ui
-
         self._name = self._part.author = name.strip()
         ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(self._name)})")
         await self.shown()
 
     def _turned(self, tab: str) -> None:
-        from nicegui import ui
-
         ui.navigate.to(self._page.link("/label", tab=tab, id=self._page.get("id") or None))
 
     async def _pressed(self, event: Any) -> None:
-        from nicegui import ui
-
         plain = not (event.modifiers.ctrl or event.modifiers.meta or event.modifiers.alt)
         if event.action.keydown and plain:
             try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.conversation import Label
 from turnwise.explorer.data.labelling import given_by
@@ -21,8 +23,6 @@ class Settling(LabelPart):
 
     async def show(self) -> None:
         """The first of them with both answers, and how many there are."""
-        from nicegui import ui
-
         page = self.page
         store = page.record.store
         queue = await page.ask(LabelQueue, store, page.run_name())
@@ -51,8 +51,6 @@ class Settling(LabelPart):
                 show_turn(turn)
 
     async def _settle(self, queue: LabelQueue, name: str, label: Label, note: Any) -> None:
-        from nicegui import ui
-
         if not self.author:
             ui.notify("Enter your name first.", type="warning", position="top")
         elif await self.keep(queue.settle, name, label, self.author, note.value or "") is not None:
@@ -125,8 +123,6 @@ class Agreements(LabelPart):
         ).classes("quiet small narrow")
 
     def _show_people(self, turns: dict[str, int], files: dict[str, dict[str, str]]) -> None:
-        from nicegui import ui
-
         heading("Judgements as files", 2)
         for author, made in files.items():
             with ui.row().classes("inbox-actions"):
@@ -144,8 +140,6 @@ class Agreements(LabelPart):
         )
 
     async def _save(self, author: str, file: str) -> None:
-        from nicegui import ui
-
         made = await self.page.ask(self._files, author)
         ui.download.content(made.get(file, ""), file, "application/jsonl; charset=utf-8")
 

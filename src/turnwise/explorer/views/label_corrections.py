@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from nicegui import ui
+
 from turnwise.conversation import Label
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, heading, tag, text, text_field
@@ -25,8 +27,6 @@ class Corrections(LabelPart):
 
     async def show(self) -> None:
         """The conversation with what people said of it, and the fields to say more."""
-        from nicegui import ui
-
         page = self.page
         store = page.record.store
         if not page.get("id"):
@@ -50,8 +50,6 @@ class Corrections(LabelPart):
                 self._show_history(history)
 
     def _marks(self, number: int, turned: int | None) -> None:
-        from nicegui import ui
-
         others = [one.author for one in self._found if one.turn == number]
         button = ui.button("it turned here", on_click=partial(self._mark, number)).props("no-caps flat dense")
         button.props(f"aria-pressed={str(number == turned).lower()}").props["aria-label"] = (
@@ -61,8 +59,6 @@ class Corrections(LabelPart):
             text("span", f"▲ turned here: {', '.join(others)}").classes("flag")
 
     def _show_form(self, imported: Label, mine: list[Correction], turned: int | None) -> None:
-        from nicegui import ui
-
         own = next((str(one.label) for one in mine if one.label is not None), _NOW)
         words = {_NOW: f"as imported ({imported})", **{str(label): str(label) for label in Label}}
         with ui.element("p").classes("quiet"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from nicegui import ui
+
 from turnwise._support.visible import visible_lines
 from turnwise.conversation import Label, Side, Turn
 from turnwise.errors import TurnwiseError
@@ -36,8 +38,6 @@ class LabelPart:
 
     async def keep(self, job: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a job of the store gives; the page says so where it can't be kept, and None is returned."""
-        from nicegui import ui
-
         try:
             return await self.page.ask(job, *args, **kwargs)
         except TurnwiseError as error:
@@ -47,8 +47,6 @@ class LabelPart:
 
 def show_turn(turn: Turn, *, now: bool = False, beside: Callable[[], Any] | None = None) -> None:
     """A turn as it was said; `beside` shows what stands in its head."""
-    from nicegui import ui
-
     with ui.element("li").classes("turn is-current" if now else "turn") as item:
         item.props["data-turn"] = str(turn.number)
         with ui.element("div").classes("turn-head"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.conversation import Label
 from turnwise.explorer.pages import Page
@@ -40,8 +42,6 @@ class Queue(LabelPart):
 
     async def show(self) -> None:
         """The conversation that is due, the answers, what the last one was, and the rates."""
-        from nicegui import ui
-
         page = self.page
         if self._queue is None:
             self._queue = await page.ask(LabelQueue, page.record.store, page.run_name())
@@ -60,8 +60,6 @@ class Queue(LabelPart):
                 await self._show_rates()
 
     async def _show_due(self) -> None:
-        from nicegui import ui
-
         if self._now is None:
             text("p", "Nothing is left to label in this order.").classes("empty")
             return
@@ -81,14 +79,10 @@ class Queue(LabelPart):
                 show_turn(turn, beside=partial(self._turn_button, turn.number))
 
     def _turn_button(self, number: int) -> None:
-        from nicegui import ui
-
         button = ui.button("it turned here", on_click=partial(self._it_turned, number)).props("no-caps flat dense")
         button.props["aria-label"] = f"It turned at turn {number}"
 
     async def _show_last(self) -> None:
-        from nicegui import ui
-
         queue, name = self._queue, self._last
         if queue is None or name is None:
             return
@@ -144,8 +138,6 @@ class Queue(LabelPart):
             self._it_turned(self._turn)
 
     def _point(self) -> None:
-        from nicegui import ui
-
         ui.run_javascript(
             "document.querySelectorAll('.turns [data-turn]').forEach((one) => {"
             f"const now = one.dataset.turn === '{self._turn}'; one.classList.toggle('is-current', now);"

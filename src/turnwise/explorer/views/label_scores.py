@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
 from turnwise.explorer.data.labelling import (
@@ -44,8 +46,6 @@ class Scores(LabelPart):
 
     async def show(self) -> None:
         """What the person may see, and the fields for the turn that is due."""
-        from nicegui import ui
-
         page = self.page
         with ui.row().classes("inbox-actions"):
             choice("What is scored, and read with it", MODE_WORDS, self._mode, partial(self._go, "mode"))
@@ -82,8 +82,6 @@ class Scores(LabelPart):
         self._show_given(state)
 
     def _show_texts(self, state: Judging, due: int | None) -> None:
-        from nicegui import ui
-
         with ui.element("ol").classes("turns"):
             for one in state.texts:
                 if due is not None and one.turn > due:
@@ -96,8 +94,6 @@ class Scores(LabelPart):
                     said(one.text, "div").classes("said").props("dir=auto")
 
     def _show_form(self, state: Judging, due: int) -> None:
-        from nicegui import ui
-
         heading(f"Your scores of turn {due}", 2)
         known = state.scored.get(due, {})
         self._fields = {}
@@ -109,8 +105,6 @@ class Scores(LabelPart):
         ui.button("Save and continue", on_click=self._save).props("no-caps outline")
 
     def _show_principle(self, principle: Principle, known: Any) -> None:
-        from nicegui import ui
-
         meanings = {"T": principle.truth, "I": principle.indeterminacy, "F": principle.falsity}
         with ui.element("fieldset"):
             text("legend", principle.name)
@@ -155,8 +149,6 @@ class Scores(LabelPart):
             await self.again()
 
     async def _save(self) -> None:
-        from nicegui import ui
-
         state = self._state
         due = None if state is None else self._due(state)
         if state is None or due is None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
@@ -45,8 +47,6 @@ class _Overview:
         self._mark: Newest | None = None
 
     async def build(self) -> None:
-        from nicegui import ui
-
         heading("Overview", 1)
         self._top = section("What the store holds")
         self._form = section("Run and rule")
@@ -110,8 +110,6 @@ class _Overview:
 
 
 def _counted(counts: overview.Counts, mark: Newest) -> None:
-    from nicegui import ui
-
     figures = {
         "conversations": sum(one.sequences for one in counts.sources),
         "turns": sum(one.turns for one in counts.sources),
@@ -165,8 +163,6 @@ def _state(run: overview.RunCount, every: int) -> str:
 
 
 def _flags(rates: dict[tuple[Label, str], Rate], rule: str, run: str, page: Page) -> None:
-    from nicegui import ui
-
     heading("Flagged by source", 2)
     with ui.element("p").classes("quiet small"):
         text("span", "The share of benign conversations is the ")

@@ -6,6 +6,8 @@ import string
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.conversation import Label
 from turnwise.errors import PatternError, TurnwiseError
@@ -57,8 +59,6 @@ class _Query:
         self._found: Found | None = None
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         heading("Query", 1)
         runs = [run.name for run in await page.ask(page.record.runs)]
@@ -124,8 +124,6 @@ class _Query:
         return self._page.get("id") if self._page.get("id") in ids else next(iter(ids), None)
 
     async def _draw(self) -> None:
-        from nicegui import ui
-
         page, chosen, run, pattern = self._page, self._chosen(), self._page.run_name(), self._pattern
         self._right.set_visibility(chosen is not None)
         if chosen is None or run is None:
@@ -162,8 +160,6 @@ class _Query:
         self._take_along()
 
     def _form(self, runs: list[str]) -> None:
-        from nicegui import ui
-
         get = self._page.get
         self._field = text_field("Pattern", self._pattern, self._typed, live=True, search=True, wide=True)
         self._field.props('maxlength=10000 aria-controls=completions input-class="code"').classes("whole")
@@ -178,8 +174,6 @@ class _Query:
 
     def _complete(self, typed: str) -> None:
         """Offer what the last word may become: the first by Tab, each by a button."""
-        from nicegui import ui
-
         start = len(typed)
         while start and typed[start - 1] in _WORD:
             start -= 1
@@ -198,8 +192,6 @@ class _Query:
         self._field.run_method("focus")
 
     def _take_along(self) -> None:
-        from nicegui import ui
-
         page, pattern, name = self._page, self._pattern, self._page.get("name")
         command = question.as_command(page.record, page.run_name() or "", pattern, page.get("when", "ever"))
         self._copies.clear()
@@ -226,8 +218,6 @@ class _Query:
                 )
 
     async def _keep(self) -> None:
-        from nicegui import ui
-
         page = self._page
         given = (page.get("name"), self._pattern, page.get("description"))
         try:

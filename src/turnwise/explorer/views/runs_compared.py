@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from nicegui import ui
+
 from turnwise._support.visible import visible, visible_lines
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
@@ -55,8 +57,6 @@ class _RunsCompared:
         self._trends: Trends | None = None
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         heading("Runs compared", 1)
         names = [run.name for run in await page.ask(page.record.runs)]
@@ -180,8 +180,6 @@ class _RunsCompared:
     # Flips
 
     def _flips_panel(self) -> None:
-        from nicegui import ui
-
         for facet, value in self._where().items():
             chip = ui.chip(f"{facet}: {visible(value)}", removable=True, color=None)
             chip.on("remove", lambda facet=facet: ui.navigate.to(self._page.link(None, **{facet: None})))
@@ -229,8 +227,6 @@ class _RunsCompared:
         refill(self._facets, await self._page.ask(_rows, found, links))
 
     def _weeks_panel(self) -> None:
-        from nicegui import ui
-
         with ui.row().classes("form"):
             self._choice("Arm", "of", {"a": "A", "b": "B"}, "b", self._show_weeks)
             self._choice("By", "by", FACETS, "source", self._show_weeks)
@@ -282,8 +278,6 @@ class _Threshold:
     """The threshold of an arm, by slider or number, and what it comes to."""
 
     def __init__(self, place: int, moved: Callable[[int, float | None], Any]) -> None:
-        from nicegui import ui
-
         self._place, self._tell = place, moved
         self._own = 0.0
         arm = "AB"[place]
@@ -366,6 +360,4 @@ def _week_chart(weeks: Sequence[TrendWeek]) -> dict[str, Any]:
 
 
 def _notify(error: TurnwiseError) -> None:
-    from nicegui import ui
-
     ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")

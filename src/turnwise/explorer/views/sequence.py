@@ -7,6 +7,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.conversation import Label, Side
 from turnwise.detectors import DETECTORS, Signal
@@ -50,8 +52,6 @@ _CELL = """<q-td :props="props"><button v-if="props.col.turn" type="button" :cla
 
 async def build(page: Page) -> None:
     """Show the sequence that the address names."""
-    from nicegui import ui
-
     if not page.get("id"):
         heading("Sequence", 1)
         ui.link("Choose a sequence in the table", page.link("/sequences"))
@@ -68,8 +68,6 @@ class _Sequence:
         self._words = search_words(page.get("words"))
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         self._runs = [run.name for run in await page.ask(page.record.runs)]
         self._chat = await self._read()
@@ -140,8 +138,6 @@ class _Sequence:
         self._told(turns=abs(before - turn) > 1 or turn % _AROUND == 0)
 
     def _told(self, *, turns: bool) -> None:
-        from nicegui import ui
-
         assert self._chat is not None
         if turns:
             self._chatted.clear()
@@ -155,8 +151,6 @@ class _Sequence:
     # What is shown ---------------------------------------------------------------------------------------
 
     def _header(self) -> None:
-        from nicegui import ui
-
         chat = self._chat
         assert chat is not None
         sequence = chat.sequence
@@ -188,8 +182,6 @@ class _Sequence:
                 self._elsewhere(chat)
 
     def _fields(self) -> None:
-        from nicegui import ui
-
         page, chat = self._page, self._chat
         assert chat is not None
         with ui.row().classes("form").props('role=group aria-label="What is shown"'):
@@ -208,8 +200,6 @@ class _Sequence:
 
     def _elsewhere(self, chat: Chat) -> None:
         """Links to the other views that show a conversation, and to a page for print."""
-        from nicegui import ui
-
         page, name = self._page, chat.sequence.sequence_id
         links = {
             "compare with another": page.link("/compare", a=name, run_a=chat.run),
@@ -258,13 +248,9 @@ class _Sequence:
             self._more(f"turns {last + 1} to {total}", min(total, last + _AROUND))
 
     def _more(self, words: str, turn: int) -> None:
-        from nicegui import ui
-
         ui.button(f"Show {words}", on_click=lambda: self._point(turn)).props("no-caps flat")
 
     def _turn(self, number: int, outcomes: Outcomes | None = None) -> None:
-        from nicegui import ui
-
         chat = self._chat
         assert chat is not None
         turn, (scored, lost), flagged = chat.turns[number - 1], chat.at(number), chat.flag == number

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from nicegui import ui
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
@@ -26,9 +28,6 @@ from turnwise.explorer.parts import (
     text,
     text_field,
 )
-
-if TYPE_CHECKING:
-    from nicegui import ui
 
 _POLL_SECONDS = 1.0
 """How often it asks again while a rule or the index of words is at work."""
@@ -59,8 +58,6 @@ class _Sequences:
         self._asked = 0
 
     async def build(self) -> None:
-        from nicegui import ui
-
         page = self._page
         heading("Sequences", 1)
         self._choices = await page.ask(page.answers.sequences.choices)
@@ -121,14 +118,10 @@ class _Sequences:
         await self._show()
 
     def _clear(self) -> None:
-        from nicegui import ui
-
         self._page.remember(**dict.fromkeys(set(self._page.state) - {"run"}))
         ui.navigate.to(self._page.link())
 
     def _fields(self, runs: list[str]) -> None:
-        from nicegui import ui
-
         get, choices = self._page.get, self._choices
 
         def chosen(label: str, name: str, values: Any, default: str = "", every: str = "all") -> None:

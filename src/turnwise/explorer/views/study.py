@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.explorer.curves import redraw, score_bars, show_chart
 from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
@@ -50,8 +52,6 @@ async def build(page: Page) -> None:
 
 
 def _nothing(page: Page) -> None:
-    from nicegui import ui
-
     heading("Study", 1)
     with ui.element("div").classes("empty"):
         text("p", "There is no study beside this store. Make one, and reload this page:")
@@ -79,8 +79,6 @@ class _StudyView:
 
     def build(self, names: Sequence[str]) -> None:
         """Show what can be chosen, the threshold, and what comes of it."""
-        from nicegui import ui
-
         arm = self._arm
         self._head(names)
         with section("Which threshold"):
@@ -117,8 +115,6 @@ class _StudyView:
         ui.timer(_LIST_SECONDS, self._list)
 
     def _head(self, names: Sequence[str]) -> None:
-        from nicegui import ui
-
         study, warnings = self._study, self._study.warnings
         heading(f"Study {self._name}", 1)
         with ui.row().classes("form").props('role=group aria-label="Which study, arm and conversations"'):
@@ -140,8 +136,6 @@ class _StudyView:
 
     def _choose(self, name: str, value: str) -> None:
         """Open the view anew for another study, arm, part or data set."""
-        from nicegui import ui
-
         gone = {"study": ("arm", "part", "source", "threshold"), "source": ()}.get(name, ("threshold",))
         ui.navigate.to(self._page.link(None, **{**dict.fromkeys(gone), name: value}))
 
@@ -213,8 +207,6 @@ class _Parts:
 
     def build(self) -> None:
         """Show a field to choose one, and the one of the address."""
-        from nicegui import ui
-
         first = next((name for name in ("detectors", *self._tables) if name in self._tables), "")
         chosen = self._page.get("shown", f"table {first}")
         words = {f"table {one.name}": f"table: {one.title}" for one in self._tables.values()}
@@ -242,8 +234,6 @@ class _Parts:
 
 
 def _figure(name: str, drawing: bytes) -> None:
-    from nicegui import ui
-
     with ui.element("figure").classes("paper"):
         image = ui.element("img")
         image.props["alt"] = visible(f"Figure {name} of the study")

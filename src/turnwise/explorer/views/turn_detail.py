@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from nicegui import ui
+
 from turnwise._support.visible import visible
 from turnwise.explorer.data.sequence import Chat
 from turnwise.explorer.parts import column, data_table, heading, said, text
@@ -48,8 +50,6 @@ def detail(chat: Chat, turn: int, *, brief: bool = False) -> None:
 
 
 def _evaluation(one: Evaluation) -> None:
-    from nicegui import ui
-
     shown = ui.expansion(value=bool(one.reasoning)).props("dense dense-toggle")
     shown.props["label"] = visible(f"{one.key.principle}, {one.key.side}: what it rests on")
     with shown:
@@ -62,8 +62,6 @@ def _evaluation(one: Evaluation) -> None:
 
 
 def _failure(one: Failure) -> None:
-    from nicegui import ui
-
     with ui.element("div").classes("failure"):
         said(f"Not scored: {one.key.principle}, {one.key.side}, {one.reason}", "b")
         said(_cut(one.message), "p")
@@ -72,8 +70,6 @@ def _failure(one: Failure) -> None:
 
 
 def _rests_on(one: Evaluation | Failure) -> None:
-    from nicegui import ui
-
     origin = one.provenance
     facts = {
         "observer": f"{origin.observer} {origin.observer_version}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from nicegui import ui
+
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import failed, heading, said, text
@@ -12,8 +14,6 @@ from turnwise.runs.why import explain_flag
 
 def why_button(page: Page, run: str, sequence_id: str, turn: int) -> None:
     """Show a button that says why a turn has its score; the observer reads it again, which takes some seconds."""
-    from nicegui import ui
-
     place = ui.element("div").props("aria-live=polite").classes("why")
 
     async def ask() -> None:
