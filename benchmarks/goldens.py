@@ -53,7 +53,7 @@ from turnwise import Conversation, GuardrailPipeline, PipelineResult, score
 from turnwise._support.revision import code_version
 from turnwise.conversation import Side, Turn
 from turnwise.datasets import examples
-from turnwise.datasets.judged import example_judgements
+from turnwise.datasets.annotated import example_judgements
 from turnwise.findings import FAILURES, SCORES, SEQUENCES, TURNS, open_findings
 from turnwise.observers import ObservationFailure, Request, build_observer
 from turnwise.observers.scripted import ScriptedObserver

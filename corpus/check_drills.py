@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.twins import SPLITS_FILE, Pair, load_twins
+from turnwise.datasets.annotated import SPLITS_FILE, Pair, load_twins
 
 CORPUS = Path(__file__).parent
 SHARED_WORDS = 10

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import krippendorff
 
 from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import SECOND, Judgement, join_judgements, judgement_files, read_judgements
-from turnwise.datasets.twins import Pair, Twin
+from turnwise.datasets.annotated import SECOND, Judgement, join_judgements, judgement_files, read_judgements
+from turnwise.datasets.annotated import Pair, Twin
 from turnwise.rates import Rate
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")

@@ -15,16 +15,16 @@ from training.examples import TRAIN, Example, Triples
 from turnwise.conversation import Label, from_messages
 from turnwise.conversation import Sequence as Given
 from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import (
+from turnwise.datasets.annotated import (
     MODES,
     SECOND,
     Judgement,
     by_conversation,
     join_judgements,
     judgement_files,
+    load_twins,
     read_judgements,
 )
-from turnwise.datasets.twins import load_twins
 from turnwise.observers.local.weights import PRINCIPLES
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -17,7 +17,7 @@ from parts_server import PartsServer, call, text, thinking
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, MemoryStateStore
-from turnwise.integrations.shapes import items_sent
+from turnwise.integrations.clients.shapes import items_sent
 
 pytest.importorskip("openai")
 pytest.importorskip("anthropic")

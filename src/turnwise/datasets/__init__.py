@@ -1,8 +1,6 @@
 """Data sets: files of conversations in many formats, read as sequences; a format is a row, or a loader."""
 
-from turnwise.datasets.format_row import Format
-from turnwise.datasets.generic_formats import to_line
-from turnwise.datasets.judged import (
+from turnwise.datasets.annotated import (
     Judged,
     Judgement,
     digests,
@@ -11,6 +9,8 @@ from turnwise.datasets.judged import (
     judgement_files,
     read_judgements,
 )
+from turnwise.datasets.format_row import Format
+from turnwise.datasets.generic_formats import to_line
 from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 from turnwise.datasets.layout import Head
 from turnwise.datasets.loader_kit import check_loader

@@ -11,17 +11,6 @@ from turnwise._support.bounded import YamlError, read_yaml
 from turnwise._support.paths import to_path
 from turnwise.conversation import Label, Sequence, sharegpt_messages
 from turnwise.conversation.message_entries import SPEAKERS
-from turnwise.datasets.fields import (
-    as_object,
-    checked_messages,
-    field,
-    filled_list,
-    kind,
-    message_list,
-    optional_text,
-    pick,
-    text_list,
-)
 from turnwise.datasets.labels_and_roles import parse_label, parse_label_map, parse_role_map, with_roles
 from turnwise.datasets.layout import Head, data_stem
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
@@ -32,7 +21,18 @@ from turnwise.datasets.record_loader import (
     SequenceFields,
     find_column,
 )
-from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import (
+    ParsedRecord,
+    as_object,
+    checked_messages,
+    field,
+    filled_list,
+    kind,
+    message_list,
+    optional_text,
+    pick,
+    text_list,
+)
 from turnwise.errors import ConversationError, UnknownNameError, UsageError
 
 _CHATS: Final = ("messages", "sharegpt")

@@ -10,14 +10,21 @@ from uuid import uuid4
 from turnwise.conversation.message_entries import is_thinking
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.integrations.clients.calls import Asked, Guarding, Steps, afinish, ask, finish, whose
-from turnwise.integrations.clients.client import AsyncClient, GuardedClient, SyncClient
-from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown, opened
-from turnwise.integrations.clients.part_streams import EventSteps
-from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts
+from turnwise.integrations.checking import Steps, afinish, finish
+from turnwise.integrations.clients.calls import Asked, Guarding, ask
+from turnwise.integrations.clients.client import (
+    AsyncClient,
+    AsyncResource,
+    GuardedClient,
+    SyncClient,
+    SyncResource,
+    named_in,
+)
+from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
+from turnwise.integrations.clients.part_streams import PartsResource
+from turnwise.integrations.clients.shapes import Events, plain
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
-from turnwise.integrations.other_texts import Leaf, last_heard, leaves
-from turnwise.integrations.shapes import Events, plain
+from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -61,9 +68,9 @@ def guard(
     except ImportError as error:
         raise UsageError("anthropic is not installed: pip install 'turnwise[anthropic]'") from error
     if isinstance(client, anthropic.Anthropic):
-        return GuardedAnthropic(client, Guarding(pipeline, refusal, awaited=False))
+        return GuardedAnthropic(client, Guarding(pipeline, refusal))
     if isinstance(client, anthropic.AsyncAnthropic):
-        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal, awaited=True))
+        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal))
     raise GuardError(
         f"{type(client).__name__} is no client of anthropic; give anthropic.Anthropic or anthropic.AsyncAnthropic"
     )
@@ -76,8 +83,8 @@ class _OfAnthropic(GuardedClient):
     )
     instead: ClassVar[str] = _INSTEAD
 
-    def _of_messages(self) -> tuple[Any, ...]:
-        return self.unguarded.messages, MessagesApi(self._guarding), _INSTEAD, frozenset({"count_tokens"})
+    def _of_messages(self) -> tuple[Any, MessagesApi]:
+        return self.unguarded.messages, MessagesApi(self._guarding)
 
 
 class GuardedAnthropic(_OfAnthropic, SyncClient):
@@ -98,57 +105,42 @@ class GuardedAsyncAnthropic(_OfAnthropic, AsyncClient):
         return GuardedAsyncMessages(*self._of_messages())
 
 
-class GuardedMessages(GuardedParts):
-    """Messages, checked."""
+class _Messages(PartsResource):
+    instead = _INSTEAD
+    free = frozenset({"count_tokens"})
 
-    def stream(
-        self,
-        *,
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
+    def stream(self, **given: Any) -> Any:
         """Ask the model by the package's helper; arguments as for `create`.
 
-        The stream's ``guarded`` is a `GuardedStream`, which has the verdict.
+        The stream's ``guarded`` is a `GuardedStream`, or in async code a `GuardedAsyncStream`: it has the verdict.
         """
-        return _Manager(self, given, whose(conversation_id, session_id, key, role))
+        return _Manager(self, given, named_in(given))
+
+
+class GuardedMessages(_Messages, SyncResource):
+    """Messages, checked."""
 
     def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
         """The package's manager of a stream, None where nothing is asked, and the stream behind the guard."""
         from anthropic import MessageStream
 
-        call = finish(opened(self._api, given, named))
-        manager = None if call.asked.sent is None else self.unguarded.stream(**call.given)
+        reply, sent = finish(self._streamed(given, named))
+        manager = None if sent is None else self.unguarded.stream(**sent)
         raw = None if manager is None else _Raw(manager.__enter__())
-        return manager, _helper(MessageStream, GuardedStream(EventSteps(self._api, call), raw), given)
+        return manager, _helper(MessageStream, GuardedStream(reply, raw), given)
 
 
-class GuardedAsyncMessages(GuardedAsyncParts):
+class GuardedAsyncMessages(_Messages, AsyncResource):
     """Messages, checked, for async code."""
-
-    def stream(
-        self,
-        *,
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model by the package's helper; see `GuardedMessages.stream`."""
-        return _Manager(self, given, whose(conversation_id, session_id, key, role))
 
     async def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
         """The package's manager of a stream, and the stream behind the guard; see `GuardedMessages.enter`."""
         from anthropic import AsyncMessageStream
 
-        call = await afinish(opened(self._api, given, named))
-        manager = None if call.asked.sent is None else self.unguarded.stream(**call.given)
+        reply, sent = await afinish(self._streamed(given, named))
+        manager = None if sent is None else self.unguarded.stream(**sent)
         raw = None if manager is None else _Raw(await manager.__aenter__())
-        return manager, _helper(AsyncMessageStream, GuardedAsyncStream(EventSteps(self._api, call), raw), given)
+        return manager, _helper(AsyncMessageStream, GuardedAsyncStream(reply, raw), given)
 
 
 class _Manager:

@@ -23,9 +23,8 @@ from turnwise.guard.audit.chain import ranges
 from turnwise.guard.audit.record import CHECK, GAP, VERSION, time_text
 from turnwise.operations.alert_rules import AlertSettings, Rule, Watch, whose
 from turnwise.operations.audit_report import blocks_of
+from turnwise.operations.delivery import Alert, DeliveryError, ReceiverSettings
 from turnwise.operations.following import FollowedAudit
-from turnwise.operations.http_post import DeliveryError
-from turnwise.operations.receivers import Alert, ReceiverSettings
 
 ALERT: Final = "alert"
 """The kind of event that tells of an alert."""

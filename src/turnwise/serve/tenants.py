@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 from turnwise.errors import StateError
 from turnwise.guard import GuardrailPipeline, MemoryStateStore, Mode
 from turnwise.guard.config import Config
-from turnwise.integrations.other_texts import OtherTexts
+from turnwise.integrations.clients.texts import OtherTexts
 from turnwise.serve.conversations import HeldConversations
 from turnwise.serve.keys import ApiKeys, TenantSettings
 from turnwise.serve.metrics import Metrics

@@ -18,7 +18,7 @@ from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, Reco
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import ParsedRecord
 from turnwise.datasets.traces.messages import Message
-from turnwise.datasets.traces.step import CALL, EVENT, FRAME, LINK, Step, stamp_of
+from turnwise.datasets.traces.steps import CALL, EVENT, FRAME, LINK, Step, stamp_of
 from turnwise.datasets.traces.threads import Source, Thread, Threads, turns_of
 from turnwise.errors import DatasetError
 

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from turnwise._support.bounded import is_too_deep
-from turnwise.datasets.fields import as_object
 from turnwise.datasets.layout import Head
 from turnwise.datasets.protocol import BadRecord, RecordError
-from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import ParsedRecord, as_object
 from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
 from turnwise.datasets.traces.messages import first_of, messages_of, objects, parsed_text
 from turnwise.datasets.traces.otel import attributes_of
-from turnwise.datasets.traces.spans import span_step
-from turnwise.datasets.traces.step import CALL, FRAME, LINK, Step, name_of, time_of, tool_step
+from turnwise.datasets.traces.steps import CALL, FRAME, LINK, Step, name_of, span_step, time_of, tool_step
 
 _DEEPEST: Final = 100
 """Levels that records may be nested in each other."""

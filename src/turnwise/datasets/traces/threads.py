@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
 from turnwise.datasets.traces.messages import Message
-from turnwise.datasets.traces.step import SAID, TOOL, Step
+from turnwise.datasets.traces.steps import SAID, TOOL, Step
 
 _LATEST_THREADS: Final = 32
 """Threads that a call may continue: those that were added to last."""

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
-from turnwise.datasets.fields import as_object
 from turnwise.datasets.layout import Head, data_stem
 from turnwise.datasets.protocol import BadRecord
-from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import ParsedRecord, as_object
 from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
 from turnwise.datasets.traces.messages import Message, messages_of
-from turnwise.datasets.traces.step import SAID, Step, name_of, time_of
+from turnwise.datasets.traces.steps import SAID, Step, name_of, time_of
 
 _NOT_TYPED: Final = (
     "<environment_context>",

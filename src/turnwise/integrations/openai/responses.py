@@ -14,12 +14,14 @@ from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
 from turnwise.guard.request import digest_of
-from turnwise.integrations.clients.calls import Asked, Do, Guarding, Steps, ask, checks
+from turnwise.integrations.checking import Do, Steps
+from turnwise.integrations.clients.calls import Asked, Guarding, ask, off_loop
+from turnwise.integrations.clients.client import AsyncResource, SyncResource, named_in, not_guarded
 from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
-from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts
-from turnwise.integrations.openai.completion_streams import FILTERED
-from turnwise.integrations.other_texts import Leaf, last_heard, leaves
-from turnwise.integrations.shapes import Events, as_message, as_messages, items_sent, plain
+from turnwise.integrations.clients.part_streams import PartsResource
+from turnwise.integrations.clients.shapes import Events, as_message, as_messages, items_sent, plain
+from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
+from turnwise.integrations.openai.completions import FILTERED, INSTEAD
 from turnwise.sessions import StateKind
 
 
@@ -85,7 +87,12 @@ class _AsyncManaged(_Managed):
         await self._manager.__aexit__(*error)
 
 
-class GuardedResponses(GuardedParts):
+class _Responses(PartsResource):
+    instead = INSTEAD
+    free = frozenset({"delete", "input_tokens"})
+
+
+class GuardedResponses(_Responses, SyncResource):
     """Responses, checked."""
 
     def stream(self, **given: Any) -> Any:
@@ -95,19 +102,43 @@ class GuardedResponses(GuardedParts):
         """
         return _Managed(*_helper(self, given))
 
+    def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
+        """A stream for the package's helper; it is left in ``made`` too."""
+        made["stream"] = self.create(**given)
+        return _Raw(made["stream"])
 
-class GuardedAsyncResponses(GuardedAsyncParts):
+
+class GuardedAsyncResponses(_Responses, AsyncResource):
     """Responses, checked, for async code."""
 
     def stream(self, **given: Any) -> Any:
         """Ask the model by the package's helper; see `GuardedResponses.stream`."""
         return _AsyncManaged(*_helper(self, given))
 
+    async def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
+        """A stream for the package's helper; see `GuardedResponses.raw_stream`."""
+        made["stream"] = await self.create(**given)
+        return _Raw(made["stream"])
+
+
+class _Raw:
+    """A guarded stream in the place of one of the package, whose helper closes its response."""
+
+    def __init__(self, stream: Any) -> None:
+        self.response = stream
+        self.close = stream.close
+
+    def __iter__(self) -> Any:
+        return iter(self.response)
+
+    def __aiter__(self) -> Any:
+        return aiter(self.response)
+
 
 def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The package's helper around a guarded resource, and where the guarded stream comes to be."""
     made: dict[str, Any] = {}
-    ours = {name: given.pop(name) for name in ("conversation_id", "session_id", "key", "role") if name in given}
+    ours = named_in(given)
 
     class Resource:
         """What the helper asks for a stream."""
@@ -115,7 +146,7 @@ def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         create = staticmethod(partial(resource.raw_stream, made, **ours))
 
         def __getattr__(self, name: str) -> Any:
-            raise resource.not_guarded(name)
+            raise not_guarded(name, INSTEAD)
 
     return type(resource.unguarded).stream(Resource(), **given), made
 
@@ -150,9 +181,7 @@ class ResponsesApi(Api):
             {"input": [item for item in items if _is_other(item)], "prompt": given.get("prompt") or {}}
         )
         try:
-            changed = yield from checks(
-                self.guarding, self.others.check(leaves(others, skip=SKIPPED), "check_tool_result")
-            )
+            changed = yield from self.others.check(leaves(others, skip=SKIPPED), "check_tool_result")
         except GuardrailBlocked as blocked:
             if self.guarding.refusal is None:
                 raise
@@ -180,7 +209,7 @@ class ResponsesApi(Api):
         places = [f"response {before}"] if before is not None else [f"conversation {kept}"]
         places += [f"named {name}"] if name is not None else []
         for place in places:
-            found: _Standing | None = yield self.guarding.off_loop(self._standing, place)
+            found: _Standing | None = yield off_loop(self._standing, place)
             if found is not None:
                 named = {**named, "after": found.place}
                 break
@@ -215,7 +244,7 @@ class ResponsesApi(Api):
         names += [f"named {name}"] if name is not None else []
         if result is not None and result.place is not None:
             server_id = str(call.given.get("previous_response_id") or "") if refused else reply_id
-            yield self.guarding.off_loop(self._note, names, _Standing(result.place, server_id))
+            yield off_loop(self._note, names, _Standing(result.place, server_id))
 
     def _note(self, names: Sequence[str], standing: _Standing) -> None:
         try:
