@@ -13,13 +13,15 @@ from typing import Any
 
 from turnwise._support.paths import to_path
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.datasets import BadRecord, examples, open_dataset
-from turnwise.datasets.annotated import (
+from turnwise.datasets import (
+    BadRecord,
     Judged,
     Judgement,
     example_judgements,
+    examples,
     join_judgements,
     load_twins,
+    open_dataset,
     read_judgements,
 )
 from turnwise.errors import DatasetError, UnknownNameError, UsageError

@@ -3,10 +3,13 @@
 from turnwise.datasets.annotated import (
     Judged,
     Judgement,
+    Pair,
+    Twin,
     digests,
     example_judgements,
     join_judgements,
     judgement_files,
+    load_twins,
     read_judgements,
 )
 from turnwise.datasets.format_row import Format
@@ -31,9 +34,11 @@ __all__ = [
     "Judgement",
     "LoadOptions",
     "Loader",
+    "Pair",
     "RecordError",
     "RecordLoader",
     "SequenceBuilder",
+    "Twin",
     "check_loader",
     "dataset_loader",
     "digests",
@@ -43,6 +48,7 @@ __all__ = [
     "join_judgements",
     "judgement_files",
     "list_datasets",
+    "load_twins",
     "open_dataset",
     "read_judgements",
     "to_line",

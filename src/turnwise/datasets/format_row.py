@@ -104,7 +104,6 @@ class FormatLoader(RecordLoader):
         self.info = format.info
 
     def sniff(self, head: Head) -> bool:
-        """Return whether the first record has the fields of the format, and whatever else the row wants holds."""
         row = self.format
         if not head.fields.issuperset(row.fields) or not head.fields.isdisjoint(row.without):
             return False
@@ -125,7 +124,6 @@ class FormatLoader(RecordLoader):
         return super().numbered(records, path, options)
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of a record."""
         row = self.format
         if row.build is not None:
             return row.build(record, builder)

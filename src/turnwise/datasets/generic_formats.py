@@ -253,7 +253,6 @@ class Turns(RecordLoader):
     )
 
     def sniff(self, head: Head) -> bool:
-        """Return whether rows have a conversation, a known role and a text."""
         rows = [row for row in head.records if isinstance(row, dict)]
         if not rows or len(rows) < len(head.records):
             return False
@@ -267,7 +266,6 @@ class Turns(RecordLoader):
     def load_records(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
-        """Yield the conversations in the order of their first rows, once all rows are read."""
         source, ids = self.source(path, options), UniqueIds()
         chats: dict[object, _Rows] = {}
         last: _Rows | None = None
@@ -301,7 +299,6 @@ class Turns(RecordLoader):
             yield rows.bad or ids.check(rows.first, self.try_build((name, rows), builder))
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of the rows of a conversation."""
         key, rows = record
         messages = [message for _, message in sorted(rows.messages, key=lambda one: one[0])]
         given = _label(rows.labels, builder.options)

@@ -46,16 +46,16 @@ DATASETS: Registry[LoaderFactory] = Registry(
 for _row in (*PUBLISHED, *GENERIC):
     DATASETS.add(_row.info.name, partial(FormatLoader, _row))
 for _name, _loader in {
-    "claude_code": "traces.transcripts:ClaudeCode",
-    "codex": "traces.transcripts:Codex",
+    "claude_code": "traces.transcripts:CLAUDE_CODE",
+    "codex": "traces.transcripts:CODEX",
     "inspect": "inspect_logs:InspectLogs",
-    "langfuse": "traces.services:Langfuse",
-    "langsmith": "traces.services:LangSmith",
+    "langfuse": "traces.services:LANGFUSE",
+    "langsmith": "traces.services:LANGSMITH",
     "mutual": "published_loaders:MuTual",
-    "openai_agents": "traces.services:OpenAIAgents",
+    "openai_agents": "traces.services:OPENAI_AGENTS",
     "openassistant": "published_loaders:OpenAssistant",
-    "otel": "traces.otel:OTel",
-    "phoenix": "traces.services:Phoenix",
+    "otel": "traces.otel:OTEL",
+    "phoenix": "traces.services:PHOENIX",
     "turns": "generic_formats:Turns",
 }.items():
     DATASETS.add_lazy(_name, f"turnwise.datasets.{_loader}")

@@ -40,12 +40,10 @@ class MuTual(RecordLoader):
     )
 
     def sniff(self, head: Head) -> bool:
-        """Return whether files hold an article in which a man or a woman speaks first."""
         article = head.records[0]["article"] if {"article", "options", "answers"} <= head.fields else None
         return isinstance(article, str) and bool(_MAN_OR_WOMAN.match(article.lstrip()))
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-        """Yield the dialogue of a file, or those of all files of a folder in the order of their numbers."""
         if not Path(path).is_dir():
             return super().load(path, options)
         files = sorted((file for file in Path(path).iterdir() if file.suffix == ".txt"), key=_natural)
@@ -54,7 +52,6 @@ class MuTual(RecordLoader):
         return self.load_records(_of_files(files), path, options)
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of a dialogue."""
         item = as_object(record)
         name = item.get("id")
         return builder.chat(
@@ -108,7 +105,6 @@ class OpenAssistant(RecordLoader):
     )
 
     def sniff(self, head: Head) -> bool:
-        """Return whether lines are trees, threads or messages of the export."""
         fields = head.fields
         return (
             {"message_tree_id", "prompt"} <= fields
@@ -144,7 +140,6 @@ class OpenAssistant(RecordLoader):
         yield from forest.unreached()
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of a path, named after its last message."""
         messages: _Branch = record
         return builder.chat(
             [_chat_message(message) for message in messages],

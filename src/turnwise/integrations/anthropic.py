@@ -92,7 +92,6 @@ class GuardedAnthropic(_OfAnthropic, SyncClient):
 
     @cached_property
     def messages(self) -> GuardedMessages:
-        """Messages, checked."""
         return GuardedMessages(*self._of_messages())
 
 
@@ -101,7 +100,6 @@ class GuardedAsyncAnthropic(_OfAnthropic, AsyncClient):
 
     @cached_property
     def messages(self) -> GuardedAsyncMessages:
-        """Messages, checked."""
         return GuardedAsyncMessages(*self._of_messages())
 
 
@@ -207,7 +205,6 @@ class MessagesApi(Api):
     """Requests and replies of Anthropic's Messages."""
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-        """Check a request, and say what the client is to be given."""
         raws = [*(given.get("messages") or ())]
         messages = [_plain(message, at) for at, message in enumerate(raws)]
         heard = last_heard(messages)
@@ -226,11 +223,9 @@ class MessagesApi(Api):
         return Call(asked, {**given, "messages": sent}, named)
 
     def parts(self, reply: Any) -> list[Any]:
-        """The content blocks of a message."""
         return list((reply.get("content") if isinstance(reply, dict) else reply.content) or ())
 
     def said(self, reply: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Texts and calls of a message; thinking is apart from them."""
         blocks: list[dict[str, Any]] = []
         for block in reply.get("content") or ():
             if block.get("type") == "text":
@@ -243,7 +238,6 @@ class MessagesApi(Api):
         return {"role": "assistant", "content": blocks[0]["text"] if alone else blocks}
 
     def other(self, parts: Iterable[Any]) -> Iterable[Leaf]:
-        """Thinking, the sources of texts, and what hosted tools were asked and gave back."""
         for part in parts:
             if part.type == "text":
                 yield from leaves(part, {"citations"}, SKIPPED)
@@ -251,7 +245,6 @@ class MessagesApi(Api):
                 yield from leaves(part, skip=SKIPPED)
 
     def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
-        """A message with a set text."""
         from anthropic.types import Message, ParsedMessage
 
         told = {"content": [{"type": "text", "text": refusal}], "stop_reason": "refusal", "stop_sequence": None}
@@ -262,15 +255,12 @@ class MessagesApi(Api):
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
-        """The message that events come to."""
         return Events(events).reply()
 
     def is_open(self, group: tuple[Any, ...], at: int | None) -> bool:
-        """Whether pieces are of the text of a block."""
         return at is not None and group == (at, "text")
 
     def kind(self, event: Any) -> Kind:
-        """What an event is."""
         kind, at = event.type, getattr(event, "index", None)
         if kind == "message_start":
             return Kind("other" if event.message.content else "pass")
@@ -284,11 +274,9 @@ class MessagesApi(Api):
         return Kind({"content_block_stop": "end", "message_stop": "last"}.get(kind, "other"), at)
 
     def piece(self, event: Any, text: str) -> Any:
-        """An event like another piece of a text that says something else."""
         return event.model_copy(update={"delta": event.delta.model_copy(update={"text": text})})
 
     def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
-        """The events that end a stream with a set text, where nothing was shown."""
         from anthropic import types
 
         reply = self.refused(call, refusal)

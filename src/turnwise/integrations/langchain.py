@@ -322,11 +322,9 @@ class _ReplyStream(BaseCallbackHandler):
         return self._opened is not None
 
     def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:
-        """Return the output as it is."""
         return output
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Return the output as it is."""
         return output
 
     def on_chat_model_start(self, serialized: dict[str, Any], messages: list[Any], **kwargs: Any) -> None:

@@ -211,7 +211,6 @@ class _Sender:
 
     @property
     def waiting(self) -> int:
-        """Alerts that are not delivered yet."""
         with self._changed:
             return len(self._alerts) + self._busy
 
@@ -233,7 +232,6 @@ class _Sender:
             self._changed.wait_for(lambda: not self._alerts and not self._busy, seconds)
 
     def close(self) -> None:
-        """Deliver nothing more, but for what is under way."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnwise._support.bounded import read_json
 from turnwise.datasets import BadRecord
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.otel import OTel, read_requests
+from turnwise.datasets.traces.otel import OTEL, read_requests
 from turnwise.datasets.traces.steps import Step
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.operations.spool import Spool, Taken
@@ -50,7 +50,7 @@ def steps_of(body: bytes, kind: str) -> Iterator[Step | BadRecord]:
         records: Iterable[ParsedRecord | BadRecord] = [ParsedRecord(1, read_json(body))]
     else:
         records = read_requests(BytesIO(body))
-    for _, step in OTel().steps(records, "otlp"):
+    for _, step in OTEL().steps(records, "otlp"):
         yield step
 
 

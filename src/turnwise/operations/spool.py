@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions
 from turnwise.datasets.traces.loader import step_values
-from turnwise.datasets.traces.otel import OTel
+from turnwise.datasets.traces.otel import OTEL
 from turnwise.datasets.traces.steps import Step
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.findings import PartEntry
@@ -155,7 +155,7 @@ class Spool:
                 "SELECT place, body FROM steps WHERE chat = ? ORDER BY place", (chat,)
             ).fetchall()
         steps = ((place, Step(*json.loads(body))) for place, body in bodies)
-        return OTel().grouped(steps, "otlp", LoadOptions())
+        return OTEL().grouped(steps, "otlp", LoadOptions())
 
     def stored(self, chats: Iterable[tuple[str, float]]) -> None:
         """Note that conversations are stored, unless something came since a time; drop what is old."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from io import BytesIO
-from itertools import chain
 from typing import IO, Any, Final
 
 from turnwise.datasets.files import DAMAGED, MAX_LINE, open_binary
 from turnwise.datasets.layout import Head, Layout, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, LoadOptions, RecordError
 from turnwise.datasets.records import ParsedRecord, broken_off, parse_json
-from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
+from turnwise.datasets.traces.loader import TraceFormat, first_object
 from turnwise.datasets.traces.messages import first_of, objects
 from turnwise.datasets.traces.steps import Step, event_step, name_of, span_step, time_of
 from turnwise.errors import DatasetError
@@ -27,38 +26,19 @@ _PARTS = {
 }
 
 
-class OTel(TraceLoader):
-    """Reads OTLP; protobuf needs ``turnwise[otlp]``."""
+def _is_otlp(head: Head) -> bool:
+    if head.layout is Layout.PROTOBUF:
+        return not head.records
+    return any(isinstance(first_object(head).get(one), list) for one in _RESOURCES)
 
-    info = info_of(
-        name="otel",
-        title="OpenTelemetry traces and logs (OTLP) by the conventions of GenAI or OpenInference",
-        source="an application that is instrumented with OpenTelemetry",
-        url="https://opentelemetry.io/docs/specs/semconv/gen-ai/",
-        shape="a request in each line or one document as JSON, or binary; or a folder of such files",
-    )
 
-    def sniff(self, head: Head) -> bool:
-        """Return whether records are requests of OTLP, or the file is one in protobuf."""
-        if head.layout is Layout.PROTOBUF:
-            return not head.records
-        return any(isinstance(first_object(head).get(one), list) for one in _RESOURCES)
-
-    def records(self, path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
-        """Yield the requests of a file."""
-        head = read_head(path, options.encoding)
-        if head.layout is not Layout.PROTOBUF:
-            yield from read_records(head)
-            return
-        with open_binary(path) as stream:
-            yield from read_requests(stream)
-
-    def steps(
-        self, records: Iterable[ParsedRecord | BadRecord], path: str
-    ) -> Iterator[tuple[int, Step | BadRecord]]:
-        """Yield the step of each span and log record; a bad one leaves the others of its request."""
-        spans = chain.from_iterable(map(_spans, records))
-        return each_step(spans, _steps)
+def _records_of(path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
+    head = read_head(path, options.encoding)
+    if head.layout is not Layout.PROTOBUF:
+        yield from read_records(head)
+        return
+    with open_binary(path) as stream:
+        yield from read_requests(stream)
 
 
 def _spans(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:
@@ -120,6 +100,20 @@ def _steps(told: tuple[str, Any]) -> Iterator[Step]:
     if not (step.trace and step.span):
         raise RecordError(f"an event {event} belongs to no span: traceId or spanId is missing")
     yield step
+
+
+OTEL: Final = TraceFormat(
+    name="otel",
+    title="OpenTelemetry traces and logs (OTLP) by the conventions of GenAI or OpenInference",
+    source="an application that is instrumented with OpenTelemetry",
+    url="https://opentelemetry.io/docs/specs/semconv/gen-ai/",
+    shape="a request in each line or one document as JSON, or binary; or a folder of such files",
+    told_by=_is_otlp,
+    records=_records_of,
+    items=_spans,
+    reader=lambda path: _steps,
+)
+"""Reads OTLP; protobuf needs ``turnwise[otlp]``."""
 
 
 def attributes_of(pairs: Any) -> dict[str, Any]:

@@ -65,7 +65,6 @@ class EventSteps:
         self.result: PipelineResult | None = None if call.asked.sent is not None else call.asked.result
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
-        """Take the model's events, and show what may be shown; ``following`` gives `END` after the last."""
         try:
             if self._call.asked.sent is None:
                 assert self.result is not None
@@ -89,7 +88,6 @@ class EventSteps:
             yield from self._refused(self.result, standing)
 
     def drop(self) -> None:
-        """Record that the reply broke off, where it did not end."""
         if self._stream is not None and self._stream.result is None:
             self._stream.drop()
             self.result = self._stream.result

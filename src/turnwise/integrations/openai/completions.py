@@ -201,7 +201,6 @@ class ReplySteps:
         yield from self._ended(last)
 
     def drop(self) -> None:
-        """Record that the reply broke off, where it did not end."""
         if self._stream is not None and self._stream.result is None:
             self._stream.drop()
             self.result = self._stream.result

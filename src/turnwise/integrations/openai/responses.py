@@ -162,7 +162,6 @@ class ResponsesApi(Api):
         self._conversations = conversations
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-        """Check a request, and say what the client is to be given."""
         if given.get("background"):
             raise GuardError("background is set: its reply would bypass the guard; ask without it, or with stream")
         given, named = yield from self._placed(given, named)
@@ -237,7 +236,6 @@ class ResponsesApi(Api):
     def kept(
         self, call: Call, reply_id: str, result: PipelineResult | None, *, refused: bool = False
     ) -> Steps[None]:
-        """Note by what the next request names this reply."""
         kept, name = _id(call.given.get("conversation")), call.named.get("conversation_id")
         names = [f"response {reply_id}"]
         names += [f"conversation {kept}"] if kept is not None else []
@@ -254,18 +252,15 @@ class ResponsesApi(Api):
             return  # a request that goes on from here is told that it is not known
 
     def keeps(self, call: Call) -> bool:
-        """Whether the server keeps a reply as part of a conversation that goes on with it."""
         return call.given.get("conversation") is not None
 
     def withdrawn(self, call: Call, parts: Sequence[Any]) -> Steps[None]:
-        """Take a reply that was blocked from what the server keeps."""
         kept = _id(call.given.get("conversation"))
         for item in dict.fromkeys(getattr(part, "id", None) for part in parts) if kept is not None else ():
             if item is not None:
                 yield Do(self._conversations.items.delete, (item,), {"conversation_id": kept})
 
     def parts(self, reply: Any) -> list[Any]:
-        """The output items of a response."""
         return list((reply.get("output") if isinstance(reply, dict) else reply.output) or ())
 
     def said(self, reply: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -283,7 +278,6 @@ class ResponsesApi(Api):
                 yield from leaves(part, skip=SKIPPED)
 
     def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
-        """A response with a set text, which the next request can name as any other one."""
         from openai.types.responses import ParsedResponse, Response
 
         told = {
@@ -301,19 +295,16 @@ class ResponsesApi(Api):
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
-        """The response that events come to."""
         told = Events(events)
         reply = told.reply()
         done = [event["item"] for event in told.events if event.get("type") == "response.output_item.done"]
         return reply if reply.get("output") or not done else {**reply, "output": done}
 
     def is_open(self, group: tuple[Any, ...], at: int | None) -> bool:
-        """Whether pieces are of the first text of an item."""
         said = group[0] in ("response.output_text.delta", "response.refusal.delta")
         return said and at is not None and group[2:4] == (at, 0)
 
     def kind(self, event: Any) -> Kind:
-        """What an event is."""
         kind, at = event.type, getattr(event, "output_index", None)
         first = getattr(event, "content_index", 0) == 0
         what = "other"
@@ -337,12 +328,10 @@ class ResponsesApi(Api):
         return Kind(what, at)
 
     def piece(self, event: Any, text: str) -> Any:
-        """An event like another piece of a text that says something else."""
         spelled: dict[str, Any] = {"logprobs": []} if getattr(event, "logprobs", None) else {}
         return event.model_copy(update={"delta": text, **spelled})
 
     def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
-        """The events that end a stream with a set text; with what was shown where something was."""
         from openai.types import responses as types
 
         said = shown.text or refusal
