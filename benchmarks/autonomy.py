@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from turnwise.conversation import Side, Turn
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets import read_judgements
 from turnwise.observers import Context, Request, build_observer
 from turnwise.observers.session import observe_conversations
 from turnwise.principles import load_principle

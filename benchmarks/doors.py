@@ -356,7 +356,7 @@ def doors() -> Iterator[dict[str, Door]]:
     """Open the doors that this interpreter has."""
     import httpx
     import openai
-    from completion_server import CompletionServer
+    from model_api import ModelServer, echo
     from served import served
 
     with ExitStack() as opened, tempfile.TemporaryDirectory() as folder:
@@ -364,7 +364,7 @@ def doors() -> Iterator[dict[str, Door]]:
         file.write_text(CONFIG)
         service = opened.enter_context(served("--explain", "--config", str(file)))
         client = opened.enter_context(httpx.Client(base_url=service.url, timeout=60))
-        model = opened.enter_context(CompletionServer())
+        model = opened.enter_context(ModelServer(echo, keep_alive=True))
         asking = opened.enter_context(openai.OpenAI(base_url=model.url, api_key="none", max_retries=0))
         yield {**http_doors(client), "openai": openai_door(model, asking)}
 
@@ -373,15 +373,15 @@ def doors() -> Iterator[dict[str, Door]]:
 def proxies() -> Iterator[dict[str, Door]]:
     """Open a real proxy of LiteLLM with both guardrails."""
     import httpx
-    from completion_server import CompletionServer
     from litellm_proxy import litellm_proxy
+    from model_api import ModelServer, echo
     from served import served
 
     with ExitStack() as opened, tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "doors.yaml")
         file.write_text(CONFIG)
         service = opened.enter_context(served("--explain", "--config", str(file)))
-        model = opened.enter_context(CompletionServer())
+        model = opened.enter_context(ModelServer(echo, keep_alive=True))
         modes = ["pre_call", "post_call"]
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"
         rails = {

@@ -59,16 +59,16 @@ async def lag(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
 
 async def lags(times: int) -> None:
     """Print the lag of the event loop."""
-    from completion_server import CompletionServer
     from fastapi_chat import app
     from httpx import ASGITransport, AsyncClient
+    from model_api import ModelServer, echo
     from openai import AsyncOpenAI
 
     from turnwise.integrations.openai import guard
 
     pipeline = GuardrailPipeline.from_preset("basic")
     await pipeline.acheck_input(SHORT)
-    with CompletionServer() as model:
+    with ModelServer(echo, keep_alive=True) as model:
         async with (
             AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0) as plain,
             AsyncClient(transport=ASGITransport(app), base_url="http://chat") as web,

@@ -52,8 +52,7 @@ from benchmarks.split import results as split_results
 from turnwise import Conversation, GuardrailPipeline, PipelineResult, score
 from turnwise._support.revision import code_version
 from turnwise.conversation import Side, Turn
-from turnwise.datasets import examples
-from turnwise.datasets.judged import example_judgements
+from turnwise.datasets import example_judgements, examples
 from turnwise.findings import FAILURES, SCORES, SEQUENCES, TURNS, open_findings
 from turnwise.observers import ObservationFailure, Request, build_observer
 from turnwise.observers.scripted import ScriptedObserver

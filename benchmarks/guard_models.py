@@ -30,8 +30,7 @@ import numpy as np
 from observer_chats import Job, score
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import judgement_files, read_judgements
+from turnwise.datasets import BadRecord, judgement_files, open_dataset, read_judgements
 from turnwise.guard import guardrails
 from turnwise.guard.finding import Action, Finding
 from turnwise.guard.guardrail import Check, Guardrail

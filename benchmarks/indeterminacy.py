@@ -24,7 +24,7 @@ from people_chats import load
 from scipy.stats import rankdata
 
 from turnwise.conversation import Side
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets import read_judgements
 from turnwise.observers import Context, Request, build_observer
 from turnwise.observers.session import observe_conversations
 from turnwise.principles import builtin_principles

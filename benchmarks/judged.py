@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 from results_page import kept, table
 from scipy.stats import rankdata
 
-from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
-from turnwise.datasets.twins import Pair, load_twins
+from turnwise.datasets import Pair, judgement_files, load_twins, read_judgements
+from turnwise.datasets.annotated import SECOND
 from turnwise.observers import build_observer
 from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate

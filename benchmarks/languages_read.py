@@ -24,7 +24,7 @@ from observer import FLAG, area_row, highest, rate_row
 from observer_chats import CORPUS, Job, score
 from observer_rows import at_least, at_most, print_rows
 
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets import read_judgements
 from turnwise.observers.local.languages import Languages
 from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.weights import TOKENIZER_FILE, load_weights, save_weights, shipped

@@ -29,8 +29,7 @@ from observer_rows import Row, at_least, at_most, print_rows
 from observer_speed import speed
 from scipy.stats import spearmanr
 
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.twins import load_twins
+from turnwise.datasets import BadRecord, load_twins, open_dataset
 from turnwise.observers.local.card import render_card
 from turnwise.observers.local.weights import METRICS_FILE, PRINCIPLES, SHIPPED, card_data, read_metrics
 from turnwise.observers.local.weights import shipped as shipped_weights

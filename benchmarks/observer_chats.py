@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Side, Turn
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import Judgement, join_judgements, judgement_files, read_judgements
-from turnwise.datasets.twins import load_twins
+from turnwise.datasets import (
+    BadRecord,
+    Judgement,
+    join_judgements,
+    judgement_files,
+    load_twins,
+    open_dataset,
+    read_judgements,
+)
 from turnwise.observers import Context, Observation, Request
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.principles import builtin_principles

@@ -17,8 +17,7 @@ from observer import FLAG, area, area_row, rate_row
 from observer_rows import Bound, Row, at_least, at_most
 from people_chats import Chat
 
-from turnwise.datasets.judged import read_judgements
-from turnwise.datasets.twins import load_twins
+from turnwise.datasets import load_twins, read_judgements
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 POOL = ("arena_real_users", "wildchat_real_users", "mtrag_un_human", "casino_negotiations", "multidogo_customers")

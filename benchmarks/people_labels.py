@@ -37,8 +37,8 @@ from results_page import put_section, table
 
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation import Sequence as Given
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import SECOND, Judgement, join_judgements, read_judgements
+from turnwise.datasets import BadRecord, Judgement, join_judgements, open_dataset, read_judgements
+from turnwise.datasets.annotated import SECOND
 from turnwise.detectors import build_detector, run_detector
 from turnwise.observers import build_observer
 from turnwise.scoring import Score, TurnScores

@@ -27,7 +27,8 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from tells import FEATURES, WordsOfTheDifference, share_of_fewer
 
-from turnwise.datasets.twins import REPLIES, Pair, Twin, load_twins
+from turnwise.datasets import Pair, Twin, load_twins
+from turnwise.datasets.annotated import REPLIES
 from turnwise.rates import Rate
 
 CORPUS = Path(__file__).parent

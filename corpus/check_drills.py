@@ -23,8 +23,8 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.twins import SPLITS_FILE, Pair, load_twins
+from turnwise.datasets import BadRecord, Pair, load_twins, open_dataset
+from turnwise.datasets.annotated import SPLITS_FILE
 
 CORPUS = Path(__file__).parent
 SHARED_WORDS = 10

@@ -10,9 +10,17 @@ from typing import NamedTuple
 
 import krippendorff
 
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import SECOND, Judgement, join_judgements, judgement_files, read_judgements
-from turnwise.datasets.twins import Pair, Twin
+from turnwise.datasets import (
+    BadRecord,
+    Judgement,
+    Pair,
+    Twin,
+    join_judgements,
+    judgement_files,
+    open_dataset,
+    read_judgements,
+)
+from turnwise.datasets.annotated import SECOND
 from turnwise.rates import Rate
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")

@@ -19,8 +19,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-from turnwise.datasets.judged import Judgement, join_judgements, read_judgements
-from turnwise.datasets.twins import Pair, load_twins
+from turnwise.datasets import Judgement, Pair, join_judgements, load_twins, read_judgements
 
 CORPUS = Path(__file__).parent
 FLAG = 0.5

@@ -14,7 +14,7 @@ from pathlib import Path
 import altair as alt
 from check import peak_f
 
-from turnwise.datasets.twins import Pair, load_twins
+from turnwise.datasets import Pair, load_twins
 
 CORPUS = Path(__file__).parent
 REACH = 5

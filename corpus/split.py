@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from turnwise.datasets.twins import Pair, load_twins
+from turnwise.datasets import Pair, load_twins
 
 CORPUS = Path(__file__).parent
 HELD_OUT_TACTICS = ("obfuscation_codewords", "topic_hopping")

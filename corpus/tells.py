@@ -17,7 +17,7 @@ from scipy.stats import binom
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from turnwise.datasets.twins import Pair, Twin
+from turnwise.datasets import Pair, Twin
 
 _FIRST_PERSON = re.compile(
     r"\b(i|i'm|i've|i'd|i'll|me|my|mine|myself|we|us|our|ours|we're|we've|we'd|we'll)\b", re.IGNORECASE

@@ -19,7 +19,7 @@ from typing import Any
 
 import turnwise.principles
 from turnwise.conversation import Side
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets import read_judgements
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.study.teaching import read_annotations, teach
 

@@ -14,17 +14,16 @@ from training.carried import rated_replies, same_requests, translated
 from training.examples import TRAIN, Example, Triples
 from turnwise.conversation import Label, from_messages
 from turnwise.conversation import Sequence as Given
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import (
-    MODES,
-    SECOND,
+from turnwise.datasets import (
+    BadRecord,
     Judgement,
-    by_conversation,
     join_judgements,
     judgement_files,
+    load_twins,
+    open_dataset,
     read_judgements,
 )
-from turnwise.datasets.twins import load_twins
+from turnwise.datasets.annotated import MODES, SECOND, by_conversation
 from turnwise.observers.local.weights import PRINCIPLES
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from turnwise.datasets.judged import peaks_of, read_judgements
+from turnwise.datasets import read_judgements
+from turnwise.datasets.annotated import peaks_of
 
 FIRST = "first-"
 """How the names of the first readings begin."""

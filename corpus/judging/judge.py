@@ -30,8 +30,8 @@ from typing import Any
 
 from turnwise.conversation import Seen, Side
 from turnwise.conversation import Sequence as Chat
-from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import MODES, SECOND, Judgement, digests, read_judgements
+from turnwise.datasets import BadRecord, Judgement, digests, open_dataset, read_judgements
+from turnwise.datasets.annotated import MODES, SECOND
 from turnwise.scoring import Score
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")

@@ -13,7 +13,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from turnwise.datasets.judged import example_judgements, read_judgements
+from turnwise.datasets import example_judgements, read_judgements
 from turnwise.detectors import build_detector, run_detector
 from turnwise.scoring import TurnScores
 from turnwise.study.stats.thresholds import threshold_for

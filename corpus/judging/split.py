@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from turnwise.datasets.twins import load_twins
+from turnwise.datasets import load_twins
 
 CORPUS = Path(__file__).parents[1]
 SHARES = {"train": 0.7, "dev": 0.1, "test": 0.2}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Side, Turn
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets import read_judgements
 from turnwise.observers import Context, Request, build_observer, observe_conversations
 from turnwise.principles import load_principle, principle_names
 

@@ -6,7 +6,7 @@ from nemoguardrails.actions import action
 from nemoguardrails.actions.rail_outcome import RailOutcome, TransformTarget
 
 from turnwise import GuardrailPipeline
-from turnwise.integrations.conversations import Conversations
+from turnwise.integrations import Conversations
 
 # Personal data is redacted; a second turn that is over the line blocks, and the first one alone does not.
 PIPELINE = GuardrailPipeline(

@@ -21,7 +21,7 @@ from turnwise.bench.run import ask_conversation
 from turnwise.bench.tasks import Item, Task, yardstick
 from turnwise.cli import main
 from turnwise.conversation import Conversation, Label
-from turnwise.datasets.judged import example_judgements
+from turnwise.datasets import example_judgements
 from turnwise.errors import UnknownNameError, UsageError
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -83,8 +83,7 @@ def test_a_changed_corpus_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_reader_disputes_and_what_has_no_label_is_left_out_and_counted(tmp_path: Path) -> None:
     from turnwise.conversation import Seen, Side
-    from turnwise.datasets import open_dataset
-    from turnwise.datasets.judged import Judgement, digests
+    from turnwise.datasets import Judgement, digests, open_dataset
     from turnwise.scoring import Score
 
     rows = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.datasets.twins import Pair, load_twins
+from turnwise.datasets import Pair, load_twins
 from turnwise.errors import DatasetError
 from turnwise.scoring import Score
 

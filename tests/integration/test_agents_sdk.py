@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,10 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.mcp import MCPServerStdio
+from framework_agents import DRIFT, GUARD, RAN, record_of
+from model_api import ModelServer
+from model_api import tool as calls
 from openai import AsyncOpenAI
-from scripted_model import ScriptedModel
-from scripted_model import tool as calls
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import Finding, SqliteStateStore
@@ -32,43 +32,19 @@ from turnwise.integrations.agents import AgentGuard
 
 pytestmark = pytest.mark.integration
 
-GUARD: dict[str, Any] = {
-    "guardrails": [
-        {"pii": {"action": "redact", "on": "all"}},
-        {"keywords": {"keywords": ["swordfish"], "action": "block", "on": "all"}},
-    ]
-}
-DRIFT: dict[str, Any] = {
-    "guardrails": [
-        {
-            "drift": {
-                "observer": "scripted:0.1,0.2,0.9,0.1",
-                "detector": "any_turn",
-                "block_at": 0.8,
-                "session": None,
-            }
-        }
-    ]
-}
-RAN: list[str] = []
-
 
 @function_tool
 def lookup(name: str) -> str:
     """Look a customer up."""
-    RAN.append(name)
-    return {"jane": "jane@example.com", "mole": "the word is swordfish"}.get(name, f"no record of {name}")
+    return record_of(name)
 
 
-@pytest.fixture
-def model() -> Iterator[ScriptedModel]:
-    RAN.clear()
+@pytest.fixture(autouse=True)
+def _untraced() -> None:
     set_tracing_disabled(True)
-    with ScriptedModel() as served:
-        yield served
 
 
-def made(model: ScriptedModel) -> Agent[Any]:
+def made(model: ModelServer) -> Agent[Any]:
     client = AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
     return Agent(name="desk", model=OpenAIChatCompletionsModel("scripted", client), tools=[lookup])
 
@@ -89,7 +65,7 @@ def say(guard: AgentGuard, agent: Agent[Any], text: str, **settings: Any) -> Any
     return asyncio.run(run())
 
 
-def test_a_blocked_prompt_never_reaches_the_model_though_the_session_has_it(model: ScriptedModel) -> None:
+def test_a_blocked_prompt_never_reaches_the_model_though_the_session_has_it(model: ModelServer) -> None:
     guard = guarded(refusal="No.")
     agent, session = guard.protect(made(model)), SQLiteSession("a")
     assert say(guard, agent, "The password is swordfish", session=session) == "No."
@@ -99,7 +75,7 @@ def test_a_blocked_prompt_never_reaches_the_model_though_the_session_has_it(mode
     assert "swordfish" not in model.sent() and "[message withheld]" in model.sent()
 
 
-def test_the_exception_has_the_verdict(model: ScriptedModel) -> None:
+def test_the_exception_has_the_verdict(model: ModelServer) -> None:
     guard = guarded()
     with pytest.raises(InputGuardrailTripwireTriggered) as caught:
         asyncio.run(Runner.run(guard.protect(made(model)), "swordfish"))
@@ -107,7 +83,7 @@ def test_the_exception_has_the_verdict(model: ScriptedModel) -> None:
     assert info["blocked"] and info["turn_number"] == 1 and info["reasons"] == ["keywords: 'swordfish'"]
 
 
-def test_a_message_that_is_not_read_is_told_beside_languages(model: ScriptedModel) -> None:
+def test_a_message_that_is_not_read_is_told_beside_languages(model: ModelServer) -> None:
     def english(text: str) -> Finding:
         return Finding(found=False, reason="not read: de", unread="de")
 
@@ -123,7 +99,7 @@ def test_a_message_that_is_not_read_is_told_beside_languages(model: ScriptedMode
     assert info["failures"] == ["unread: failed: the message holds more than text"]
 
 
-def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:
+def test_what_is_redacted_arrives_redacted(model: ModelServer) -> None:
     guard = guarded()
     agent, session = guard.protect(made(model)), SQLiteSession("a")
     model.say("Done.", "Again.")
@@ -132,7 +108,7 @@ def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:
     assert "jane@example.com" not in model.sent() and "Write to [EMAIL] please" in model.sent()
 
 
-def test_a_prompt_that_would_arrive_unredacted_is_stopped(model: ScriptedModel) -> None:
+def test_a_prompt_that_would_arrive_unredacted_is_stopped(model: ModelServer) -> None:
     guard = guarded()
     with pytest.raises(InputGuardrailTripwireTriggered) as caught:
         asyncio.run(Runner.run(guard.protect(made(model)), "Write to jane@example.com please"))
@@ -140,7 +116,7 @@ def test_a_prompt_that_would_arrive_unredacted_is_stopped(model: ScriptedModel) 
     assert not model.seen
 
 
-def test_an_output_that_is_redacted_or_blocked_trips_the_wire(model: ScriptedModel) -> None:
+def test_an_output_that_is_redacted_or_blocked_trips_the_wire(model: ModelServer) -> None:
     guard = guarded()
     agent = guard.protect(made(model))
     model.say("I wrote to jane@example.com.", "The word is swordfish", "The word is swordfish")
@@ -150,7 +126,7 @@ def test_an_output_that_is_redacted_or_blocked_trips_the_wire(model: ScriptedMod
         asyncio.run(Runner.run(agent, "Which word?"))
 
 
-def test_calls_of_tools_and_what_they_give_back_are_checked(model: ScriptedModel) -> None:
+def test_calls_of_tools_and_what_they_give_back_are_checked(model: ModelServer) -> None:
     guard = guarded()
     agent = guard.protect(made(model))
     model.say(calls("lookup", name="jane"), "Found.")
@@ -182,7 +158,7 @@ server.run()
 
 
 def test_tools_of_an_mcp_server_are_checked_for_each_conversation_that_shares_it(
-    model: ScriptedModel, tmp_path: Path
+    model: ModelServer, tmp_path: Path
 ) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     params: Any = {"command": sys.executable, "args": ["server.py"], "cwd": str(tmp_path)}
@@ -207,7 +183,7 @@ def test_tools_of_an_mcp_server_are_checked_for_each_conversation_that_shares_it
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_agents_that_are_handed_over_to_are_guarded(model: ScriptedModel, wrapped: bool) -> None:
+def test_agents_that_are_handed_over_to_are_guarded(model: ModelServer, wrapped: bool) -> None:
     guard = guarded()
     expert = made(model).clone(name="expert")
     agent = guard.protect(made(model).clone(handoffs=[handoff(expert) if wrapped else expert]))
@@ -216,9 +192,7 @@ def test_agents_that_are_handed_over_to_are_guarded(model: ScriptedModel, wrappe
     assert "[tool result withheld]" in model.sent() and "swordfish" not in model.sent()
 
 
-def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
-    model: ScriptedModel, tmp_path: Any
-) -> None:
+def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(model: ModelServer, tmp_path: Any) -> None:
     answers, session = [], SQLiteSession("a")
     with SqliteStateStore(str(tmp_path / "guard.db")) as store:
         for turn in range(1, 4):  # each in a process of its own, as it were
@@ -233,7 +207,7 @@ def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
     assert len(model.seen) == 2
 
 
-def test_another_process_shows_the_model_no_more_of_a_session(model: ScriptedModel, tmp_path: Any) -> None:
+def test_another_process_shows_the_model_no_more_of_a_session(model: ModelServer, tmp_path: Any) -> None:
     session = SQLiteSession("a")
     with SqliteStateStore(str(tmp_path / "guard.db")) as store:
         for text in ("The password is swordfish", "Write to jane@example.com please", "Well?"):
@@ -248,7 +222,7 @@ def test_another_process_shows_the_model_no_more_of_a_session(model: ScriptedMod
     assert "swordfish" not in model.sent() and "jane@example.com" not in model.sent()
 
 
-def test_a_filter_of_your_own_stays(model: ScriptedModel) -> None:
+def test_a_filter_of_your_own_stays(model: ModelServer) -> None:
     guard = guarded()
     model.say("Done.")
 
@@ -261,7 +235,7 @@ def test_a_filter_of_your_own_stays(model: ScriptedModel) -> None:
     assert "Be brief." in model.sent() and "jane@example.com" not in model.sent()
 
 
-def test_sync_runs_are_guarded_alike(model: ScriptedModel) -> None:
+def test_sync_runs_are_guarded_alike(model: ModelServer) -> None:
     guard = guarded()
     with asyncio.Runner() as loop:  # run_sync makes a loop of its own where there is none, and leaves it open
         asyncio.set_event_loop(loop.get_loop())

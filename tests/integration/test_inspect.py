@@ -20,8 +20,8 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, get_model
 from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import Tool, tool
 from inspect_ai.util import registry_create
-from scripted_model import ScriptedModel
-from scripted_model import tool as calls
+from model_api import ModelServer
+from model_api import tool as calls
 from tests.conftest import Cli
 
 from turnwise import Label, Store
@@ -78,7 +78,7 @@ def desk() -> Task:
 
 def run(task: Task, folder: Path, *replies: str | dict[str, Any]) -> EvalLog:
     """Run an evaluation of a model that says so, and return its log."""
-    with ScriptedModel() as model:
+    with ModelServer() as model:
         model.say(*replies)
         asked = get_model("openai-api/scripted/scripted", base_url=model.url, api_key="none", memoize=False)
         (done,) = evaluate(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import agents
 import pytest
-from scripted_model import ScriptedModel
-from scripted_model import tool as calls
+from model_api import ModelServer
+from model_api import tool as calls
 
 pytestmark = [
     pytest.mark.integration,
@@ -38,9 +38,9 @@ def run(*titles: str) -> None:
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ScriptedModel]:
+def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModelServer]:
     monkeypatch.chdir(tmp_path)
-    with ScriptedModel() as served:
+    with ModelServer() as served:
         for provider in ("OPENAI", "SCRIPTED"):
             monkeypatch.setenv(f"{provider}_BASE_URL", served.url)
             monkeypatch.setenv(f"{provider}_API_KEY", "none")
@@ -50,13 +50,13 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ScriptedM
     gc.collect()
 
 
-def test_langchain_and_langgraph(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_langchain_and_langgraph(model: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     model.say(calls("weather", city="Oslo"), "It is.", "Oslo lies on a fjord.", "No.")
     run("LangChain", "LangGraph")
     assert capsys.readouterr().out == "It is.\nOslo lies on a fjord.No.\n"
 
 
-def test_agents_sdk(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_sdk(model: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     agents.set_tracing_disabled(True)
     agents.set_default_openai_api("chat_completions")
     model.say(calls("temperature", city="Oslo"), "It is.")
@@ -64,18 +64,18 @@ def test_agents_sdk(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "It is.\n"
 
 
-def test_pydantic_ai(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pydantic_ai(model: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     model.say(calls("temperature", city="Oslo"), "It is.", "No.")
     run("Pydantic AI")
     assert capsys.readouterr().out == "It is.\nNo.\n"
 
 
-def test_opentelemetry(model: ScriptedModel, tmp_path: Path) -> None:
+def test_opentelemetry(model: ModelServer, tmp_path: Path) -> None:
     run("OpenTelemetry")
     assert (tmp_path / "audit.jsonl").is_file()
 
 
-def test_inspect_ai(model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_ai(model: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     model.say("I can't.")
     run("inspect_ai")
     shown = capsys.readouterr().out

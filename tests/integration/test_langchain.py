@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
+from framework_agents import DRIFT, GUARD, LONG, RAN, record_of
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
@@ -14,9 +14,9 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
+from model_api import ModelServer
+from model_api import tool as calls
 from pydantic import SecretStr
-from scripted_model import ScriptedModel
-from scripted_model import tool as calls
 
 from turnwise import GuardrailPipeline
 from turnwise.guard import GuardrailBlocked, SqliteStateStore
@@ -24,42 +24,14 @@ from turnwise.integrations.langchain import GuardMiddleware
 
 pytestmark = pytest.mark.integration
 
-GUARD: dict[str, Any] = {
-    "guardrails": [
-        {"pii": {"action": "redact", "on": "all"}},
-        {"keywords": {"keywords": ["swordfish"], "action": "block", "on": "all"}},
-    ]
-}
-DRIFT: dict[str, Any] = {
-    "guardrails": [
-        {
-            "drift": {
-                "observer": "scripted:0.1,0.2,0.9,0.1",
-                "detector": "any_turn",
-                "block_at": 0.8,
-                "session": None,
-            }
-        }
-    ]
-}
-RAN: list[str] = []
-
 
 @tool
 def lookup(name: str) -> str:
     """Look a customer up."""
-    RAN.append(name)
-    return {"jane": "jane@example.com", "mole": "the word is swordfish"}.get(name, f"no record of {name}")
+    return record_of(name)
 
 
-@pytest.fixture
-def model() -> Iterator[ScriptedModel]:
-    RAN.clear()
-    with ScriptedModel() as served:
-        yield served
-
-
-def agent(model: ScriptedModel, guard: GuardMiddleware, *, remembers: bool = True) -> Any:
+def agent(model: ModelServer, guard: GuardMiddleware, *, remembers: bool = True) -> Any:
     chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
     saver = InMemorySaver() if remembers else None
     return create_agent(chat, [lookup], middleware=[guard], checkpointer=saver)
@@ -78,7 +50,7 @@ def texts(state: dict[str, Any]) -> list[str]:
     return [message.text for message in messages]
 
 
-def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(model: ScriptedModel) -> None:
+def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD), refusal="No."))
     refused = guarded.invoke(say("The password is swordfish"), thread("a"))
     assert texts(refused) == ["[message withheld]", "No."]
@@ -91,7 +63,7 @@ def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(mod
     assert "swordfish" not in model.sent()
 
 
-def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:
+def test_what_is_redacted_arrives_redacted(model: ModelServer) -> None:
     model.say("I wrote to bob@example.org.")
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD)))
     state = guarded.invoke(say("Write to jane@example.com please"), thread("a"))
@@ -100,7 +72,7 @@ def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:
     assert "Write to [EMAIL] please" in model.sent()
 
 
-def test_calls_of_tools_and_what_they_give_back_are_checked(model: ScriptedModel) -> None:
+def test_calls_of_tools_and_what_they_give_back_are_checked(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD)))
     model.say(calls("lookup", name="jane"), "Found.")
     state = guarded.invoke(say("Look Jane up"), thread("redacted"))
@@ -125,7 +97,7 @@ def test_calls_of_tools_and_what_they_give_back_are_checked(model: ScriptedModel
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
-    model: ScriptedModel, remembers: bool
+    model: ModelServer, remembers: bool
 ) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(DRIFT), refusal="No."), remembers=remembers)
     history: list[Any] = []
@@ -144,7 +116,7 @@ def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
     assert len(model.seen) == 2
 
 
-def test_an_agent_is_guarded_as_a_node_of_a_graph_of_its_own(model: ScriptedModel) -> None:
+def test_an_agent_is_guarded_as_a_node_of_a_graph_of_its_own(model: ModelServer) -> None:
     graph = StateGraph(MessagesState)
     graph.add_node(
         "agent", agent(model, GuardMiddleware(GuardrailPipeline(GUARD), refusal="No."), remembers=False)
@@ -159,7 +131,7 @@ def test_an_agent_is_guarded_as_a_node_of_a_graph_of_its_own(model: ScriptedMode
     assert "swordfish" not in model.sent()
 
 
-def test_a_session_may_last_over_threads(model: ScriptedModel) -> None:
+def test_a_session_may_last_over_threads(model: ModelServer) -> None:
     drift = {"observer": "scripted:0.1,0.1", "detector": "any_turn", "block_at": 0.8}
     pipeline = GuardrailPipeline({"guardrails": [{"drift": drift}]})
     guarded = agent(model, GuardMiddleware(pipeline, session=lambda runtime: "ann"))
@@ -176,7 +148,7 @@ def note(call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
     return Command(update={"messages": [ToolMessage("Noted for jane@example.com", tool_call_id=call_id)]})
 
 
-def test_tools_that_command_are_checked_as_well(model: ScriptedModel) -> None:
+def test_tools_that_command_are_checked_as_well(model: ModelServer) -> None:
     chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
     guarded: Any = create_agent(chat, [note], middleware=[GuardMiddleware(GuardrailPipeline(GUARD))])
     model.say(calls("note"), "Done.")
@@ -184,7 +156,7 @@ def test_tools_that_command_are_checked_as_well(model: ScriptedModel) -> None:
     assert "jane@example.com" not in model.sent()
 
 
-def test_another_process_goes_on_where_the_first_one_stopped(model: ScriptedModel, tmp_path: Any) -> None:
+def test_another_process_goes_on_where_the_first_one_stopped(model: ModelServer, tmp_path: Any) -> None:
     saver = InMemorySaver()
     chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
     answers = []
@@ -197,7 +169,7 @@ def test_another_process_goes_on_where_the_first_one_stopped(model: ScriptedMode
     assert answers == ["Answer 1", "Answer 2", "No."]
 
 
-def test_async_gives_the_same(model: ScriptedModel) -> None:
+def test_async_gives_the_same(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD)))
 
     async def talk() -> list[list[str]]:
@@ -214,7 +186,7 @@ def test_async_gives_the_same(model: ScriptedModel) -> None:
     assert third == ["Which word?", "I can't help with that."]
 
 
-def test_blocks_can_be_exceptions(model: ScriptedModel) -> None:
+def test_blocks_can_be_exceptions(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD), on_block="raise"))
     with pytest.raises(GuardrailBlocked, match="the input was blocked: keywords") as caught:
         guarded.invoke(say("swordfish"), thread("a"))
@@ -224,7 +196,7 @@ def test_blocks_can_be_exceptions(model: ScriptedModel) -> None:
     assert texts(state)[-1] == "Hello!" and "swordfish" not in model.sent()
 
 
-def test_tokens_are_kept_back_until_the_reply_is_checked(model: ScriptedModel) -> None:
+def test_tokens_are_kept_back_until_the_reply_is_checked(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD)))
     model.say("Write to jane@example.com today, please.")
     shown = [
@@ -235,14 +207,11 @@ def test_tokens_are_kept_back_until_the_reply_is_checked(model: ScriptedModel) -
     assert shown == ["Write to [EMAIL] today, please."]
 
 
-LONG = "A long reply goes on and on about nothing in particular, and it does so with great patience. " * 8
-
-
 def streamed(guarded: Any, text: str) -> str:
     return "".join(part["text"] for part in guarded.stream(say(text), thread("a"), stream_mode="custom"))
 
 
-def test_a_reply_is_shown_while_it_comes_as_far_as_the_guard_lets_it(model: ScriptedModel) -> None:
+def test_a_reply_is_shown_while_it_comes_as_far_as_the_guard_lets_it(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD), stream=True))
     model.say(f"Write to jane@example.com. {LONG}")
     parts = list(guarded.stream(say("Whom do I write to?"), thread("a"), stream_mode="custom"))
@@ -251,7 +220,7 @@ def test_a_reply_is_shown_while_it_comes_as_far_as_the_guard_lets_it(model: Scri
     assert guarded.get_state(thread("a")).values["messages"][-1].text == f"Write to [EMAIL]. {LONG}"
 
 
-def test_a_stream_that_is_blocked_stops_the_model(model: ScriptedModel) -> None:
+def test_a_stream_that_is_blocked_stops_the_model(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD), stream=True))
     model.say(f"{LONG} swordfish {LONG * 40}")
     shown = streamed(guarded, "Go on")
@@ -259,7 +228,7 @@ def test_a_stream_that_is_blocked_stops_the_model(model: ScriptedModel) -> None:
     assert guarded.get_state(thread("a")).values["messages"][-1].text == "I can't help with that."
 
 
-def test_a_stream_in_async_code(model: ScriptedModel) -> None:
+def test_a_stream_in_async_code(model: ModelServer) -> None:
     guarded = agent(model, GuardMiddleware(GuardrailPipeline(GUARD), stream=True))
     model.say(calls("lookup", name="jane"), f"I wrote to jane@example.com. {LONG}")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from completion_server import CALL, CompletionServer, echo
 from litellm_proxy import litellm_proxy
+from model_api import CALL, ModelServer, echo
 from served import served
 
 from turnwise import Conversation, GuardrailPipeline
@@ -30,7 +30,7 @@ DOORS = ("beside", "inside")
 class Proxy:
     """The proxy, asked through one of its two guardrails."""
 
-    def __init__(self, url: str, model: CompletionServer, client: httpx.Client) -> None:
+    def __init__(self, url: str, model: ModelServer, client: httpx.Client) -> None:
         self.url, self.model, self.client = url, model, client
 
     def ask(self, door: str, messages: list[Any], **more: Any) -> httpx.Response:
@@ -49,7 +49,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("litellm")
     guard = folder / "guard.yaml"
     guard.write_text(CONFIG)
-    with CompletionServer() as model, served("--config", str(guard)) as service:
+    with ModelServer(echo) as model, served("--config", str(guard)) as service:
         modes = ["pre_call", "post_call"]
         beside = {"guardrail": "generic_guardrail_api", "api_base": service.url, "mode": modes}
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"

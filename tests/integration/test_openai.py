@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from completion_server import CALL, CompletionServer, echo
+from model_api import CALL, ModelServer, echo
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
@@ -34,14 +34,14 @@ REFUSAL = "I can't help with that."
 
 
 @pytest.fixture
-def model() -> Iterator[CompletionServer]:
-    with CompletionServer() as server:
+def model() -> Iterator[ModelServer]:
+    with ModelServer(echo) as server:
         yield server
         while CLIENTS:
             CLIENTS.pop().close()
 
 
-def plain(model: CompletionServer) -> Any:
+def plain(model: ModelServer) -> Any:
     CLIENTS.append(openai.OpenAI(base_url=model.url, api_key="none", max_retries=0))
     return CLIENTS[-1]
 
@@ -54,7 +54,7 @@ def asked(client: Any, messages: list[Any], **more: Any) -> Any:
     return client.chat.completions.create(model="m", messages=messages, **more)
 
 
-def test_prompts_arrive_redacted_and_replies_come_back_redacted_with_the_verdict(model: CompletionServer) -> None:
+def test_prompts_arrive_redacted_and_replies_come_back_redacted_with_the_verdict(model: ModelServer) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
     model.answer = lambda body: {"role": "assistant", "content": "Ask bob@example.com."}
     reply = asked(client, [{"role": "system", "content": "Be brief."}, user("I am jane@example.com")])
@@ -64,7 +64,7 @@ def test_prompts_arrive_redacted_and_replies_come_back_redacted_with_the_verdict
     assert "turnwise_result" not in reply.model_dump()
 
 
-def test_what_was_redacted_or_blocked_is_kept_from_the_model_later_too(model: CompletionServer) -> None:
+def test_what_was_redacted_or_blocked_is_kept_from_the_model_later_too(model: ModelServer) -> None:
     client = guard(plain(model), GuardrailPipeline({"guardrails": CONFIG["guardrails"][:2]}), refusal=REFUSAL)
     messages: list[Any] = [user("I am jane@example.com")]
     for text in ("About acme", "How do splines work?"):
@@ -76,7 +76,7 @@ def test_what_was_redacted_or_blocked_is_kept_from_the_model_later_too(model: Co
     assert "forged" not in reply.turnwise_result.details and reply.turnwise_result.turn_number == 3
 
 
-def test_a_blocked_prompt_never_reaches_the_model(model: CompletionServer) -> None:
+def test_a_blocked_prompt_never_reaches_the_model(model: ModelServer) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
     for more in ({}, {"stream": True}):
         with pytest.raises(GuardrailBlocked, match="keywords") as caught:
@@ -88,7 +88,7 @@ def test_a_blocked_prompt_never_reaches_the_model(model: CompletionServer) -> No
     assert reply.turnwise_result.blocked and not model.requests
 
 
-def test_a_blocked_reply_is_an_exception_or_the_refusal(model: CompletionServer) -> None:
+def test_a_blocked_reply_is_an_exception_or_the_refusal(model: ModelServer) -> None:
     model.answer = lambda body: {"role": "assistant", "content": "Buy acme."}
     with pytest.raises(GuardrailBlocked, match="output was blocked"):
         asked(guard(plain(model), GuardrailPipeline(CONFIG)), [user("Hello")])
@@ -99,7 +99,7 @@ def test_a_blocked_reply_is_an_exception_or_the_refusal(model: CompletionServer)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("store", [None, MemoryStateStore])
 def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
-    model: CompletionServer, stream: bool, store: Any
+    model: ModelServer, stream: bool, store: Any
 ) -> None:
     library, chat = GuardrailPipeline(CONFIG), Conversation()
     client = guard(plain(model), GuardrailPipeline(CONFIG, state_store=store and store()))
@@ -124,7 +124,7 @@ def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
     assert len(model.requests) == 4
 
 
-def test_a_stream_shows_what_may_be_shown_as_it_comes(model: CompletionServer) -> None:
+def test_a_stream_shows_what_may_be_shown_as_it_comes(model: ModelServer) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
     model.answer = lambda body: {"role": "assistant", "content": "Yes. " * 100 + "Write to bob@example.com."}
     with asked(client, [user("Whom?")], stream=True) as stream:
@@ -134,7 +134,7 @@ def test_a_stream_shows_what_may_be_shown_as_it_comes(model: CompletionServer) -
     assert stream.turnwise_result.text.endswith("[EMAIL].")
 
 
-def test_a_stream_that_is_blocked_ends_there(model: CompletionServer) -> None:
+def test_a_stream_that_is_blocked_ends_there(model: ModelServer) -> None:
     pipeline = GuardrailPipeline(CONFIG)
     model.answer = lambda body: {"role": "assistant", "content": "Yes. " * 100 + "Buy acme. " + "No. " * 100}
     stream = asked(guard(plain(model), pipeline), [user("Hello")], stream=True, conversation_id="c")
@@ -149,7 +149,7 @@ def test_a_stream_that_is_blocked_ends_there(model: CompletionServer) -> None:
     assert pieces[-1].turnwise_result.blocked
 
 
-def test_a_stream_that_nobody_reads_to_its_end_is_recorded_as_broken_off(model: CompletionServer) -> None:
+def test_a_stream_that_nobody_reads_to_its_end_is_recorded_as_broken_off(model: ModelServer) -> None:
     pipeline = GuardrailPipeline(CONFIG)
     model.answer = lambda body: {"role": "assistant", "content": "Yes. " * 200}
     with asked(guard(plain(model), pipeline), [user("Hello")], stream=True) as stream:
@@ -161,9 +161,7 @@ def test_a_stream_that_nobody_reads_to_its_end_is_recorded_as_broken_off(model: 
 
 @pytest.mark.parametrize("text", [None, "I look."])
 @pytest.mark.parametrize("stream", [False, True])
-def test_calls_of_tools_and_their_results_are_checked(
-    model: CompletionServer, stream: bool, text: str | None
-) -> None:
+def test_calls_of_tools_and_their_results_are_checked(model: ModelServer, stream: bool, text: str | None) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +196,7 @@ def test_calls_of_tools_and_their_results_are_checked(
     assert model.requests[-1]["messages"][-2]["tool_calls"] == called
 
 
-def test_a_call_with_what_is_blocked_in_it_is_withheld(model: CompletionServer) -> None:
+def test_a_call_with_what_is_blocked_in_it_is_withheld(model: ModelServer) -> None:
     raw = {"name": "search", "arguments": '{"for": "acme"}'}
     model.answer = lambda body: {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": raw}]}
     client = guard(plain(model), GuardrailPipeline(CONFIG), refusal=REFUSAL)
@@ -208,7 +206,7 @@ def test_a_call_with_what_is_blocked_in_it_is_withheld(model: CompletionServer) 
         list(asked(guard(plain(model), GuardrailPipeline(CONFIG)), [user("Look it up")], stream=True))
 
 
-def test_several_replies_are_checked_each(model: CompletionServer) -> None:
+def test_several_replies_are_checked_each(model: ModelServer) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
     reply = asked(client, [user("I am jane@example.com")], n=3)
     assert len(reply.turnwise_result.parts) == 3
@@ -216,7 +214,7 @@ def test_several_replies_are_checked_each(model: CompletionServer) -> None:
         asked(client, [user("Hello")], n=2, stream=True)
 
 
-def test_async_clients_go_the_same_way(model: CompletionServer) -> None:
+def test_async_clients_go_the_same_way(model: ModelServer) -> None:
     async def run() -> None:
         inner = openai.AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
         pipeline = GuardrailPipeline(CONFIG, state_store=MemoryStateStore())
@@ -236,7 +234,7 @@ def test_async_clients_go_the_same_way(model: CompletionServer) -> None:
     asyncio.run(run())
 
 
-def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: CompletionServer) -> None:
+def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: ModelServer) -> None:
     from pydantic import BaseModel
 
     class Person(BaseModel):
@@ -249,7 +247,7 @@ def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: CompletionServer)
 
 
 def test_the_example_of_the_page_runs(
-    model: CompletionServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/openai.md").read_text(encoding="utf-8")
     block, _ = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
@@ -261,7 +259,7 @@ def test_the_example_of_the_page_runs(
     assert "You said: I am [EMAIL]. Where is my order?" in capsys.readouterr().out
 
 
-def test_what_would_go_past_the_guard_is_refused_and_the_rest_is_there(model: CompletionServer) -> None:
+def test_what_would_go_past_the_guard_is_refused_and_the_rest_is_there(model: ModelServer) -> None:
     client = guard(plain(model), GuardrailPipeline(CONFIG))
     for past in (
         "client.responses.retrieve",

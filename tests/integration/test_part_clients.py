@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from guard_rails import Raises
-from parts_server import PartsServer, call, text, thinking
+from model_api import ModelServer, call, fine, text, thinking
 
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, MemoryStateStore
-from turnwise.integrations.shapes import items_sent
+from turnwise.integrations.clients.shapes import items_sent
 
 pytest.importorskip("openai")
 pytest.importorskip("anthropic")
@@ -37,13 +37,13 @@ Make = Callable[..., Door]
 
 
 @pytest.fixture
-def model() -> Iterator[PartsServer]:
-    with PartsServer() as server:
+def model() -> Iterator[ModelServer]:
+    with ModelServer(fine) as server:
         yield server
 
 
 @pytest.fixture
-def door(model: PartsServer) -> Iterator[Make]:
+def door(model: ModelServer) -> Iterator[Make]:
     doors: list[Door] = []
 
     def make(api: str, pipeline: GuardrailPipeline | None = None, refusal: str | None = None) -> Door:
@@ -55,7 +55,7 @@ def door(model: PartsServer) -> Iterator[Make]:
         one.close()
 
 
-def sent(model: PartsServer) -> str:
+def sent(model: ModelServer) -> str:
     """What reached the model in the last request."""
     body = model.requests[-1]
     return json.dumps(body.get("input", body.get("messages")))
@@ -67,7 +67,7 @@ def sent(model: PartsServer) -> str:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("api", APIS)
 def test_texts_and_calls_are_redacted_on_both_ways_and_so_is_thinking(
-    model: PartsServer, door: Make, api: str, way: str
+    model: ModelServer, door: Make, api: str, way: str
 ) -> None:
     mail = call("mail", {"to": "bob@example.com", "n": 1})
     model.answer = lambda body: [thinking("Is it ann@example.com?"), text("I write to bob@example.com."), mail]
@@ -81,7 +81,7 @@ def test_texts_and_calls_are_redacted_on_both_ways_and_so_is_thinking(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_clean_comes_as_it_was_said(model: PartsServer, door: Make, api: str, way: str) -> None:
+def test_what_is_clean_comes_as_it_was_said(model: ModelServer, door: Make, api: str, way: str) -> None:
     model.answer = lambda body: [thinking("A greeting."), text("Yes. " * 60), call("look", {"for": "splines"})]
     told = door(api).ask("Hello", way)
     assert told.text == "Yes. " * 60 and told.calls == [("look", {"for": "splines"})]
@@ -104,7 +104,7 @@ BAD = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_blocked_never_reaches_the_caller(model: PartsServer, door: Make, api: str, way: str) -> None:
+def test_what_is_blocked_never_reaches_the_caller(model: ModelServer, door: Make, api: str, way: str) -> None:
     for where, parts in BAD.items():
         model.answer = lambda body, parts=parts: parts
         with pytest.raises(GuardrailBlocked, match="keywords"):
@@ -120,7 +120,7 @@ def test_what_is_blocked_never_reaches_the_caller(model: PartsServer, door: Make
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("api", APIS)
-def test_a_blocked_prompt_never_reaches_the_model(model: PartsServer, door: Make, api: str, way: str) -> None:
+def test_a_blocked_prompt_never_reaches_the_model(model: ModelServer, door: Make, api: str, way: str) -> None:
     with pytest.raises(GuardrailBlocked, match="the input was blocked"):
         door(api).ask("Tell me about acme", way)
     told = door(api, refusal=REFUSAL).ask("Tell me about acme", way)
@@ -128,7 +128,7 @@ def test_a_blocked_prompt_never_reaches_the_model(model: PartsServer, door: Make
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_pieces_make_no_difference_to_the_verdict(model: PartsServer, door: Make, api: str) -> None:
+def test_pieces_make_no_difference_to_the_verdict(model: ModelServer, door: Make, api: str) -> None:
     draw = random.Random(7)
     said = ["Yes, of course. ", "Write to bob@example.com. ", "Call +1 202-555-0143. ", "It is late. "]
     differing = []
@@ -166,7 +166,7 @@ def test_pieces_make_no_difference_to_the_verdict(model: PartsServer, door: Make
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_guardrail_that_fails_takes_its_path(model: PartsServer, door: Make, api: str) -> None:
+def test_a_guardrail_that_fails_takes_its_path(model: ModelServer, door: Make, api: str) -> None:
     for way in ("create", "stream", "helper"):
         for on_error in ("block", "allow"):
             rail = {"use": Raises(), "name": "odd", "on": "output", "on_error": on_error}
@@ -182,7 +182,7 @@ def test_a_guardrail_that_fails_takes_its_path(model: PartsServer, door: Make, a
 @pytest.mark.parametrize("way", ["stream", "async stream"])
 @pytest.mark.parametrize("api", APIS)
 def test_a_stream_that_breaks_off_is_recorded_and_shows_no_more(
-    model: PartsServer, door: Make, api: str, way: str
+    model: ModelServer, door: Make, api: str, way: str
 ) -> None:
     model.answer = lambda body: [text("Yes. " * 200), call("mail", {"to": "Bob"})]
     model.breaks_off = True
@@ -195,7 +195,7 @@ def test_a_stream_that_breaks_off_is_recorded_and_shows_no_more(
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_stream_that_nobody_reads_to_its_end_is_recorded_as_broken_off(
-    model: PartsServer, door: Make, api: str
+    model: ModelServer, door: Make, api: str
 ) -> None:
     model.answer = lambda body: [text("Yes. " * 400)]
     one = door(api)
@@ -212,7 +212,7 @@ def test_a_stream_that_nobody_reads_to_its_end_is_recorded_as_broken_off(
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_async_streams_can_be_left_early(model: PartsServer, door: Make, api: str) -> None:
+def test_async_streams_can_be_left_early(model: ModelServer, door: Make, api: str) -> None:
     model.answer = lambda body: [text("Yes. " * 400)]
     one = door(api)
 
@@ -232,7 +232,7 @@ def test_async_streams_can_be_left_early(model: PartsServer, door: Make, api: st
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_would_go_past_the_guard_is_refused(model: PartsServer, door: Make, api: str) -> None:
+def test_what_would_go_past_the_guard_is_refused(model: ModelServer, door: Make, api: str) -> None:
     one = door(api)
     client, part = one.client, getattr(one.client, api)
     past = {
@@ -250,7 +250,7 @@ def test_what_would_go_past_the_guard_is_refused(model: PartsServer, door: Make,
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: PartsServer, door: Make, api: str) -> None:
+def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: ModelServer, door: Make, api: str) -> None:
     from pydantic import BaseModel
 
     class Person(BaseModel):
@@ -266,7 +266,7 @@ def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: PartsServer, door
 
 @pytest.mark.parametrize("page", ["openai", "anthropic"])
 def test_the_examples_of_the_pages_run(
-    model: PartsServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], page: str
+    model: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], page: str
 ) -> None:
     said = (Path(__file__).parents[2] / f"docs/{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", said, flags=re.DOTALL)
@@ -286,7 +286,7 @@ def test_the_examples_of_the_pages_run(
 # Responses
 
 
-def test_input_that_is_clean_arrives_as_it_was_given(model: PartsServer, door: Make) -> None:
+def test_input_that_is_clean_arrives_as_it_was_given(model: ModelServer, door: Make) -> None:
     picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"}
     items = [
         {"role": "developer", "content": "Be brief."},
@@ -301,7 +301,7 @@ def test_input_that_is_clean_arrives_as_it_was_given(model: PartsServer, door: M
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_chain_of_responses_goes_on_by_their_ids(model: PartsServer, door: Make, way: str) -> None:
+def test_a_chain_of_responses_goes_on_by_their_ids(model: ModelServer, door: Make, way: str) -> None:
     one = door("responses", GuardrailPipeline(CONFIG, state_store=MemoryStateStore()), refusal=REFUSAL)
     model.answer = lambda body: [text("Buy acme." if "Reply" in str(body["input"]) else "Fine.")]
     numbers, last = [], None
@@ -318,7 +318,7 @@ def test_a_chain_of_responses_goes_on_by_their_ids(model: PartsServer, door: Mak
     assert "acme" not in history and "jane@" not in history and "Reply badly" not in history
 
 
-def test_after_an_exception_the_chain_goes_on_from_the_response_before(model: PartsServer, door: Make) -> None:
+def test_after_an_exception_the_chain_goes_on_from_the_response_before(model: ModelServer, door: Make) -> None:
     one = door("responses")
     first = one.ask("Hello")
     with pytest.raises(GuardrailBlocked):
@@ -329,7 +329,7 @@ def test_after_an_exception_the_chain_goes_on_from_the_response_before(model: Pa
 
 
 def test_a_response_of_another_process_is_known_by_the_state_store_or_told_of(
-    model: PartsServer, door: Make
+    model: ModelServer, door: Make
 ) -> None:
     store = MemoryStateStore()
     first = door("responses", GuardrailPipeline(CONFIG, state_store=store)).ask("Hello")
@@ -347,7 +347,7 @@ def test_a_response_of_another_process_is_known_by_the_state_store_or_told_of(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_blocked_reply_is_taken_out_of_a_conversation_that_the_server_keeps(
-    model: PartsServer, door: Make, way: str
+    model: ModelServer, door: Make, way: str
 ) -> None:
     one = door("responses", GuardrailPipeline(CONFIG, state_store=MemoryStateStore()), refusal=REFUSAL)
     model.answer = lambda body: [
@@ -362,7 +362,7 @@ def test_a_blocked_reply_is_taken_out_of_a_conversation_that_the_server_keeps(
 
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-def test_calls_and_their_outputs_go_round(model: PartsServer, door: Make, way: str, held: bool) -> None:
+def test_calls_and_their_outputs_go_round(model: ModelServer, door: Make, way: str, held: bool) -> None:
     one = door("responses", GuardrailPipeline(CONFIG, state_store=MemoryStateStore()))
     rounds = iter(["sent to jane@example.com", "acme says no", "done"])
 
@@ -394,7 +394,7 @@ def test_calls_and_their_outputs_go_round(model: PartsServer, door: Make, way: s
         assert kinds == [None, *["reasoning", "message", "function_call", "function_call_output"] * 3]
 
 
-def test_each_new_item_is_checked_where_the_server_has_the_rest(model: PartsServer, door: Make) -> None:
+def test_each_new_item_is_checked_where_the_server_has_the_rest(model: ModelServer, door: Make) -> None:
     one = door("responses")
     model.answer = lambda body: [call("look", {})] if len(model.requests) == 1 else [text("Fine.")]
     first = one.ask("Look it up")
@@ -410,7 +410,7 @@ def test_each_new_item_is_checked_where_the_server_has_the_rest(model: PartsServ
         one.ask(many, previous_response_id=told.reply.id)
 
 
-def test_items_that_are_no_messages_are_checked_too(model: PartsServer, door: Make) -> None:
+def test_items_that_are_no_messages_are_checked_too(model: ModelServer, door: Make) -> None:
     one = door("responses")
     shell = {
         "type": "shell_call_output",
@@ -428,7 +428,7 @@ def test_items_that_are_no_messages_are_checked_too(model: PartsServer, door: Ma
             one.ask("Read it", way)
 
 
-def test_what_was_blocked_is_left_out_of_later_items(model: PartsServer, door: Make) -> None:
+def test_what_was_blocked_is_left_out_of_later_items(model: ModelServer, door: Make) -> None:
     one = door("responses", refusal=REFUSAL)
     replies = {"Reply badly": "Buy acme.", "Call badly": "acme"}
 
@@ -465,7 +465,7 @@ def test_a_list_that_begins_with_what_was_blocked_goes_on_without_it() -> None:
 
 @pytest.mark.parametrize("way", ["create", "stream"])
 def test_a_reply_with_blocked_reasoning_is_refused_and_the_chain_goes_on(
-    model: PartsServer, door: Make, way: str
+    model: ModelServer, door: Make, way: str
 ) -> None:
     one = door("responses", refusal=REFUSAL)
     model.answer = lambda body: [thinking("It is acme." if len(model.requests) == 2 else "Hm."), text("Ok.")]
@@ -479,13 +479,13 @@ def test_a_reply_with_blocked_reasoning_is_refused_and_the_chain_goes_on(
 
 
 @pytest.mark.parametrize("way", ["create", "stream", "helper"])
-def test_probabilities_of_tokens_do_not_spell_what_was_replaced(model: PartsServer, door: Make, way: str) -> None:
+def test_probabilities_of_tokens_do_not_spell_what_was_replaced(model: ModelServer, door: Make, way: str) -> None:
     spelled = [{"token": "bob@example.com", "bytes": [], "logprob": 0.0, "top_logprobs": []}]
     model.answer = lambda body: [{**text("Ask bob@example.com."), "logprobs": spelled}]
     assert "bob@" not in door("responses").ask("Hello", way).raw
 
 
-def test_a_response_in_the_background_is_refused(model: PartsServer, door: Make) -> None:
+def test_a_response_in_the_background_is_refused(model: ModelServer, door: Make) -> None:
     with pytest.raises(GuardError, match="background"):
         door("responses").ask("Hello", background=True)
     with (
@@ -495,7 +495,7 @@ def test_a_response_in_the_background_is_refused(model: PartsServer, door: Make)
         pass
 
 
-def test_a_refusal_of_the_model_is_checked(model: PartsServer, door: Make) -> None:
+def test_a_refusal_of_the_model_is_checked(model: ModelServer, door: Make) -> None:
     model.answer = lambda body: [{"kind": "refusal", "text": "No, ask bob@example.com."}]
     for way in ("create", "stream", "helper"):
         told = door("responses").ask("Hello", way)
@@ -506,7 +506,7 @@ def test_a_refusal_of_the_model_is_checked(model: PartsServer, door: Make) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_tools_go_round_in_anthropics_shape(model: PartsServer, door: Make, way: str) -> None:
+def test_tools_go_round_in_anthropics_shape(model: ModelServer, door: Make, way: str) -> None:
     one = door("messages")
     outputs = iter(["sent to jane@example.com", "acme says no", "done"])
 
@@ -541,7 +541,7 @@ def test_tools_go_round_in_anthropics_shape(model: PartsServer, door: Make, way:
     assert told.text == "Done."
 
 
-def test_what_was_blocked_is_left_out_of_later_requests(model: PartsServer, door: Make) -> None:
+def test_what_was_blocked_is_left_out_of_later_requests(model: ModelServer, door: Make) -> None:
     one = door("messages", refusal=REFUSAL)
     messages: list[Any] = []
     for said in ("I am jane@example.com", "About acme", "Hello again"):
@@ -557,7 +557,7 @@ def test_what_was_blocked_is_left_out_of_later_requests(model: PartsServer, door
     assert told.result is not None and told.result.turn_number == 3
 
 
-def test_pictures_are_told_of_as_unread(model: PartsServer, door: Make) -> None:
+def test_pictures_are_told_of_as_unread(model: ModelServer, door: Make) -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     asked = [{"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]}]
     door("messages").ask(asked)

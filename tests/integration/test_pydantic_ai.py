@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from framework_agents import DRIFT, GUARD, LONG, RAN, record_of
+from model_api import ModelServer
+from model_api import tool as calls
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent, FunctionToolResultEvent, ModelRetry, PartDeltaEvent, PartStartEvent
@@ -14,35 +17,12 @@ from pydantic_ai.messages import ModelMessage, TextPart, ThinkingPart
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from scripted_model import ScriptedModel
-from scripted_model import tool as calls
 
 from turnwise import GuardrailPipeline
 from turnwise.guard import GuardrailBlocked, SqliteStateStore
 from turnwise.integrations.pydantic_ai import Guard
 
 pytestmark = pytest.mark.integration
-
-GUARD: dict[str, Any] = {
-    "guardrails": [
-        {"pii": {"action": "redact", "on": "all"}},
-        {"keywords": {"keywords": ["swordfish"], "action": "block", "on": "all"}},
-    ]
-}
-DRIFT: dict[str, Any] = {
-    "guardrails": [
-        {
-            "drift": {
-                "observer": "scripted:0.1,0.2,0.9,0.1",
-                "detector": "any_turn",
-                "block_at": 0.8,
-                "session": None,
-            }
-        }
-    ]
-}
-LONG = "A long reply goes on and on about nothing in particular, and it does so with great patience. " * 8
-RAN: list[str] = []
 
 
 class Answer(BaseModel):
@@ -51,20 +31,13 @@ class Answer(BaseModel):
 
 def lookup(name: str) -> str:
     """Look a customer up."""
-    RAN.append(name)
+    found = record_of(name)
     if name == "spy":
         raise ModelRetry("ask for swordfish")
-    return {"jane": "jane@example.com", "mole": "the word is swordfish"}.get(name, f"no record of {name}")
+    return found
 
 
-@pytest.fixture
-def model() -> Iterator[ScriptedModel]:
-    RAN.clear()
-    with ScriptedModel() as served:
-        yield served
-
-
-def agent(model: ScriptedModel, config: dict[str, Any] = GUARD, *, output: Any = str, **settings: Any) -> Any:
+def agent(model: ModelServer, config: dict[str, Any] = GUARD, *, output: Any = str, **settings: Any) -> Any:
     client = AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
     chat = OpenAIChatModel("scripted", provider=OpenAIProvider(openai_client=client))
     guard = Guard(GuardrailPipeline(config), **settings)
@@ -88,7 +61,7 @@ def parts_of(result: Any) -> str:
     return str([message.parts for message in result.all_messages()])
 
 
-def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(model: ScriptedModel) -> None:
+def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(model: ModelServer) -> None:
     guarded = agent(model, refusal="No.")
     refused = run(guarded, "The password is swordfish")
     assert refused.output == "No." and texts(refused) == ["[message withheld]", "No."]
@@ -100,7 +73,7 @@ def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(mod
     assert "swordfish" not in model.sent()
 
 
-def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:
+def test_what_is_redacted_arrives_redacted(model: ModelServer) -> None:
     model.say("I wrote to bob@example.org.")
     result = run(agent(model), "Write to jane@example.com please")
     assert texts(result) == ["Write to [EMAIL] please", "I wrote to [EMAIL]."]
@@ -108,14 +81,14 @@ def test_what_is_redacted_arrives_redacted(model: ScriptedModel) -> None:
     assert "jane@example.com" not in model.sent() and "Write to [EMAIL] please" in model.sent()
 
 
-def test_a_blocked_reply_is_the_refusal(model: ScriptedModel) -> None:
+def test_a_blocked_reply_is_the_refusal(model: ModelServer) -> None:
     model.say("The word is swordfish")
     result = run(agent(model), "Which word?")
     assert texts(result) == ["Which word?", "I can't help with that."]
     assert result.usage.requests == 1
 
 
-def test_calls_of_tools_and_what_they_give_back_are_checked(model: ScriptedModel) -> None:
+def test_calls_of_tools_and_what_they_give_back_are_checked(model: ModelServer) -> None:
     guarded = agent(model)
     model.say(calls("lookup", name="jane"), "Found.")
     assert texts(run(guarded, "Look Jane up")) == ["Look Jane up", "[EMAIL]", "Found."]
@@ -132,7 +105,7 @@ def test_calls_of_tools_and_what_they_give_back_are_checked(model: ScriptedModel
     assert "swordfish" not in parts_of(result)
 
 
-def test_a_drifting_conversation_is_stopped_also_by_another_process(model: ScriptedModel, tmp_path: Any) -> None:
+def test_a_drifting_conversation_is_stopped_also_by_another_process(model: ModelServer, tmp_path: Any) -> None:
     for folder, again in ((tmp_path / "one", False), (tmp_path / "each", True)):
         folder.mkdir()
         history: Any = None
@@ -147,10 +120,10 @@ def test_a_drifting_conversation_is_stopped_also_by_another_process(model: Scrip
             history = result.all_messages()
             answers.append(result.output)
         assert answers == ["Answer 1", "Answer 2", "No."]
-        model._script.clear()
+        model.forget()
 
 
-def test_blocks_can_be_exceptions_and_are_where_the_output_is_no_text(model: ScriptedModel) -> None:
+def test_blocks_can_be_exceptions_and_are_where_the_output_is_no_text(model: ModelServer) -> None:
     with pytest.raises(GuardrailBlocked, match="the input was blocked: keywords"):
         run(agent(model, on_block="raise"), "swordfish")
     model.say("The word is swordfish")
@@ -163,7 +136,7 @@ def test_blocks_can_be_exceptions_and_are_where_the_output_is_no_text(model: Scr
     assert run(agent(model, output=Answer), "Which word?").output == Answer(word="[EMAIL]")
 
 
-def test_a_session_may_last_over_conversations(model: ScriptedModel) -> None:
+def test_a_session_may_last_over_conversations(model: ModelServer) -> None:
     drift = {"observer": "scripted:0.1,0.1", "detector": "any_turn", "block_at": 0.8}
     pipeline = GuardrailPipeline({"guardrails": [{"drift": drift}]})
     guarded = agent(model)
@@ -186,14 +159,14 @@ def streamed(guarded: Any, text: str) -> tuple[str, int, Any]:
     return asyncio.run(talk())
 
 
-def test_a_reply_is_shown_while_it_comes_as_far_as_the_guard_lets_it(model: ScriptedModel) -> None:
+def test_a_reply_is_shown_while_it_comes_as_far_as_the_guard_lets_it(model: ModelServer) -> None:
     model.say(f"Write to jane@example.com. {LONG}")
     shown, pieces, result = streamed(agent(model), "Whom do I write to?")
     assert shown == f"Write to [EMAIL]. {LONG}" and pieces > 10
     assert texts(result)[-1] == f"Write to [EMAIL]. {LONG}"
 
 
-def test_a_stream_that_is_blocked_ends_with_the_refusal(model: ScriptedModel) -> None:
+def test_a_stream_that_is_blocked_ends_with_the_refusal(model: ModelServer) -> None:
     model.say(f"{LONG} swordfish {LONG * 40}")
     shown, _, result = streamed(agent(model), "Go on")
     assert "swordfish" not in shown and len(shown) <= len(LONG) + len("I can't help with that.")
@@ -201,7 +174,7 @@ def test_a_stream_that_is_blocked_ends_with_the_refusal(model: ScriptedModel) ->
     assert model.streamed < 40 * len(LONG)
 
 
-def test_events_of_a_run_show_nothing_that_is_blocked(model: ScriptedModel) -> None:
+def test_events_of_a_run_show_nothing_that_is_blocked(model: ModelServer) -> None:
     guarded = agent(model)
     model.say(calls("lookup", name="mole"), calls("lookup", "call_2", name="jane"), "It is swordfish")
     seen: list[Any] = []
@@ -232,7 +205,7 @@ def test_thinking_is_checked_and_a_reply_that_passes_stays_as_it_is() -> None:
     assert ends[2] == [ThinkingPart("Easy.", signature="s", provider_name="function"), TextPart("Well.")]
 
 
-def test_a_guardrail_that_fails_takes_the_path_that_is_configured(model: ScriptedModel) -> None:
+def test_a_guardrail_that_fails_takes_the_path_that_is_configured(model: ModelServer) -> None:
     def broken(text: str) -> Any:
         raise RuntimeError("out of order")
 
@@ -243,7 +216,7 @@ def test_a_guardrail_that_fails_takes_the_path_that_is_configured(model: Scripte
     assert len(model.seen) == 1
 
 
-def test_what_is_no_text_is_treated_as_configured(model: ScriptedModel) -> None:
+def test_what_is_no_text_is_treated_as_configured(model: ModelServer) -> None:
     from pydantic_ai import ImageUrl
 
     image = ["What is this?", ImageUrl("https://example.com/a.png")]

@@ -10,9 +10,8 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import StateDownError
 from turnwise.guard import GuardrailBlocked, MemoryStateStore, PipelineResult
-from turnwise.integrations import MissingExtraError
-from turnwise.integrations.asking import Ask, Asking, aask, ask, open_turn, told, was_blocked
-from turnwise.integrations.conversations import Conversations
+from turnwise.integrations import Conversations, MissingExtraError
+from turnwise.integrations.checking import Steps, afinish, finish, open_turn, pipeline_call, told, was_blocked
 
 GUARD: dict[str, Any] = {"guardrails": [{"keywords": {"keywords": ["swordfish"], "action": "block"}}]}
 BEFORE = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
@@ -60,17 +59,17 @@ def test_while_the_store_is_down_what_is_held_goes_on(monkeypatch: pytest.Monkey
     assert found.of("chat-7", list) is chat
 
 
-def both(text: str) -> Asking[list[bool]]:
+def both(pipeline: GuardrailPipeline) -> Steps[list[bool]]:
     """Ask for two checks, one after the other."""
-    first: PipelineResult = yield Ask("check_input", {"content": text})
-    second: PipelineResult = yield Ask("check_output", {"content": "Fine."})
+    first: PipelineResult = yield pipeline_call(pipeline, "check_input", "swordfish")
+    second: PipelineResult = yield pipeline_call(pipeline, "check_output", content="Fine.")
     return [first.blocked, second.blocked]
 
 
 def test_checks_are_asked_for_alike_in_sync_and_async_code() -> None:
     pipeline = GuardrailPipeline(GUARD)
-    assert ask(pipeline, both("swordfish")) == [True, False]
-    assert asyncio.run(aask(pipeline, both("swordfish"))) == [True, False]
+    assert finish(both(pipeline)) == [True, False]
+    assert asyncio.run(afinish(both(pipeline))) == [True, False]
 
 
 def test_a_turn_takes_a_response_while_it_waits_or_its_response_was_blocked() -> None:

@@ -17,9 +17,7 @@ from starlette.testclient import TestClient
 from turnwise.cli import main
 from turnwise.errors import UsageError
 from turnwise.findings import open_findings
-from turnwise.operations.live_scan import scan_received
-from turnwise.operations.otlp_receiver import KEY, otlp_app, store_finished
-from turnwise.operations.spool import Spool
+from turnwise.operations import OTLP_KEY, Spool, otlp_app, scan_received, store_finished
 from turnwise.runs import plan_scan
 from turnwise.runs.scanning import LIVE
 from turnwise.store import Store
@@ -222,8 +220,8 @@ def test_what_was_acknowledged_survives_a_kill_and_comes_once(tmp_path, command)
 
 
 def test_another_address_needs_a_key(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv(KEY, raising=False)
-    for listen, why in (("0.0.0.0:0", KEY), ("here", "an address and a port"), ("127.0.0.1:99999", "port")):
+    monkeypatch.delenv(OTLP_KEY, raising=False)
+    for listen, why in (("0.0.0.0:0", OTLP_KEY), ("here", "an address and a port"), ("127.0.0.1:99999", "port")):
         for command in (
             ["import", "--store", str(tmp_path / "work.db")],
             ["scan", "--out", str(tmp_path / "found")],

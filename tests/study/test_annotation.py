@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Conversation, Label, Seen, Sequence
-from turnwise.datasets.judged import digests, read_judgements
+from turnwise.datasets import digests, read_judgements
 from turnwise.errors import DatasetError, UnknownNameError, UsageError
 from turnwise.observers import build_observer
 from turnwise.principles import principle_names

@@ -13,9 +13,17 @@ from typing import Any
 
 from turnwise._support.paths import to_path
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.datasets import BadRecord, examples, open_dataset
-from turnwise.datasets.judged import Judged, Judgement, example_judgements, join_judgements, read_judgements
-from turnwise.datasets.twins import load_twins
+from turnwise.datasets import (
+    BadRecord,
+    Judged,
+    Judgement,
+    example_judgements,
+    examples,
+    join_judgements,
+    load_twins,
+    open_dataset,
+    read_judgements,
+)
 from turnwise.errors import DatasetError, UnknownNameError, UsageError
 
 FLAG = 0.5
@@ -101,7 +109,7 @@ def load_tasks(
     Args:
         corpus: the folder ``corpus`` of the repository.
         data: data sets on disk, ``PATH`` or ``NAME=PATH``, in any format that turnwise imports.
-        judged: files of judgements (``turnwise.datasets.judged``) of these data sets.
+        judged: files of judgements (``turnwise.datasets.annotated``) of these data sets.
         names: only these tasks.
         sample: at most so many attacks and so many benign conversations a task, the same ones every time.
         file_format: what `open_dataset` takes for data sets.

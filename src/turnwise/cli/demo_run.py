@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.conversation import Label
 from turnwise.conversation import Sequence as Chat
-from turnwise.datasets import examples
-from turnwise.datasets.judged import example_judgements, peaks_of, read_judgements
+from turnwise.datasets import example_judgements, examples, read_judgements
+from turnwise.datasets.annotated import peaks_of
 from turnwise.detectors import load_detector
 from turnwise.observers import ObserverInfo, build_observer, describe_observer
 from turnwise.observers.scripted import ScriptedObserver

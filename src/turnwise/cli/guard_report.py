@@ -106,7 +106,7 @@ def _add(store: Store, location: str) -> None:
 
 
 def _print(found: AuditReport, alarms: float | None, false_alarms: float | None, confidence: float) -> None:
-    from turnwise.operations.audit_report import KINDS
+    from turnwise.operations import KINDS
 
     if not found.checks:
         say("no check in this time")

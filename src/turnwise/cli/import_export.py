@@ -336,7 +336,7 @@ def export(
 
 
 def _receive(listen: str, store: str, quiet: float) -> None:
-    from turnwise.operations.otlp_receiver import keep_storing
+    from turnwise.operations import keep_storing
     from turnwise.store import Store
 
     if "://" in store:

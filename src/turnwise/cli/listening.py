@@ -13,7 +13,7 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     import threading
 
-    from turnwise.operations.spool import Spool
+    from turnwise.operations import Spool
 
 Listen = Annotated[
     str | None,
@@ -44,7 +44,7 @@ def refuse_files(given: Sequence[str]) -> None:
 
 def receive_at(listen: str, place: str, work: Callable[[Spool, threading.Event], None]) -> None:
     """Receive until a signal comes, while `work` takes on what has finished; `place` is where that goes."""
-    from turnwise.operations.otlp_receiver import receive
+    from turnwise.operations import receive
 
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65_535:

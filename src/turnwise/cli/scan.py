@@ -192,7 +192,7 @@ def scan(
 
 def _receive(prepared: ScanPlan, listen: str, out: str, quiet: float) -> None:
     """Score what is received until a signal comes, and say of each part what came of it."""
-    from turnwise.operations.live_scan import scan_received
+    from turnwise.operations import scan_received
 
     def tell(now: Progress) -> None:
         counts = now.counts

@@ -1,16 +1,19 @@
 """Data sets: files of conversations in many formats, read as sequences; a format is a row, or a loader."""
 
-from turnwise.datasets.format_row import Format
-from turnwise.datasets.generic_formats import to_line
-from turnwise.datasets.judged import (
+from turnwise.datasets.annotated import (
     Judged,
     Judgement,
+    Pair,
+    Twin,
     digests,
     example_judgements,
     join_judgements,
     judgement_files,
+    load_twins,
     read_judgements,
 )
+from turnwise.datasets.format_row import Format
+from turnwise.datasets.generic_formats import to_line
 from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
 from turnwise.datasets.layout import Head
 from turnwise.datasets.loader_kit import check_loader
@@ -31,9 +34,11 @@ __all__ = [
     "Judgement",
     "LoadOptions",
     "Loader",
+    "Pair",
     "RecordError",
     "RecordLoader",
     "SequenceBuilder",
+    "Twin",
     "check_loader",
     "dataset_loader",
     "digests",
@@ -43,6 +48,7 @@ __all__ = [
     "join_judgements",
     "judgement_files",
     "list_datasets",
+    "load_twins",
     "open_dataset",
     "read_judgements",
     "to_line",

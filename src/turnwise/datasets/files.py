@@ -166,11 +166,9 @@ class PartsReader(RawIOBase):
         self._passed = 0
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer, as `io.RawIOBase` says."""
         if self._error is not None:
             raise self._error
         try:
@@ -185,11 +183,9 @@ class PartsReader(RawIOBase):
         return size
 
     def tell(self) -> int:
-        """How many bytes were read."""
         return self._passed
 
     def close(self) -> None:
-        """Close it and its source."""
         self._source.close()
         super().close()
 

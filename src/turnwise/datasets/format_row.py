@@ -11,17 +11,6 @@ from turnwise._support.bounded import YamlError, read_yaml
 from turnwise._support.paths import to_path
 from turnwise.conversation import Label, Sequence, sharegpt_messages
 from turnwise.conversation.message_entries import SPEAKERS
-from turnwise.datasets.fields import (
-    as_object,
-    checked_messages,
-    field,
-    filled_list,
-    kind,
-    message_list,
-    optional_text,
-    pick,
-    text_list,
-)
 from turnwise.datasets.labels_and_roles import parse_label, parse_label_map, parse_role_map, with_roles
 from turnwise.datasets.layout import Head, data_stem
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
@@ -32,7 +21,18 @@ from turnwise.datasets.record_loader import (
     SequenceFields,
     find_column,
 )
-from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import (
+    ParsedRecord,
+    as_object,
+    checked_messages,
+    field,
+    filled_list,
+    kind,
+    message_list,
+    optional_text,
+    pick,
+    text_list,
+)
 from turnwise.errors import ConversationError, UnknownNameError, UsageError
 
 _CHATS: Final = ("messages", "sharegpt")
@@ -104,7 +104,6 @@ class FormatLoader(RecordLoader):
         self.info = format.info
 
     def sniff(self, head: Head) -> bool:
-        """Return whether the first record has the fields of the format, and whatever else the row wants holds."""
         row = self.format
         if not head.fields.issuperset(row.fields) or not head.fields.isdisjoint(row.without):
             return False
@@ -125,7 +124,6 @@ class FormatLoader(RecordLoader):
         return super().numbered(records, path, options)
 
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of a record."""
         row = self.format
         if row.build is not None:
             return row.build(record, builder)

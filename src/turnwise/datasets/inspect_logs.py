@@ -41,7 +41,6 @@ class InspectLogs:
     )
 
     def sniff(self, head: Head) -> bool:
-        """Return whether it is an archive named as a log, a folder with one, or a log as JSON."""
         if head.layout is Layout.FOLDER:
             return any(Path(head.path).glob(f"*{ENDING}"))
         if head.layout is Layout.ARCHIVE:

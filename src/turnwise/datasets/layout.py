@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from turnwise._support.bounded import is_too_deep
-from turnwise.datasets.fields import parse_json
 from turnwise.datasets.files import (
     DAMAGED,
     MAX_LINE,
@@ -25,13 +24,14 @@ from turnwise.datasets.files import (
     open_stream,
     parts_of,
 )
-from turnwise.datasets.parquet import parquet_lines
 from turnwise.datasets.protocol import BadRecord, RecordError
 from turnwise.datasets.records import (
     ParsedRecord,
     broken_off,
     first_rows,
     json_items,
+    parquet_lines,
+    parse_json,
     read_items,
     read_lines,
     read_table,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from importlib import resources
+from importlib import import_module, resources
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qs
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding
 from turnwise.datasets.format_row import ENDINGS, Format, FormatLoader, read_format
 from turnwise.datasets.generic_formats import GENERIC
-from turnwise.datasets.hub import HUB, HUB_PREFIX, open_hub
 from turnwise.datasets.labels_and_roles import (
     parse_columns,
     parse_label,
@@ -27,7 +28,7 @@ from turnwise.datasets.layout import RECORDS, Head, Layout, read_head, read_reco
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
 from turnwise.datasets.published_formats import PUBLISHED
 from turnwise.datasets.record_loader import RecordLoader, find_column
-from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import ParsedRecord, parse_json
 from turnwise.errors import DatasetError, PluginError, TurnwiseError, UsageError
 from turnwise.plugins import Registry, check_made
 
@@ -45,17 +46,17 @@ DATASETS: Registry[LoaderFactory] = Registry(
 for _row in (*PUBLISHED, *GENERIC):
     DATASETS.add(_row.info.name, partial(FormatLoader, _row))
 for _name, _loader in {
-    "claude_code": "traces.transcripts:ClaudeCode",
-    "codex": "traces.transcripts:Codex",
+    "claude_code": "traces.transcripts:CLAUDE_CODE",
+    "codex": "traces.transcripts:CODEX",
     "inspect": "inspect_logs:InspectLogs",
-    "langfuse": "traces.services:Langfuse",
-    "langsmith": "traces.services:LangSmith",
-    "mutual": "dialogues:MuTual",
-    "openai_agents": "traces.services:OpenAIAgents",
-    "openassistant": "trees:OpenAssistant",
-    "otel": "traces.otel:OTel",
-    "phoenix": "traces.services:Phoenix",
-    "turns": "tables:Turns",
+    "langfuse": "traces.services:LANGFUSE",
+    "langsmith": "traces.services:LANGSMITH",
+    "mutual": "published_loaders:MuTual",
+    "openai_agents": "traces.services:OPENAI_AGENTS",
+    "openassistant": "published_loaders:OpenAssistant",
+    "otel": "traces.otel:OTEL",
+    "phoenix": "traces.services:PHOENIX",
+    "turns": "generic_formats:Turns",
 }.items():
     DATASETS.add_lazy(_name, f"turnwise.datasets.{_loader}")
 
@@ -64,6 +65,19 @@ EXAMPLES = "turnwise:examples"
 
 _SHOWN = 12
 """Fields of a record that a message names."""
+
+HUB_PREFIX: Final = "hf:"
+
+HUB: Final = DatasetInfo(
+    name="hf:org/name",
+    title="any data set on the Hugging Face hub",
+    source="the hub, through the datasets package: pip install 'turnwise[hub]'; a local folder works too",
+    url="https://huggingface.co/datasets",
+    licence="see the card of the data set",
+    label_meaning="that of the format its columns are read as",
+    shape="rows of any format that has records, told by their columns; hf:org/name?split=train&config=default",
+)
+"""What is known of the hub, which is no format but has rows of any."""
 
 
 def dataset_loader(name: str) -> Callable[[Part], Part]:
@@ -283,22 +297,6 @@ def _seen(head: Head) -> str:
     return f"its fields: {', '.join(fields[:_SHOWN])}{' ...' if len(fields) > _SHOWN else ''}"
 
 
-def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-    path, rows = open_hub(name)
-    first = list(islice(rows, RECORDS))
-    if not first:
-        raise DatasetError(f"hf:{name} has no rows: check its split and config")
-    head = Head(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
-    loader = detect_format(head, options) if format is None else get_loader(format)
-    check_columns(loader.info, options)
-    if not isinstance(loader, RecordLoader):
-        raise DatasetError(
-            f"the format {loader.info.name} reads files, not rows of the hub: download the file first"
-        )
-    records = (ParsedRecord(number, row) for number, row in enumerate(chain(first, rows), start=1))
-    return loader.load_records(records, path, options)
-
-
 def examples() -> tuple[Sequence, ...]:
     """Return the example conversations, attacks and benign ones, in the order of their file.
 
@@ -316,3 +314,77 @@ def examples() -> tuple[Sequence, ...]:
             )
         found.append(item)
     return tuple(found)
+
+
+# The Hugging Face hub, through the package `datasets`
+
+
+def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
+    path, rows = _open_hub(name)
+    first = list(islice(rows, RECORDS))
+    if not first:
+        raise DatasetError(f"hf:{name} has no rows: check its split and config")
+    head = Head(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
+    loader = detect_format(head, options) if format is None else get_loader(format)
+    check_columns(loader.info, options)
+    if not isinstance(loader, RecordLoader):
+        raise DatasetError(
+            f"the format {loader.info.name} reads files, not rows of the hub: download the file first"
+        )
+    records = (ParsedRecord(number, row) for number, row in enumerate(chain(first, rows), start=1))
+    return loader.load_records(records, path, options)
+
+
+def _open_hub(name: str) -> tuple[str, Iterator[Mapping[str, Any]]]:
+    """Return the path of a data set and its rows.
+
+    ``name`` is ``org/name`` or a local folder of data files, then ``?split=...&config=...`` where wanted.
+    """
+    path, config, split = _hub_parts(name)
+    return path, _hub_stream(path, config, split)
+
+
+def _hub_parts(name: str) -> tuple[str, str | None, str | None]:
+    path, _, query = name.partition("?")
+    wanted = parse_qs(query, keep_blank_values=True)
+    unknown = [key for key in wanted if key not in ("split", "config")]
+    if unknown or not path:
+        raise UsageError(f"hf:{name} must have the form hf:org/name?split=train&config=default")
+    return path, wanted.get("config", [None])[0], wanted.get("split", [None])[0]
+
+
+def _hub_stream(path: str, config: str | None, split: str | None) -> Iterator[Mapping[str, Any]]:
+    try:
+        datasets: Any = import_module("datasets")
+    except ImportError:
+        raise DatasetError("reading from the hub needs another package: pip install 'turnwise[hub]'") from None
+    try:
+        loaded = datasets.load_dataset(path, config, split=split, streaming=True)
+    except Exception as error:
+        # The package raises its own, those of the hub client, and plain ones, by what is wrong where.
+        raise DatasetError(f"hf:{path} can't be opened: {_first_line(error)}") from error
+    if isinstance(loaded, datasets.IterableDatasetDict):
+        loaded = loaded[_only_split(path, list(map(str, loaded)))]
+    return _hub_rows(path, loaded)
+
+
+def _only_split(path: str, splits: list[str]) -> str:
+    if len(splits) == 1 or "train" not in splits:
+        if len(splits) != 1:
+            raise DatasetError(f"hf:{path} has several splits: add ?split= and one of {', '.join(splits)}")
+        return splits[0]
+    return "train"
+
+
+def _hub_rows(path: str, rows: Any) -> Iterator[Mapping[str, Any]]:
+    try:
+        for row in rows:
+            # Dates and the like become text, as in a file.
+            yield parse_json(json.dumps(dict(row), default=str))
+    except Exception as error:
+        raise DatasetError(f"hf:{path} can't be read to its end: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

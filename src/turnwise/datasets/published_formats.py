@@ -7,13 +7,11 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.dialogues import is_hhrlhf, read_hhrlhf
-from turnwise.datasets.fields import as_object, checked_messages, field, kind, optional_text, pick
 from turnwise.datasets.format_row import Format
 from turnwise.datasets.layout import Head, Layout, data_stem, is_message
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo, RecordError
 from turnwise.datasets.record_loader import SequenceBuilder
-from turnwise.datasets.tables import read_mhj
+from turnwise.datasets.records import as_object, checked_messages, field, kind, optional_text, parse_json, pick
 
 
 def _kept(*names: str, **renamed: str) -> dict[str, str]:
@@ -105,6 +103,75 @@ def _tensortrust(record: Any, builder: SequenceBuilder) -> Sequence:
         given=Label.UNLABELLED if types_code or line.get("is_self_attack") is True else None,
         metadata=metadata,
     )
+
+
+_HUMAN, _ASSISTANT = _SPEAKERS = ("\n\nHuman:", "\n\nAssistant:")
+
+
+def _is_hhrlhf(head: Head) -> bool:
+    """Whether the chosen text of the first record begins with a speaker."""
+    chosen = head.records[0]["chosen"]
+    return isinstance(chosen, str) and chosen.startswith(_SPEAKERS)
+
+
+def _hhrlhf(record: Any, builder: SequenceBuilder) -> Sequence:
+    """Return the sequence of one side of a pair: the chosen one, or that in the column ``text``."""
+    line = as_object(record)
+    side = builder.options.columns.get("text", "chosen")
+    kept = pick(line, "rating", "task_description", "tags", "min_harmlessness_score_transcript")
+    return builder.chat(
+        _split_speakers(field(line, side, str)), default=Label.UNLABELLED, metadata={"side": side, **kept}
+    )
+
+
+def _split_speakers(text: str) -> list[dict[str, Any]]:
+    r"""Return a text in which ``Human:`` and ``Assistant:`` speak by turns as messages.
+
+    >>> [message["content"] for message in _split_speakers("\n\nHuman: Hi\n\nAssistant: Hello")]
+    ['Hi', 'Hello']
+    """
+    said = []
+    for part in (text if text.startswith("\n\n") else f"\n\n{text.lstrip()}").split(_HUMAN):
+        words, *replies = part.split(_ASSISTANT)
+        said += [("user", words), *(("assistant", reply) for reply in replies)]
+    (_, before), *spoken = said
+    if not spoken or before.strip():
+        raise RecordError("the text does not begin with 'Human:' or 'Assistant:'")
+    return [{"role": role, "content": words.strip()} for role, words in spoken]
+
+
+def _mhj(record: Any, builder: SequenceBuilder) -> Sequence:
+    """Return the sequence of a row of MHJ; a question has several, which are one group."""
+    row = as_object(record)
+    facts = pick(row, "tactic", "question_id", "time_spent", "submission_message", origin="Source")
+    metadata = {name: value for name, value in facts.items() if value != ""}
+    if "question_id" in metadata:
+        metadata["group"] = ":".join(str(metadata[name]) for name in ("origin", "question_id") if name in metadata)
+    return builder.chat(_mhj_messages(row), default=Label.ATTACK, metadata=metadata)
+
+
+def _mhj_messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if "message_0" not in row:
+        raise RecordError("column 'message_0' is missing: messages stand in message_0, message_1 ...")
+    numbers = [name.removeprefix("message_") for name in row if name.startswith("message_")]
+    columns = [f"message_{number}" for number in sorted(filter(str.isdecimal, numbers), key=int)]
+    messages = [_mhj_message(column, row[column]) for column in columns if row[column]]
+    if not messages:
+        raise RecordError("the conversation is empty: every message column is")
+    return messages
+
+
+def _mhj_message(column: str, cell: object) -> dict[str, Any]:
+    try:
+        message = parse_json(cell) if isinstance(cell, str) else cell
+    except RecordError as error:
+        raise RecordError(f"column {column!r}: {error}") from None
+    if not isinstance(message, dict):
+        raise RecordError(f"column {column!r} is {kind(message)}, not an object with body and role")
+    body = message.get("body")
+    if not isinstance(body, str):
+        raise RecordError(f"column {column!r}: body is {kind(body)}, not text")
+    return {"role": message.get("role"), "content": body}
 
 
 _TOPICS = ("full_topic", "subtopic", "subtopics")
@@ -207,7 +274,7 @@ PUBLISHED: Final = (
             gated=True,
         ),
         fields=("message_0", "tactic"),
-        build=read_mhj,
+        build=_mhj,
     ),
     Format(
         info=DatasetInfo(
@@ -257,8 +324,8 @@ PUBLISHED: Final = (
             columns=("text",),
         ),
         fields=("chosen", "rejected"),
-        told_by=is_hhrlhf,
-        build=read_hhrlhf,
+        told_by=_is_hhrlhf,
+        build=_hhrlhf,
     ),
     Format(
         info=DatasetInfo(

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Required, TypedDict, Unpack
 
 from turnwise.conversation import Conversation, Label, Sequence, from_messages
-from turnwise.datasets.fields import kind
 from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, UnknownLabelError, read_label
 from turnwise.datasets.layout import Head, data_stem, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
-from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import ParsedRecord, kind
 from turnwise.errors import ConversationError
 
 _IDS = "conversation_id, conv_id, dialog_id, dialogue_id, chat_id, thread_id, session_id, sequence_id, id"

@@ -1,5 +1,14 @@
 """The guard and the detectors in other people's frameworks; each framework needs the extra of its name."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turnwise.integrations.checking import Conversations
+
+__all__ = ["Conversations", "MissingExtraError"]
+
 
 class MissingExtraError(ImportError):
     """A framework is not installed; ``extra`` is the extra of turnwise that brings it."""
@@ -8,3 +17,11 @@ class MissingExtraError(ImportError):
         needed = (error.name or extra).partition(".")[0]
         super().__init__(f"turnwise.integrations.{extra} needs {needed}: pip install 'turnwise[{extra}]'")
         self.name = error.name
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Conversations":  # the client of hooks imports this package, and must start at once
+        from turnwise.integrations.checking import Conversations
+
+        return Conversations
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,7 +38,7 @@ except ImportError as error:
 
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.guard import GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.asking import REFUSAL, WITHHELD, open_turn, told, was_blocked
+from turnwise.integrations.checking import REFUSAL, WITHHELD, open_turn, told, was_blocked
 
 NAME: Final = "turnwise"
 """Name of the guardrails, in the SDK's traces and errors."""

@@ -10,14 +10,21 @@ from uuid import uuid4
 from turnwise.conversation.message_entries import is_thinking
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.integrations.clients.calls import Asked, Guarding, Steps, afinish, ask, finish, whose
-from turnwise.integrations.clients.client import AsyncClient, GuardedClient, SyncClient
-from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown, opened
-from turnwise.integrations.clients.part_streams import EventSteps
-from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts
+from turnwise.integrations.checking import Steps, afinish, finish
+from turnwise.integrations.clients.calls import Asked, Guarding, ask
+from turnwise.integrations.clients.client import (
+    AsyncClient,
+    AsyncResource,
+    GuardedClient,
+    SyncClient,
+    SyncResource,
+    named_in,
+)
+from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
+from turnwise.integrations.clients.part_streams import PartsResource
+from turnwise.integrations.clients.shapes import Events, plain
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
-from turnwise.integrations.other_texts import Leaf, last_heard, leaves
-from turnwise.integrations.shapes import Events, plain
+from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -61,9 +68,9 @@ def guard(
     except ImportError as error:
         raise UsageError("anthropic is not installed: pip install 'turnwise[anthropic]'") from error
     if isinstance(client, anthropic.Anthropic):
-        return GuardedAnthropic(client, Guarding(pipeline, refusal, awaited=False))
+        return GuardedAnthropic(client, Guarding(pipeline, refusal))
     if isinstance(client, anthropic.AsyncAnthropic):
-        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal, awaited=True))
+        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal))
     raise GuardError(
         f"{type(client).__name__} is no client of anthropic; give anthropic.Anthropic or anthropic.AsyncAnthropic"
     )
@@ -76,8 +83,8 @@ class _OfAnthropic(GuardedClient):
     )
     instead: ClassVar[str] = _INSTEAD
 
-    def _of_messages(self) -> tuple[Any, ...]:
-        return self.unguarded.messages, MessagesApi(self._guarding), _INSTEAD, frozenset({"count_tokens"})
+    def _of_messages(self) -> tuple[Any, MessagesApi]:
+        return self.unguarded.messages, MessagesApi(self._guarding)
 
 
 class GuardedAnthropic(_OfAnthropic, SyncClient):
@@ -85,7 +92,6 @@ class GuardedAnthropic(_OfAnthropic, SyncClient):
 
     @cached_property
     def messages(self) -> GuardedMessages:
-        """Messages, checked."""
         return GuardedMessages(*self._of_messages())
 
 
@@ -94,61 +100,45 @@ class GuardedAsyncAnthropic(_OfAnthropic, AsyncClient):
 
     @cached_property
     def messages(self) -> GuardedAsyncMessages:
-        """Messages, checked."""
         return GuardedAsyncMessages(*self._of_messages())
 
 
-class GuardedMessages(GuardedParts):
-    """Messages, checked."""
+class _Messages(PartsResource):
+    instead = _INSTEAD
+    free = frozenset({"count_tokens"})
 
-    def stream(
-        self,
-        *,
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
+    def stream(self, **given: Any) -> Any:
         """Ask the model by the package's helper; arguments as for `create`.
 
-        The stream's ``guarded`` is a `GuardedStream`, which has the verdict.
+        The stream's ``guarded`` is a `GuardedStream`, or in async code a `GuardedAsyncStream`: it has the verdict.
         """
-        return _Manager(self, given, whose(conversation_id, session_id, key, role))
+        return _Manager(self, given, named_in(given))
+
+
+class GuardedMessages(_Messages, SyncResource):
+    """Messages, checked."""
 
     def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
         """The package's manager of a stream, None where nothing is asked, and the stream behind the guard."""
         from anthropic import MessageStream
 
-        call = finish(opened(self._api, given, named))
-        manager = None if call.asked.sent is None else self.unguarded.stream(**call.given)
+        reply, sent = finish(self._streamed(given, named))
+        manager = None if sent is None else self.unguarded.stream(**sent)
         raw = None if manager is None else _Raw(manager.__enter__())
-        return manager, _helper(MessageStream, GuardedStream(EventSteps(self._api, call), raw), given)
+        return manager, _helper(MessageStream, GuardedStream(reply, raw), given)
 
 
-class GuardedAsyncMessages(GuardedAsyncParts):
+class GuardedAsyncMessages(_Messages, AsyncResource):
     """Messages, checked, for async code."""
-
-    def stream(
-        self,
-        *,
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model by the package's helper; see `GuardedMessages.stream`."""
-        return _Manager(self, given, whose(conversation_id, session_id, key, role))
 
     async def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
         """The package's manager of a stream, and the stream behind the guard; see `GuardedMessages.enter`."""
         from anthropic import AsyncMessageStream
 
-        call = await afinish(opened(self._api, given, named))
-        manager = None if call.asked.sent is None else self.unguarded.stream(**call.given)
+        reply, sent = await afinish(self._streamed(given, named))
+        manager = None if sent is None else self.unguarded.stream(**sent)
         raw = None if manager is None else _Raw(await manager.__aenter__())
-        return manager, _helper(AsyncMessageStream, GuardedAsyncStream(EventSteps(self._api, call), raw), given)
+        return manager, _helper(AsyncMessageStream, GuardedAsyncStream(reply, raw), given)
 
 
 class _Manager:
@@ -215,7 +205,6 @@ class MessagesApi(Api):
     """Requests and replies of Anthropic's Messages."""
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-        """Check a request, and say what the client is to be given."""
         raws = [*(given.get("messages") or ())]
         messages = [_plain(message, at) for at, message in enumerate(raws)]
         heard = last_heard(messages)
@@ -234,11 +223,9 @@ class MessagesApi(Api):
         return Call(asked, {**given, "messages": sent}, named)
 
     def parts(self, reply: Any) -> list[Any]:
-        """The content blocks of a message."""
         return list((reply.get("content") if isinstance(reply, dict) else reply.content) or ())
 
     def said(self, reply: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Texts and calls of a message; thinking is apart from them."""
         blocks: list[dict[str, Any]] = []
         for block in reply.get("content") or ():
             if block.get("type") == "text":
@@ -251,7 +238,6 @@ class MessagesApi(Api):
         return {"role": "assistant", "content": blocks[0]["text"] if alone else blocks}
 
     def other(self, parts: Iterable[Any]) -> Iterable[Leaf]:
-        """Thinking, the sources of texts, and what hosted tools were asked and gave back."""
         for part in parts:
             if part.type == "text":
                 yield from leaves(part, {"citations"}, SKIPPED)
@@ -259,7 +245,6 @@ class MessagesApi(Api):
                 yield from leaves(part, skip=SKIPPED)
 
     def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
-        """A message with a set text."""
         from anthropic.types import Message, ParsedMessage
 
         told = {"content": [{"type": "text", "text": refusal}], "stop_reason": "refusal", "stop_sequence": None}
@@ -270,15 +255,12 @@ class MessagesApi(Api):
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
-        """The message that events come to."""
         return Events(events).reply()
 
     def is_open(self, group: tuple[Any, ...], at: int | None) -> bool:
-        """Whether pieces are of the text of a block."""
         return at is not None and group == (at, "text")
 
     def kind(self, event: Any) -> Kind:
-        """What an event is."""
         kind, at = event.type, getattr(event, "index", None)
         if kind == "message_start":
             return Kind("other" if event.message.content else "pass")
@@ -292,11 +274,9 @@ class MessagesApi(Api):
         return Kind({"content_block_stop": "end", "message_stop": "last"}.get(kind, "other"), at)
 
     def piece(self, event: Any, text: str) -> Any:
-        """An event like another piece of a text that says something else."""
         return event.model_copy(update={"delta": event.delta.model_copy(update={"text": text})})
 
     def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
-        """The events that end a stream with a set text, where nothing was shown."""
         from anthropic import types
 
         reply = self.refused(call, refusal)

@@ -169,7 +169,6 @@ class _Asked(socketserver.StreamRequestHandler):
     server: _Helper
 
     def handle(self) -> None:
-        """Answer one event."""
         self.server.asked = time.monotonic()
         if not _is_ours(self.connection):
             return

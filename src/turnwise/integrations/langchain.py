@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NotRequired, cast
+from uuid import UUID
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
     from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
-    from langchain_core.callbacks import BaseCallbackManager
+    from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
     from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_openai_messages
+    from langchain_core.outputs import ChatGenerationChunk
     from langgraph.constants import TAG_NOSTREAM
     from langgraph.runtime import Runtime
     from langgraph.types import Command
@@ -24,22 +26,25 @@ except ImportError as error:
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, OnError, OutputStream, PipelineResult
-from turnwise.integrations.asking import (
+from turnwise.integrations.checking import (
     REFUSAL,
     WITHHELD,
-    Ask,
-    Asking,
-    aask,
-    ask,
+    Conversations,
+    Do,
+    Steps,
+    afinish,
+    finish,
     open_turn,
+    pipeline_call,
     told,
     was_blocked,
 )
-from turnwise.integrations.conversations import Conversations
-from turnwise.integrations.langchain_stream import ReplyStream, StreamStopped
 
 RESULT: Final = "turnwise"
 """Key in a message's ``response_metadata`` under which the verdict stands."""
+
+TEXT: Final = "turnwise.text"
+"""``type`` of what is written to the stream."""
 
 
 class GuardState(AgentState[Any]):
@@ -107,13 +112,13 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Check the messages of the user that nobody has answered."""
-        return ask(self._pipeline, self._prompts(state, runtime, self._begun(state, runtime)))
+        return finish(self._prompts(state, runtime, self._begun(state, runtime)))
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Check the messages of the user that nobody has answered."""
         chat = await asyncio.to_thread(self._begun, state, runtime)  # a state store may be asked
-        return await aask(self._pipeline, self._prompts(state, runtime, chat))
+        return await afinish(self._prompts(state, runtime, chat))
 
     def _begun(self, state: GuardState, runtime: Runtime[Any]) -> Conversation:
         """The conversation that a run belongs to, as it was before the run."""
@@ -121,7 +126,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         name = None if info is None else info.thread_id
         return self._conversations.of(name, lambda: _plain(messages[: _first_new(messages)]))
 
-    def _prompts(self, state: GuardState, runtime: Runtime[Any], chat: Conversation) -> Asking[dict[str, Any]]:
+    def _prompts(self, state: GuardState, runtime: Runtime[Any], chat: Conversation) -> Steps[dict[str, Any]]:
         messages = state["messages"]
         first = _first_new(messages)
         session = self._session(runtime) if self._session is not None else None
@@ -133,9 +138,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
             if message is not last and was_blocked(chat, message.text):
                 changed.append(message.model_copy(update={"content": WITHHELD}))
                 continue
-            result = yield Ask(
-                "check_input", {"content": message.text, "conversation": chat, "session_id": session}
-            )
+            result = yield self._check("input", message.text, conversation=chat, session_id=session)
             turn = result.turn_number
             if result.blocked or self._unread(message):
                 blocked.append(result)
@@ -161,12 +164,12 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         show = self._show(request)
         try:
             response = handler(_quiet(request, show))
-        except StreamStopped:
+        except _StreamStopped:
             response = ModelResponse(result=[AIMessage("")])
         except BaseException:
             show.drop()
             raise
-        return ask(self._pipeline, self._reply(request, response, show.end()))
+        return finish(self._reply(request, response, show.end()))
 
     async def awrap_model_call(
         self,
@@ -177,14 +180,14 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         show = self._show(request)
         try:
             response = await handler(_quiet(request, show))
-        except StreamStopped:
+        except _StreamStopped:
             response = ModelResponse(result=[AIMessage("")])
         except BaseException:
             show.drop()
             raise
-        return await aask(self._pipeline, self._reply(request, response, await asyncio.to_thread(show.end)))
+        return await afinish(self._reply(request, response, await asyncio.to_thread(show.end)))
 
-    def _show(self, request: ModelRequest[Any]) -> ReplyStream:
+    def _show(self, request: ModelRequest[Any]) -> _ReplyStream:
         """What shows a reply while it comes, where that is wanted."""
         chat, known = self._chat(request.state)
 
@@ -192,11 +195,11 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
             turn = open_turn(chat, known.get("turn"))
             return self._pipeline.stream_output(chat, turn_number=turn, session_id=known.get("session"))
 
-        return ReplyStream(opened if self._stream else None, request.runtime.stream_writer)
+        return _ReplyStream(opened if self._stream else None, request.runtime.stream_writer)
 
     def _reply(
         self, request: ModelRequest[Any], response: ModelResponse[Any], streamed: PipelineResult | None
-    ) -> Asking[ModelResponse[Any]]:
+    ) -> Steps[ModelResponse[Any]]:
         """Check a reply; ``streamed`` is the verdict on its text, where that was shown while it came."""
         chat, known = self._chat(request.state)
         session = known.get("session")
@@ -210,15 +213,19 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
             if streamed is not None:
                 checks.append(streamed)
             elif message.text or not (message.tool_calls or message.invalid_tool_calls):
-                where = {"turn_number": open_turn(chat, known.get("turn")), "session_id": session}
+                turn = open_turn(chat, known.get("turn"))
                 checks.append(
-                    (yield Ask("check_output", {"content": message.text, "conversation": chat, **where}))
+                    (
+                        yield self._check(
+                            "output", message.text, conversation=chat, turn_number=turn, session_id=session
+                        )
+                    )
                 )
             for call in (*message.tool_calls, *message.invalid_tool_calls):
                 given = call["args"] or "" if call.get("type") == "invalid_tool_call" else json.dumps(call["args"])
-                about = {"name": call["name"] or "unknown", "arguments": given, "call_id": call["id"]}
-                where = {"turn_number": known.get("turn"), "session_id": session}
-                checks.append((yield Ask("check_tool_call", {"conversation": chat, **about, **where})))
+                where = {"conversation": chat, "turn_number": known.get("turn"), "session_id": session}
+                name = call["name"] or "unknown"
+                checks.append((yield self._check("tool_call", name, given, call_id=call["id"], **where)))
             blocked = next((check for check in checks if check.blocked), None)
             if blocked is not None:
                 return ModelResponse(result=[self._refuse(blocked, message.id)])
@@ -235,17 +242,17 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Check what a tool gave back before the model reads it."""
-        return ask(self._pipeline, self._given(request, handler(request)))
+        return finish(self._given(request, handler(request)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Check what a tool gave back before the model reads it."""
-        return await aask(self._pipeline, self._given(request, await handler(request)))
+        return await afinish(self._given(request, await handler(request)))
 
     def _given(
         self, request: ToolCallRequest, given: ToolMessage | Command[Any]
-    ) -> Asking[ToolMessage | Command[Any]]:
+    ) -> Steps[ToolMessage | Command[Any]]:
         chat, known = self._chat(request.state)
         if isinstance(given, ToolMessage):
             return (yield from self._tool_message(given, chat, known))
@@ -260,12 +267,10 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
             graph=given.graph, update={**update, "messages": messages}, resume=given.resume, goto=given.goto
         )
 
-    def _tool_message(
-        self, message: ToolMessage, chat: Conversation, known: dict[str, Any]
-    ) -> Asking[ToolMessage]:
-        about = {"content": message.text, "call_id": message.tool_call_id, "name": message.name}
+    def _tool_message(self, message: ToolMessage, chat: Conversation, known: dict[str, Any]) -> Steps[ToolMessage]:
+        about = {"call_id": message.tool_call_id, "name": message.name}
         where = {"turn_number": known.get("turn"), "session_id": known.get("session")}
-        result = yield Ask("check_tool_result", {"conversation": chat, **about, **where})
+        result = yield self._check("tool_result", message.text, conversation=chat, **about, **where)
         if result.blocked and self._raises:
             raise GuardrailBlocked(result)
         if result.blocked or self._unread(message):
@@ -275,6 +280,9 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         return message.model_copy(update={"content": _with_text(message, result.text), "artifact": None})
 
     # Shared
+
+    def _check(self, what: str, *texts: Any, **about: Any) -> Do:
+        return pipeline_call(self._pipeline, f"check_{what}", *texts, **about)
 
     def _chat(self, state: Any) -> tuple[Conversation, dict[str, Any]]:
         """The conversation of a run, and what is known of it."""
@@ -289,7 +297,71 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         )
 
 
-def _quiet(request: ModelRequest[Any], show: ReplyStream) -> ModelRequest[Any]:
+class _StreamStopped(Exception):  # noqa: N818 - it stops a model, and nobody sees it
+    """The reply was blocked while it came, so the model is asked for no more of it."""
+
+
+class _ReplyStream(BaseCallbackHandler):
+    """A callback of a model that feeds its tokens to the guard, and writes what may be shown.
+
+    LangChain's models stream because it has the two methods ``tap_output...``. ``opened`` opens the stream of the
+    guard; it is None where replies are not shown while they come.
+    """
+
+    run_inline = True
+    raise_error = True
+
+    def __init__(self, opened: Callable[[], OutputStream] | None, write: Callable[[Any], None]) -> None:
+        self._opened = opened
+        self._write = write
+        self._stream: OutputStream | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether replies are shown while they come."""
+        return self._opened is not None
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:
+        return output
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        return output
+
+    def on_chat_model_start(self, serialized: dict[str, Any], messages: list[Any], **kwargs: Any) -> None:
+        """Begin anew; what another try of the same reply said is dropped."""
+        self.drop()
+        self._stream = None
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
+        """Take a token; _StreamStopped where the reply is blocked."""
+        text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
+        if not text or self._opened is None:
+            return
+        if self._stream is None:
+            self._stream = self._opened()
+        self._show(self._stream.feed(text))
+        if self._stream.blocked:
+            raise _StreamStopped
+
+    def end(self) -> PipelineResult | None:
+        """Show what remains, and return the verdict; None where no text came while it was listened to."""
+        if self._stream is None:
+            return None
+        result = self._stream.end()
+        self._show(self._stream.rest)
+        return result
+
+    def drop(self) -> None:
+        """Record that the reply broke off, where one was under way."""
+        if self._stream is not None and self._stream.result is None:
+            self._stream.drop()
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._write({"type": TEXT, "text": text})
+
+
+def _quiet(request: ModelRequest[Any], show: _ReplyStream) -> ModelRequest[Any]:
     """A request whose model shows its tokens to nobody, but to the guard where replies are streamed."""
     changed: dict[str, Any] = {"tags": [*(request.model.tags or []), TAG_NOSTREAM]}
     if show.wanted:

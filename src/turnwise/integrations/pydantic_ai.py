@@ -31,8 +31,7 @@ except ImportError as error:
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.asking import REFUSAL, WITHHELD, open_turn, told
-from turnwise.integrations.conversations import Conversations
+from turnwise.integrations.checking import REFUSAL, WITHHELD, Conversations, open_turn, told
 
 RESULT: Final = "turnwise"
 """Key in a response's ``metadata`` under which the verdict stands."""

@@ -1,10 +1,11 @@
-"""Running a guard: what its audit says it did or would have done, and who is told when something happens."""
+"""Running a guard: what its audit says it did, who is told of it, and traces received and given scores back."""
 
 from turnwise.operations.alert_rules import AlertSettings, Rule
 from turnwise.operations.alerts import Alerts
-from turnwise.operations.audit_report import AuditReport, Count, Flagged, WhatIf, report_audit
-from turnwise.operations.http_post import DeliveryError
-from turnwise.operations.receivers import Alert, ReceiverSettings
+from turnwise.operations.audit_report import KINDS, AuditReport, Count, Flagged, WhatIf, report_audit
+from turnwise.operations.delivery import Alert, DeliveryError, ReceiverSettings
+from turnwise.operations.otlp_receiver import OTLP_KEY, otlp_app, receive
+from turnwise.operations.spool import Spool, keep_storing, scan_received, store_finished
 from turnwise.operations.trace_scores import (
     TARGETS,
     Published,
@@ -15,6 +16,8 @@ from turnwise.operations.trace_scores import (
 )
 
 __all__ = [
+    "KINDS",
+    "OTLP_KEY",
     "TARGETS",
     "Alert",
     "AlertSettings",
@@ -26,10 +29,16 @@ __all__ = [
     "Published",
     "ReceiverSettings",
     "Rule",
+    "Spool",
     "TraceScore",
     "WhatIf",
+    "keep_storing",
+    "otlp_app",
+    "receive",
     "report_audit",
+    "scan_received",
     "send_scores",
+    "store_finished",
     "trace_scores",
     "write_scores",
 ]

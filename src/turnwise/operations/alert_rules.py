@@ -16,7 +16,7 @@ from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP
 from turnwise.guard.validation import Lines, check_keys, read_yaml, settings_of
 from turnwise.operations.audit_report import blocks_of
-from turnwise.operations.receivers import ReceiverSettings
+from turnwise.operations.delivery import ReceiverSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,8 @@ from turnwise.guard.audit.chain import ranges
 from turnwise.guard.audit.record import CHECK, GAP, VERSION, time_text
 from turnwise.operations.alert_rules import AlertSettings, Rule, Watch, whose
 from turnwise.operations.audit_report import blocks_of
+from turnwise.operations.delivery import Alert, DeliveryError, ReceiverSettings
 from turnwise.operations.following import FollowedAudit
-from turnwise.operations.http_post import DeliveryError
-from turnwise.operations.receivers import Alert, ReceiverSettings
 
 ALERT: Final = "alert"
 """The kind of event that tells of an alert."""
@@ -212,7 +211,6 @@ class _Sender:
 
     @property
     def waiting(self) -> int:
-        """Alerts that are not delivered yet."""
         with self._changed:
             return len(self._alerts) + self._busy
 
@@ -234,7 +232,6 @@ class _Sender:
             self._changed.wait_for(lambda: not self._alerts and not self._busy, seconds)
 
     def close(self) -> None:
-        """Deliver nothing more, but for what is under way."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,8 +1,8 @@
 """A receiver of OTLP over HTTP: spans are on disk before they are acknowledged, then conversations in a store.
 
 What is sent again is known and kept once. A conversation is put together when nothing came for a while; one
-to which something comes later is stored anew, whole, under its id and a number. `turnwise.operations.live_scan`
-scores them as they come instead.
+to which something comes later is stored anew, whole, under its id and a number. `scan_received` in
+`spool` scores them as they come instead.
 """
 
 from __future__ import annotations
@@ -14,25 +14,19 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.bounded import read_json
-from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord
 from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.otel import OTel
-from turnwise.datasets.traces.otlp import read_requests
-from turnwise.datasets.traces.step import Step
+from turnwise.datasets.traces.otel import OTEL, read_requests
+from turnwise.datasets.traces.steps import Step
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.operations.spool import Spool, Taken
 
@@ -40,9 +34,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from turnwise.store import Store
 
-KEY: Final = "TURNWISE_OTLP_KEY"
+OTLP_KEY: Final = "TURNWISE_OTLP_KEY"
 """The environment variable with the key that senders need, as ``Authorization: Bearer`` or ``X-API-Key``."""
 
 MOST_BYTES: Final = 64 << 20
@@ -57,51 +50,8 @@ def steps_of(body: bytes, kind: str) -> Iterator[Step | BadRecord]:
         records: Iterable[ParsedRecord | BadRecord] = [ParsedRecord(1, read_json(body))]
     else:
         records = read_requests(BytesIO(body))
-    for _, step in OTel().steps(records, "otlp"):
+    for _, step in OTEL().steps(records, "otlp"):
         yield step
-
-
-def store_finished(spool: Spool, store: Store, quiet: float) -> int:
-    """Store conversations to which nothing came for `quiet` seconds; returns how many sequences are new.
-
-    A crash between the store and the spool does no harm: a conversation that is there word for word is left alone.
-    """
-    new = 0
-    while chats := spool.finished(quiet):
-        begun = time.time() - quiet
-        made: list[Sequence] = []
-        for one in chain.from_iterable(map(spool.conversation, chats)):
-            if isinstance(one, BadRecord):
-                _LOG.warning("a conversation can't be stored: %s", one.reason)
-            else:
-                made.append(one)
-        try:
-            new += sum(one.new for one in store.add_sequences(made))
-        except UsageError:  # some were stored before something came late
-            new += sum(_add(store, one) for one in made)
-        spool.stored((chat, begun) for chat in chats)
-    return new
-
-
-def _add(store: Store, sequence: Sequence) -> bool:
-    """Store a sequence; one whose id is taken by an earlier state of it gets a number."""
-    name = sequence.sequence_id
-    for number in range(1, 1_000):
-        try:
-            return store.add_sequences([in_state(sequence, number)])[0].new
-        except UsageError:
-            continue
-    _LOG.warning("%s was stored in 1,000 states; what came last is left out", name)
-    return False
-
-
-def in_state(sequence: Sequence, number: int) -> Sequence:
-    """A sequence as the state of that number of a conversation, from 1: a later one has a name of its own."""
-    if number == 1:
-        return sequence
-    name = sequence.sequence_id
-    about = {**sequence.metadata, "group": name, "replaces": name}
-    return replace(sequence, sequence_id=f"{name}/{number}", metadata=about)
 
 
 def otlp_app(spool: Spool, key: str = "") -> ASGIApp:
@@ -204,9 +154,9 @@ def receive(
     import opentelemetry.proto.collector.trace.v1.trace_service_pb2  # noqa: F401 - to say at once that it is missing
     import uvicorn
 
-    key = os.environ.get(KEY, "")
+    key = os.environ.get(OTLP_KEY, "")
     if not key and host not in ("127.0.0.1", "::1", "localhost"):
-        raise UsageError(f"{host} is reached from other machines: set a key in {KEY}, or listen on 127.0.0.1")
+        raise UsageError(f"{host} is reached from other machines: set a key in {OTLP_KEY}, or listen on 127.0.0.1")
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -238,12 +188,3 @@ def receive(
             worker.join(60)
         if failed:
             raise failed[0]
-
-
-def keep_storing(store: Store, quiet: float, spool: Spool, stop: threading.Event) -> None:
-    """Store conversations to which nothing came for `quiet` seconds, until the event is set."""
-    while not stop.wait(1.0):
-        try:
-            store_finished(spool, store, quiet)
-        except (TurnwiseError, sqlite3.Error) as error:
-            _LOG.warning("conversations can't be stored now: %s", error)

@@ -1,22 +1,34 @@
-"""What a receiver got, on disk until its conversations are stored or scored."""
+"""What a receiver got, on disk until its conversations have finished, and are stored or scored."""
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions
 from turnwise.datasets.traces.loader import step_values
-from turnwise.datasets.traces.otel import OTel
-from turnwise.datasets.traces.step import Step
-from turnwise.errors import UsageError
+from turnwise.datasets.traces.otel import OTEL
+from turnwise.datasets.traces.steps import Step
+from turnwise.errors import TurnwiseError, UsageError
+from turnwise.findings import PartEntry
+from turnwise.runs.parts import Part, Records
+from turnwise.runs.run import Tell
+from turnwise.runs.scanning import ScanPlan
+
+if TYPE_CHECKING:
+    from turnwise.store import Store
+
+_LOG = logging.getLogger("turnwise.operations")
 
 _AT_ONCE: Final = 200
 """Conversations that are stored in one transaction."""
@@ -143,7 +155,7 @@ class Spool:
                 "SELECT place, body FROM steps WHERE chat = ? ORDER BY place", (chat,)
             ).fetchall()
         steps = ((place, Step(*json.loads(body))) for place, body in bodies)
-        return OTel().grouped(steps, "otlp", LoadOptions())
+        return OTEL().grouped(steps, "otlp", LoadOptions())
 
     def stored(self, chats: Iterable[tuple[str, float]]) -> None:
         """Note that conversations are stored, unless something came since a time; drop what is old."""
@@ -186,3 +198,130 @@ class Spool:
             self._file.executemany("DELETE FROM states WHERE part = ?", lost)
             self._file.execute("DELETE FROM given")
             self._file.execute("COMMIT")
+
+
+# Conversations that have finished
+
+
+def store_finished(spool: Spool, store: Store, quiet: float) -> int:
+    """Store conversations to which nothing came for `quiet` seconds; returns how many sequences are new.
+
+    A crash between the store and the spool does no harm: a conversation that is there word for word is left alone.
+    """
+    new = 0
+    while chats := spool.finished(quiet):
+        begun = time.time() - quiet
+        made: list[Sequence] = []
+        for one in chain.from_iterable(map(spool.conversation, chats)):
+            if isinstance(one, BadRecord):
+                _LOG.warning("a conversation can't be stored: %s", one.reason)
+            else:
+                made.append(one)
+        try:
+            new += sum(one.new for one in store.add_sequences(made))
+        except UsageError:  # some were stored before something came late
+            new += sum(_add(store, one) for one in made)
+        spool.stored((chat, begun) for chat in chats)
+    return new
+
+
+def _add(store: Store, sequence: Sequence) -> bool:
+    """Store a sequence; one whose id is taken by an earlier state of it gets a number."""
+    name = sequence.sequence_id
+    for number in range(1, 1_000):
+        try:
+            return store.add_sequences([in_state(sequence, number)])[0].new
+        except UsageError:
+            continue
+    _LOG.warning("%s was stored in 1,000 states; what came last is left out", name)
+    return False
+
+
+def in_state(sequence: Sequence, number: int) -> Sequence:
+    """A sequence as the state of that number of a conversation, from 1: a later one has a name of its own."""
+    if number == 1:
+        return sequence
+    name = sequence.sequence_id
+    about = {**sequence.metadata, "group": name, "replaces": name}
+    return replace(sequence, sequence_id=f"{name}/{number}", metadata=about)
+
+
+def keep_storing(store: Store, quiet: float, spool: Spool, stop: threading.Event) -> None:
+    """Store conversations to which nothing came for `quiet` seconds, until the event is set."""
+    while not stop.wait(1.0):
+        try:
+            store_finished(spool, store, quiet)
+        except (TurnwiseError, sqlite3.Error) as error:
+            _LOG.warning("conversations can't be stored now: %s", error)
+
+
+def scan_received(
+    plan: ScanPlan,
+    quiet: float,
+    spool: Spool,
+    stop: threading.Event,
+    *,
+    patience: float,
+    progress: Tell | None = None,
+) -> None:
+    """Score conversations to which nothing came for `quiet` seconds, until the event is set.
+
+    A conversation is in one part of the findings, also after a kill. One to which something comes later is scored
+    anew, whole, under its id and a number.
+
+    Args:
+        plan: a plan without inputs, whose findings go on; see `turnwise.runs.plan_scan`.
+        quiet: seconds without anything new after which a conversation has finished.
+        spool: what was received.
+        stop: is set where no more is to be begun.
+        patience: seconds that a conversation which has finished waits for others of its part.
+        progress: is told of each part.
+
+    Raises:
+        FindingsError: the folder has something else, or findings of another scan.
+        ObserverError: the observer can't go on; what was received is kept.
+    """
+
+    def parts(done: Mapping[int, PartEntry]) -> Iterator[Part]:
+        spool.settle(done)
+        number, row = max(done, default=-1) + 1, sum(one.counts.rows for one in done.values()) + 1
+        while chats := _finished(spool, quiet, plan.manifest.part_rows, patience, stop):
+            since = time.time() - quiet
+            items, states = _new(spool, chats)
+            spool.give(number, chats, since, states)
+            if items:
+                yield Part(number, 0, row, len(items), Records(items), 0)
+            spool.settle({number})  # a part is done when the next one is asked for
+            number, row = number + bool(items), row + len(items)
+
+    plan.run_live(parts, progress)
+
+
+def _finished(spool: Spool, quiet: float, most: int, patience: float, stop: threading.Event) -> list[str]:
+    """Conversations for a part; none once it is to end."""
+    while not stop.is_set():
+        chats = spool.finished(quiet, most)
+        if len(chats) == most or spool.finished(quiet + patience, 1):
+            return chats
+        stop.wait(min(1.0, patience + 0.05))
+    return []
+
+
+def _new(spool: Spool, chats: list[str]) -> tuple[tuple[Sequence | BadRecord, ...], list[tuple[str, str]]]:
+    """The sequences of conversations that are in no part yet, and name and digest of each."""
+    items: list[Sequence | BadRecord] = []
+    known: dict[str, list[str]] = {}
+    states: list[tuple[str, str]] = []
+    for one in chain.from_iterable(map(spool.conversation, chats)):
+        if isinstance(one, BadRecord):
+            items.append(one)
+            continue
+        name, digest = one.sequence_id, one.content_hash()
+        if name not in known:
+            known[name] = spool.states(name)
+        digests = known[name]
+        if digest not in digests:
+            digests.append(digest)
+            items.append(in_state(one, len(digests)))
+            states.append((name, digest))
+    return tuple(items), states

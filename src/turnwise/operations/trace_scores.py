@@ -23,7 +23,7 @@ from uuid import UUID
 from turnwise._support.batches import batched
 from turnwise._version import __version__
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.operations.http_post import DeliveryError, is_address, post
+from turnwise.operations.delivery import DeliveryError, is_address, post
 from turnwise.runs import flagged
 
 if TYPE_CHECKING:

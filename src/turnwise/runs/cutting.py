@@ -19,8 +19,7 @@ from turnwise.datasets.files import (
     open_counted,
 )
 from turnwise.datasets.layout import Head, Layout, read_records
-from turnwise.datasets.parquet import parquet_groups, parquet_lines
-from turnwise.datasets.records import TOO_LONG, ParsedRecord, broken_off
+from turnwise.datasets.records import TOO_LONG, ParsedRecord, broken_off, parquet_groups, parquet_lines
 from turnwise.errors import DatasetError
 from turnwise.runs.inputs import Reading
 from turnwise.runs.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records, unreadable

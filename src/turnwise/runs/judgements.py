@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from turnwise._support.paths import to_path
 from turnwise.conversation import Side
-from turnwise.datasets.judged import MODES, SECOND, judgement_files, read_judgements
+from turnwise.datasets import judgement_files, read_judgements
+from turnwise.datasets.annotated import MODES, SECOND
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers import build_observer
 from turnwise.principles import Principle, builtin_principles, load_principle

@@ -12,9 +12,7 @@ from typing import Any
 from turnwise._support.locations import Location
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader, get_loader
-from turnwise.datasets.fields import parse_json
-from turnwise.datasets.parquet import parquet_lines
-from turnwise.datasets.records import ParsedRecord, read_lines
+from turnwise.datasets.records import ParsedRecord, parquet_lines, parse_json, read_lines
 from turnwise.errors import DatasetError, TurnwiseError
 from turnwise.findings import PartEntry
 from turnwise.runs.inputs import Reading

@@ -18,8 +18,8 @@ from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.sendable import goes_on
-from turnwise.integrations.asking import ask
-from turnwise.integrations.other_texts import UnreadError, last_heard, leaves
+from turnwise.integrations.checking import finish
+from turnwise.integrations.clients.texts import UnreadError, last_heard, leaves
 from turnwise.serve.bodies import Problem
 from turnwise.serve.check_routes import json_response
 from turnwise.serve.service import Service
@@ -109,7 +109,7 @@ def _answer(service: Service, tenant: Tenant, request: GuardrailRequest) -> Guar
                     "the call of the guardrail", f"the field {name[:50]!r} is not known", "upgrade turnwise"
                 )
         pictures = {"images": [b""] * len(request.images or ())}
-        ask(tenant.pipeline, tenant.others.check(leaves(pictures), "check_input"))
+        finish(tenant.others.check(leaves(pictures), "check_input"))
         if request.input_type == "response":
             return _reply(service, tenant, request)
         return _request(service, tenant, request)
@@ -149,7 +149,7 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
         left = [message if view else {} for message, view in zip(sent, views, strict=True)]
     known = {*_texts_of(messages), *_texts_of(sent)}
     _check_beside(tenant, {**beside, "texts": [text for text in texts if text not in known]})
-    ask(tenant.pipeline, tenant.others.check(leaves({"structured_messages": left}), "check_tool_result"))
+    finish(tenant.others.check(leaves({"structured_messages": left}), "check_tool_result"))
     if sent == messages:
         return GuardrailAnswer(action="NONE")
     # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
@@ -158,7 +158,7 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
 
 def _check_beside(tenant: Tenant, tree: dict[str, Any]) -> None:
     """Check what is no message; LiteLLM takes back nothing of it."""
-    if ask(tenant.pipeline, tenant.others.check(leaves(tree), "check_tool_result")):
+    if finish(tenant.others.check(leaves(tree), "check_tool_result")):
         raise UnreadError("tools, or a text that is no message", "nothing can be replaced there", "take it out")
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Select, Table, insert, select, union
 
 from turnwise._support.notebook import Shown
 from turnwise.conversation import Label, Seen, Side
-from turnwise.datasets.judged import digests
+from turnwise.datasets import digests
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Score
 from turnwise.store import schema

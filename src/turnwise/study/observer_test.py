@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.conversation import Sequence as Chat
 from turnwise.conversation import Side, Turn
-from turnwise.datasets import examples
-from turnwise.datasets.judged import example_judgements, read_judgements
+from turnwise.datasets import example_judgements, examples, read_judgements
 from turnwise.errors import UsageError
 from turnwise.observers import Context, NotRead, Observation, Observer, ObserverSession, Request, check_supported
 from turnwise.principles import builtin_principles

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import marshal
 import sqlite3
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, Reco
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import ParsedRecord
 from turnwise.datasets.traces.messages import Message
-from turnwise.datasets.traces.step import CALL, EVENT, FRAME, LINK, Step, stamp_of
+from turnwise.datasets.traces.steps import CALL, EVENT, FRAME, LINK, Step, stamp_of
 from turnwise.datasets.traces.threads import Source, Thread, Threads, turns_of
 from turnwise.errors import DatasetError
 
@@ -50,40 +50,86 @@ CREATE INDEX by_span ON steps (trace, span);
 """
 
 
+def _itself(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:
+    yield record
+
+
+def _records(path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
+    return read_records(read_head(path, options.encoding))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceFormat:
+    """A format of traces or transcripts, as a row of a table; called, it gives the loader.
+
+    ``told_by`` recognises a file. ``records`` are those of a file, ``items`` what a record holds, and ``reader``
+    makes, for a path, what reads the steps of an item. ``pattern`` is what files in a folder are named like.
+    """
+
+    name: str
+    title: str
+    source: str
+    url: str
+    shape: str
+    told_by: Callable[[Head], bool]
+    reader: Callable[[str], Callable[[Any], Iterator[Step]]]
+    items: Callable[[ParsedRecord | BadRecord], Iterator[ParsedRecord | BadRecord]] = _itself
+    records: Callable[[str, LoadOptions], Iterator[ParsedRecord | BadRecord]] = _records
+    pattern: str = "*"
+
+    def __call__(self) -> TraceLoader:
+        return TraceLoader(self)
+
+
 class TraceLoader(RecordLoader):
     """Reads a file of spans or of a transcript, or a folder of them; a conversation may stand anywhere in them."""
 
-    pattern = "*"
-    """What files in a folder are named like."""
+    def __init__(self, format: TraceFormat) -> None:
+        self.format = format
+        self.info = DatasetInfo(  # no recorder keeps labels or a licence
+            format.name,
+            format.title,
+            format.source,
+            format.url,
+            "that of the conversations in it",
+            "unlabelled: say it with --label",
+            format.shape,
+            directory=True,
+        )
 
-    @abstractmethod
+    def sniff(self, head: Head) -> bool:
+        return self.format.told_by(head)
+
     def steps(
         self, records: Iterable[ParsedRecord | BadRecord], path: str
     ) -> Iterator[tuple[int, Step | BadRecord]]:
-        """Yield number and step for what the records of one file hold."""
+        """Yield number and step for what the records of one file hold; a RecordError ends an item."""
+        read = self.format.reader(path)
+        for item in chain.from_iterable(map(self.format.items, records)):
+            if isinstance(item, BadRecord):
+                yield item.line, item
+                continue
+            try:
+                for step in read(item.value):
+                    yield item.number, step
+            except RecordError as error:
+                yield item.number, BadRecord(item.number, str(error))
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-        """Yield every conversation of a file, or of all files of a folder; see `Loader.load`."""
         if not Path(path).is_dir():
-            yield from self.grouped(self.steps(self.records(path, options), path), path, options)
+            yield from self.grouped(self.steps(self.format.records(path, options), path), path, options)
             return
-        files = sorted(file for file in Path(path).rglob(self.pattern) if _is_data(file))
+        files = sorted(file for file in Path(path).rglob(self.format.pattern) if _is_data(file))
         if not files:
-            raise DatasetError(f"{path} has no file named like {self.pattern}: check the path")
+            raise DatasetError(f"{path} has no file named like {self.format.pattern}: check the path")
         yield from self.grouped(self._of_files(files, options), path, options)
 
     def load_records(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
-        """Yield the conversations of some records; see `RecordLoader.load_records`."""
         return self.grouped(self.steps(records, path), path, options)
 
-    def records(self, path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
-        """Yield the records of a file."""
-        return read_records(read_head(path, options.encoding))
-
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of a thread, with its name and the metadata of the sequence."""
         thread, name, metadata = record
         made = builder.chat(thread.messages, default=Label.UNLABELLED, name=name, metadata=metadata)
         for turn, sources in zip(made.conversation, turns_of(thread), strict=True):
@@ -96,7 +142,7 @@ class TraceLoader(RecordLoader):
     def _of_files(self, files: list[Path], options: LoadOptions) -> Iterator[tuple[int, Step | BadRecord]]:
         for number, file in enumerate(files, start=1):
             try:
-                for line, item in self.steps(self.records(str(file), options), str(file)):
+                for line, item in self.steps(self.format.records(str(file), options), str(file)):
                     if isinstance(item, BadRecord):
                         yield number, BadRecord(number, f"{file}, record {line}: {item.reason}")
                     else:
@@ -145,29 +191,10 @@ class TraceLoader(RecordLoader):
                     yield made if isinstance(made, BadRecord) else replace(made, line=number)
 
 
-def info_of(name: str, title: str, source: str, url: str, shape: str) -> DatasetInfo:
-    """What is known of a format of traces: no recorder keeps labels or a licence."""
-    licence, meaning = "that of the conversations in it", "unlabelled: say it with --label"
-    return DatasetInfo(name, title, source, url, licence, meaning, shape, directory=True)
-
-
 def first_object(head: Head) -> Mapping[str, Any]:
     """The first record of a file, or of the first file of a folder; empty where it is no object."""
     first = head.records[0] if head.records else None
     return first if isinstance(first, dict) else {}
-
-
-def each_step(records: Iterable[ParsedRecord | BadRecord], read: Any) -> Iterator[tuple[int, Step | BadRecord]]:
-    """Yield what a function makes of each record, a generator of steps; a RecordError ends that record."""
-    for record in records:
-        if isinstance(record, BadRecord):
-            yield record.line, record
-            continue
-        try:
-            for step in read(record.value):
-                yield record.number, step
-        except RecordError as error:
-            yield record.number, BadRecord(record.number, str(error))
 
 
 def _is_data(file: Path) -> bool:
@@ -206,11 +233,9 @@ class _Steps:
         self._agents = self._frames = False
 
     def close(self) -> None:
-        """Remove all."""
         self._base.close()
 
     def add(self, number: int, step: Step) -> None:
-        """Keep a step of a record."""
         self._place += 1
         hollow = step.kind == FRAME and not (step.input or step.output)
         kind = LINK if hollow else step.kind

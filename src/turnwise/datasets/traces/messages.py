@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from turnwise._support.visible import shown
 from turnwise.conversation.message_entries import arguments_text
-from turnwise.datasets.fields import parse_json
 from turnwise.datasets.protocol import RecordError
+from turnwise.datasets.records import parse_json
 
 Message = dict[str, Any]
 

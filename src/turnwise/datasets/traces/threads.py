@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
 from turnwise.datasets.traces.messages import Message
-from turnwise.datasets.traces.step import SAID, TOOL, Step
+from turnwise.datasets.traces.steps import SAID, TOOL, Step
 
 _LATEST_THREADS: Final = 32
 """Threads that a call may continue: those that were added to last."""
@@ -59,7 +59,6 @@ class Thread:
     history: Counter[str] = field(default_factory=Counter)
 
     def add(self, messages: list[Message], keys: list[int], source: Source) -> None:
-        """Take messages in at the end."""
         self.messages += messages
         self.keys += keys
         self.sources += [source] * len(messages)
@@ -84,7 +83,6 @@ class Threads:
         self.chars = 0
 
     def add(self, step: Step, depth: int = 0) -> None:
-        """Take in a step; `depth` is how many agents it stands under."""
         if step.kind == TOOL:
             self._tools.append(step)
             self.chars += _size(step.input) + _size(step.output)
@@ -283,7 +281,6 @@ class _Tools:
             self._look(thread)
 
     def add(self, steps: list[Step]) -> None:
-        """Put the results of some steps in."""
         for step in steps:
             self._add(step)
         for thread, puts in self._put.items():

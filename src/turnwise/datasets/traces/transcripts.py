@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
-from turnwise.datasets.fields import as_object
 from turnwise.datasets.layout import Head, data_stem
-from turnwise.datasets.protocol import BadRecord
-from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.traces.loader import TraceLoader, each_step, first_object, info_of
+from turnwise.datasets.records import as_object
+from turnwise.datasets.traces.loader import TraceFormat, first_object
 from turnwise.datasets.traces.messages import Message, messages_of
-from turnwise.datasets.traces.step import SAID, Step, name_of, time_of
+from turnwise.datasets.traces.steps import SAID, Step, name_of, time_of
 
 _NOT_TYPED: Final = (
     "<environment_context>",
@@ -41,30 +39,9 @@ _NOTES: Final = ("<local-command-", "[Request interrupted by user", "<system-rem
 """The same for Claude Code."""
 
 
-class ClaudeCode(TraceLoader):
-    """Reads sessions, a line for each message or part of one; sub-agents have conversations of their own."""
-
-    info = info_of(
-        name="claude_code",
-        title="transcripts of Claude Code",
-        source="sessions under ~/.claude/projects",
-        url="https://code.claude.com/docs/en/sessions",
-        shape="a .jsonl file for each session, or a folder with such files at any depth",
-    )
-    pattern = "*.jsonl"
-
-    def sniff(self, head: Head) -> bool:
-        """Return whether a line of the first ones is a message of a session."""
-        lines = [one for one in head.records if isinstance(one, dict)]
-        return any(fields <= one.keys() for one in lines for fields in _LINES)
-
-    def steps(
-        self, records: Iterable[ParsedRecord | BadRecord], path: str
-    ) -> Iterator[tuple[int, Step | BadRecord]]:
-        """Yield a step for each message."""
-        place = PurePath(path)
-        session = place.parent.parent.name if place.parent.name == "subagents" else place.stem
-        return each_step(records, _Session(session).read)
+def _is_claude_code(head: Head) -> bool:
+    lines = [one for one in head.records if isinstance(one, dict)]
+    return any(fields <= one.keys() for one in lines for fields in _LINES)
 
 
 class _Session:
@@ -77,7 +54,6 @@ class _Session:
         self._time: int | None = None
 
     def read(self, record: Any) -> Iterator[Step]:
-        """Yield the step of a line, if it holds a message."""
         line = as_object(record)
         kind = name_of(line, "type", needed=True)
         message = line.get("message")
@@ -115,29 +91,10 @@ class _Session:
             )
 
 
-class Codex(TraceLoader):
-    """Reads rollouts: a file for each session, items as the Responses API has them."""
-
-    info = info_of(
-        name="codex",
-        title="rollouts of Codex",
-        source="sessions under ~/.codex/sessions",
-        url="https://developers.openai.com/codex/cli/",
-        shape="a rollout-*.jsonl file for each session, or a folder with such files at any depth",
-    )
-    pattern = "rollout-*.jsonl*"
-
-    def sniff(self, head: Head) -> bool:
-        """Return whether the first line is the description or an item of a session."""
-        first = first_object(head)
-        kinds = ("session_meta", "response_item", "turn_context", "event_msg")
-        return first.get("type") in kinds and "timestamp" in first and isinstance(first.get("payload"), dict)
-
-    def steps(
-        self, records: Iterable[ParsedRecord | BadRecord], path: str
-    ) -> Iterator[tuple[int, Step | BadRecord]]:
-        """Yield a step for each item."""
-        return each_step(records, _Rollout(data_stem(path)).read)
+def _is_codex(head: Head) -> bool:
+    first = first_object(head)
+    kinds = ("session_meta", "response_item", "turn_context", "event_msg")
+    return first.get("type") in kinds and "timestamp" in first and isinstance(first.get("payload"), dict)
 
 
 class _Rollout:
@@ -151,7 +108,6 @@ class _Rollout:
         self._time: int | None = None
 
     def read(self, record: Any) -> Iterator[Step]:
-        """Yield the step of a line, if it holds an item."""
         line = as_object(record)
         kind, payload = line.get("type"), line.get("payload")
         self._time = time_of(line.get("timestamp")) or self._time
@@ -203,3 +159,34 @@ def _as_typed(message: Message, not_typed: tuple[str, ...], role: str) -> Messag
     first = content[0].get("text", "") if isinstance(content, list) else content or ""
     injected = message["role"] == "user" and first.lstrip().startswith(not_typed)
     return {**message, "role": role} if injected else message
+
+
+def _session_reader(path: str) -> Callable[[Any], Iterator[Step]]:
+    place = PurePath(path)
+    session = place.parent.parent.name if place.parent.name == "subagents" else place.stem
+    return _Session(session).read
+
+
+CLAUDE_CODE: Final = TraceFormat(
+    name="claude_code",
+    title="transcripts of Claude Code",
+    source="sessions under ~/.claude/projects",
+    url="https://code.claude.com/docs/en/sessions",
+    shape="a .jsonl file for each session, or a folder with such files at any depth",
+    pattern="*.jsonl",
+    told_by=_is_claude_code,
+    reader=_session_reader,
+)
+"""Reads sessions, a line for each message or part of one; sub-agents have conversations of their own."""
+
+CODEX: Final = TraceFormat(
+    name="codex",
+    title="rollouts of Codex",
+    source="sessions under ~/.codex/sessions",
+    url="https://developers.openai.com/codex/cli/",
+    shape="a rollout-*.jsonl file for each session, or a folder with such files at any depth",
+    pattern="rollout-*.jsonl*",
+    told_by=_is_codex,
+    reader=lambda path: _Rollout(data_stem(path)).read,
+)
+"""Reads rollouts: a file for each session, items as the Responses API has them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from turnwise.conversation import Seen, Side
-from turnwise.datasets.judged import MODES
+from turnwise.datasets.annotated import MODES
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.principles import Principle, builtin_principles
 from turnwise.scoring import Score

@@ -9,8 +9,7 @@ from nicegui import ui
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import card, choice, column, data_table, failed, finite, heading, text, text_field
-from turnwise.operations import AuditReport, report_audit
-from turnwise.operations.audit_report import KINDS
+from turnwise.operations import KINDS, AuditReport, report_audit
 from turnwise.rates import Rate
 
 _DAYS = 31

@@ -1,62 +1,20 @@
-"""How a request and its reply go through the guard, alike for sync and async clients.
-
-A call is a generator that yields what is to be called, and is sent what came of it; a driver does it.
-"""
+"""How a request and its reply go through the guard, alike for sync and async clients; see `checking.Steps`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Final
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, MemoryStateStore, PipelineResult, StateStore
 from turnwise.guard.sendable import goes_on
-from turnwise.integrations.asking import Asking
-
-Value = TypeVar("Value")
-
-
-class Do(NamedTuple):
-    """Something to be called, or awaited."""
-
-    call: Callable[..., Any]
-    given: tuple[Any, ...] = ()
-    named: Mapping[str, Any] = {}
-
-
-Steps = Generator[Do, Any, Value]
-"""Work under way: yields what is to be done, and is sent what came of it."""
-
-
-def finish(steps: Steps[Value]) -> Value:
-    """Call everything here, and return the end of it."""
-    given: Any = None
-    try:
-        while True:
-            call, arguments, named = steps.send(given)
-            given = call(*arguments, **named)
-    except StopIteration as end:
-        value: Value = end.value
-        return value
-
-
-async def afinish(steps: Steps[Value]) -> Value:
-    """Await everything, and return the end of it."""
-    given: Any = None
-    try:
-        while True:
-            call, arguments, named = steps.send(given)
-            given = await call(*arguments, **named)
-    except StopIteration as end:
-        value: Value = end.value
-        return value
-
+from turnwise.integrations.checking import Do, Steps, pipeline_call
 
 RESULT: Final = "turnwise_result"
 """Attribute of a reply that has the verdict on it."""
-
 
 _SMUGGLED: Final = frozenset(
     {"messages", "input", "prompt", "system", "instructions", "background", "previous_response_id", "conversation"}
@@ -69,13 +27,12 @@ _SMUGGLED: Final = frozenset(
 class Guarding:
     """What a guarded client goes by.
 
-    ``refusal`` is said in place of what was blocked; None for an exception. ``awaited``: calls are awaited.
-    ``places`` are for a pipeline without a state store.
+    ``refusal`` is said in place of what was blocked; None for an exception. ``places`` are for a pipeline without
+    a state store.
     """
 
     pipeline: GuardrailPipeline
     refusal: str | None
-    awaited: bool
     places: StateStore = field(default_factory=MemoryStateStore)
 
     @property
@@ -85,21 +42,16 @@ class Guarding:
 
     def check(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
         """The check of what came last in a list."""
-        call = self.pipeline.acheck_messages if self.awaited else self.pipeline.check_messages
-        return Do(call, (messages,), {"recognised": True, **named})
-
-    def sendable(self, messages: list[dict[str, Any]], result: PipelineResult) -> Do:
-        """What makes a list into what the model may be sent."""
-        return self.off_loop(self.pipeline.sendable, messages, result)
-
-    def off_loop(self, call: Callable[..., Any], *given: Any) -> Do:
-        """A call that may wait for a state store."""
-        return Do(asyncio.to_thread, (call, *given)) if self.awaited else Do(call, given)
+        return pipeline_call(self.pipeline, "check_messages", messages, recognised=True, **named)
 
     def open_stream(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
         """What opens the reply, in pieces, to a list."""
-        call = self.pipeline.astream_messages if self.awaited else self.pipeline.stream_messages
-        return Do(call, (messages,), {"recognised": True, **of_reply(named)})
+        return pipeline_call(self.pipeline, "stream_messages", messages, recognised=True, **of_reply(named))
+
+
+def off_loop(call: Callable[..., Any], *given: Any) -> Do:
+    """A call that may wait for a state store."""
+    return Do(call, given, later=partial(asyncio.to_thread, call))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +81,8 @@ def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Seque
             raise GuardrailBlocked(result)
         standing = yield from stand_in(guarding, plain[:end], guarding.refusal, named, result)
         return Asked(plain, None, result, standing)
-    sent = yield guarding.sendable(plain, result)
+    sent = yield off_loop(guarding.pipeline.sendable, plain, result)
     return Asked(plain, sent, result)
-
-
-def checks(guarding: Guarding, asking: Asking[Value]) -> Steps[Value]:
-    """Make checks that are asked for one by one."""
-    try:
-        wanted = next(asking)
-        while True:
-            method = f"a{wanted.method}" if guarding.awaited else wanted.method
-            wanted = asking.send((yield Do(getattr(guarding.pipeline, method), (), wanted.arguments)))
-    except StopIteration as ended:
-        value: Value = ended.value
-        return value
 
 
 def of_reply(named: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,14 +100,6 @@ def stand_in(
         )
         return standing
     return None
-
-
-def whose(
-    conversation_id: str | None, session_id: str | None, key: str | None, role: str | None
-) -> dict[str, Any]:
-    """What is said of whose conversation a request belongs to."""
-    given = {"conversation_id": conversation_id, "session_id": session_id, "key": key, "role": role}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def plain_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
@@ -202,8 +134,3 @@ def refuse_smuggled(given: Mapping[str, Any]) -> None:
     beside = sorted(_SMUGGLED & (given.get("extra_body") or {}).keys())
     if beside:
         raise GuardError(f"extra_body has {', '.join(beside)}, which bypasses the guard; give it as an argument")
-
-
-def not_guarded(what: str, instead: str) -> GuardError:
-    """The error of a part of the surface that would go past the guard."""
-    return GuardError(f"{what} is not guarded: use {instead}, or the client itself, as .unguarded")

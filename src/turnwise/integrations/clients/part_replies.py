@@ -10,20 +10,18 @@ from turnwise.conversation.message_entries import TEXT_PARTS
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
 from turnwise.guard.request import redacted_parts
+from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import (
     Asked,
-    Do,
     Guarding,
-    Steps,
-    checks,
     of_reply,
     parse_again,
     refuse_smuggled,
     stand_in,
     with_result,
 )
-from turnwise.integrations.other_texts import Leaf, OtherTexts, leaves
-from turnwise.integrations.shapes import plain, put_inputs, replace_texts, texts_of
+from turnwise.integrations.clients.shapes import plain, put_inputs, replace_texts, texts_of
+from turnwise.integrations.clients.texts import Leaf, OtherTexts, leaves
 
 SKIPPED: Final = frozenset(
     {"id", "call_id", "item_id", "type", "logprobs", "signature", "encrypted_content"}
@@ -187,7 +185,7 @@ def _checked(api: Api, call: Call, reply: Any) -> Steps[PipelineResult | None]:
     """Check a reply, and put what may be shown into it."""
     message, parts = api.said(plain(reply, "the reply")), api.parts(reply)
     result, new = call.asked.result, dict[str, str]()
-    yield from checks(api.guarding, api.others.check(api.other(parts), "check_output"))
+    yield from api.others.check(api.other(parts), "check_output")
     if message is not None:
         result = yield api.guarding.check([*call.asked.messages, message], of_reply(call.named))
         if result.blocked:

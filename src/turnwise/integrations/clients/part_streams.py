@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from turnwise.conversation.message_entries import read_calls
@@ -10,20 +11,42 @@ from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult
 from turnwise.guard.results import joined
-from turnwise.integrations.clients.calls import Do, checks, of_reply, stand_in, with_result
+from turnwise.integrations.checking import Do, Steps
+from turnwise.integrations.clients.calls import of_reply, stand_in, with_result
+from turnwise.integrations.clients.client import Resource, Streamed
 from turnwise.integrations.clients.part_replies import (
     SKIPPED,
     Api,
     Call,
     Kind,
     Shown,
+    answered,
+    opened,
     placed,
     replaced_in,
     said_texts,
 )
+from turnwise.integrations.clients.shapes import Events, replace_texts
 from turnwise.integrations.clients.streams import END, Show
-from turnwise.integrations.other_texts import leaves
-from turnwise.integrations.shapes import Events, replace_texts
+from turnwise.integrations.clients.texts import leaves
+
+
+class PartsResource(Resource):
+    """A part of a client whose replies are lists of parts."""
+
+    def __init__(self, unguarded: Any, api: Api) -> None:
+        super().__init__(unguarded, api.guarding)
+        self._api, self._parsing = api, copy(api)
+        self._parsing.parsed = True
+
+    def _answered(
+        self, create: Callable[..., Any], given: dict[str, Any], named: dict[str, Any], *, parsed: bool
+    ) -> Steps[Any]:
+        return answered(self._parsing if parsed else self._api, create, given, named)
+
+    def _streamed(self, given: dict[str, Any], named: dict[str, Any]) -> Steps[Streamed]:
+        call = yield from opened(self._api, given, named)
+        return EventSteps(self._api, call), None if call.asked.sent is None else call.given
 
 
 class EventSteps:
@@ -42,7 +65,6 @@ class EventSteps:
         self.result: PipelineResult | None = None if call.asked.sent is not None else call.asked.result
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
-        """Take the model's events, and show what may be shown; ``following`` gives `END` after the last."""
         try:
             if self._call.asked.sent is None:
                 assert self.result is not None
@@ -66,7 +88,6 @@ class EventSteps:
             yield from self._refused(self.result, standing)
 
     def drop(self) -> None:
-        """Record that the reply broke off, where it did not end."""
         if self._stream is not None and self._stream.result is None:
             self._stream.drop()
             self.result = self._stream.result
@@ -192,7 +213,7 @@ class EventSteps:
         if new:
             _unspell(bodies)
         found = leaves([texts, bodies], skip=SKIPPED)
-        changed = yield from checks(self._api.guarding, self._api.others.check(found, "check_output", seen))
+        changed = yield from self._api.others.check(found, "check_output", seen)
         if not (changed or new or texts != before):
             return held
         for at, text in texts.items():

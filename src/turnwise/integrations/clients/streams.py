@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from turnwise.guard import PipelineResult
-from turnwise.integrations.clients.calls import Do
+from turnwise.integrations.checking import Do
 
 END: Final = object()
 """Comes after the last piece of a model."""
@@ -20,29 +20,25 @@ class Show(NamedTuple):
 
 
 class PieceSteps(Protocol):
-    """A reply in pieces under check: what `GuardedStream` needs of it."""
+    """A reply in pieces under check."""
 
     result: PipelineResult | None
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
-        """Take the model's pieces, and show what may be shown."""
+        """Take the model's pieces; ``following`` gives `END` after the last. Show what may be shown."""
 
     def drop(self) -> None:
         """Record that the reply broke off, where it did not end."""
 
 
-class GuardedStream(Iterator[Any]):
-    """A reply that comes in pieces, as `openai.Stream` is one: an iterator, and a context manager.
-
-    ``turnwise_result`` has the verdict at the end; so has the last piece. A reply that is blocked ends with
-    `turnwise.guard.GuardrailBlocked`, or with the refusal where one is set.
-    """
-
+class _Stream:
     def __init__(self, reply: PieceSteps, raw: Any) -> None:
         self._reply, self._raw = reply, raw
-        self._steps = self._reply.steps(self._following)
-        pieces: Iterator[Any] = iter(raw if raw is not None else ())
-        self._pieces = pieces
+        self._steps = reply.steps(self._following)
+        self._pieces: Any = None
+
+    def _following(self) -> Any:
+        raise NotImplementedError
 
     @property
     def turnwise_result(self) -> PipelineResult | None:
@@ -54,7 +50,17 @@ class GuardedStream(Iterator[Any]):
         """The response of the HTTP client; None where nothing was asked."""
         return getattr(self._raw, "response", None)
 
+
+class GuardedStream(_Stream, Iterator[Any]):
+    """A reply that comes in pieces, as `openai.Stream` is one: an iterator, and a context manager.
+
+    ``turnwise_result`` has the verdict at the end; so has the last piece. A reply that is blocked ends with
+    `turnwise.guard.GuardrailBlocked`, or with the refusal where one is set.
+    """
+
     def _following(self) -> Any:
+        if self._pieces is None:
+            self._pieces = iter(self._raw if self._raw is not None else ())
         return next(self._pieces, END)
 
     def __iter__(self) -> Self:
@@ -67,7 +73,7 @@ class GuardedStream(Iterator[Any]):
                 step = self._steps.send(given)
                 if isinstance(step, Show):
                     return step.chunk
-                given = step.call(*step.given, **step.named)
+                given = step.run()
         except BaseException as error:
             if not isinstance(error, StopIteration):
                 self._reply.drop()
@@ -91,25 +97,12 @@ class GuardedStream(Iterator[Any]):
         self.close()
 
 
-class GuardedAsyncStream(AsyncIterator[Any]):
+class GuardedAsyncStream(_Stream, AsyncIterator[Any]):
     """`GuardedStream` for async code, as `openai.AsyncStream` is one."""
 
-    def __init__(self, reply: PieceSteps, raw: Any) -> None:
-        self._reply, self._raw = reply, raw
-        self._steps = self._reply.steps(self._following)
-        self._pieces: AsyncIterator[Any] | None = None if raw is None else aiter(raw)
-
-    @property
-    def turnwise_result(self) -> PipelineResult | None:
-        """The verdict; None before the end."""
-        return self._reply.result
-
-    @property
-    def response(self) -> Any:
-        """The response of the HTTP client; None where nothing was asked."""
-        return getattr(self._raw, "response", None)
-
     async def _following(self) -> Any:
+        if self._pieces is None and self._raw is not None:
+            self._pieces = aiter(self._raw)
         return END if self._pieces is None else await anext(self._pieces, END)
 
     def __aiter__(self) -> Self:
@@ -122,7 +115,7 @@ class GuardedAsyncStream(AsyncIterator[Any]):
                 step = self._steps.send(given)
                 if isinstance(step, Show):
                     return step.chunk
-                given = await step.call(*step.given, **step.named)
+                given = await step.arun()
         except StopIteration:
             await self._close_raw()
             raise StopAsyncIteration from None

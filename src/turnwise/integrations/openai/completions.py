@@ -1,36 +1,34 @@
-"""Chat completions of the `openai` package, checked."""
+"""Chat completions of the `openai` package, checked: whole, and in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from time import time
 from typing import Any, Final
 from uuid import uuid4
 
 from turnwise.errors import GuardError
-from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
+from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult, TextKind
 from turnwise.guard.results import joined
+from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import (
     Asked,
-    Do,
     Guarding,
-    Steps,
-    afinish,
     ask,
-    finish,
-    not_guarded,
     of_reply,
     parse_again,
     refuse_smuggled,
     stand_in,
-    whose,
     with_result,
 )
-from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
-from turnwise.integrations.openai.completion_streams import FILTERED, ReplySteps
+from turnwise.integrations.clients.client import AsyncResource, Resource, Streamed, SyncResource, not_guarded
+from turnwise.integrations.clients.streams import END, Show
 
 INSTEAD: Final = "create or parse of chat.completions or responses"
 """What is guarded, for messages."""
+
+FILTERED: Final = "content_filter"
+"""Why a reply ended that was blocked, in the words of the API."""
 
 _SPEAKING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
 
@@ -45,123 +43,49 @@ class GuardedChat:
         raise not_guarded(f"chat.{name}", INSTEAD)
 
 
-class _Completions:
-    def __init__(self, completions: Any, guarding: Guarding) -> None:
-        self._completions, self._guarding = completions, guarding
+class _Completions(Resource):
+    path = "chat.completions."
+    instead = INSTEAD
+    free = frozenset({"retrieve", "list", "delete", "update", "messages"})
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("retrieve", "list", "delete", "update", "messages"):
-            return getattr(self._completions, name)
-        raise not_guarded(f"chat.completions.{name}", INSTEAD)
+    def _answered(
+        self, create: Callable[..., Any], given: dict[str, Any], named: dict[str, Any], *, parsed: bool
+    ) -> Steps[Any]:
+        return _answered(self._guarding, create, given, named)
+
+    def _streamed(self, given: dict[str, Any], named: dict[str, Any]) -> Steps[Streamed]:
+        refuse_smuggled(given)
+        many = given.get("n")
+        if isinstance(many, int) and many > 1:
+            raise GuardError(
+                f"n is {many}: several replies in pieces can't be checked; ask without stream, or for one"
+            )
+        asked = yield from ask(self._guarding, _messages(given), named)
+        reply = ReplySteps(self._guarding, asked, named, given.get("model"))
+        return reply, None if asked.sent is None else {**given, "messages": asked.sent}
 
 
-class GuardedCompletions(_Completions):
+class GuardedCompletions(_Completions, SyncResource):
     """Chat completions, checked."""
 
-    def create(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model, as ``create`` of the package does; return a completion, or a `GuardedStream`.
 
-        Args:
-            messages: the messages.
-            conversation_id: as for `GuardrailPipeline.check_messages`, and so are the next three.
-            session_id: the session.
-            key: whose rate limits count.
-            role: role of that key.
-            given: what else the package takes.
-
-        Raises:
-            GuardrailBlocked: prompt or reply was blocked, and no refusal is set.
-            GuardError: several replies are asked for in pieces.
-            openai.OpenAIError: as without the guard.
-        """
-        named = whose(conversation_id, session_id, key, role)
-        if not given.get("stream"):
-            run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
-            return finish(run)
-        asked = finish(ask(self._guarding, _streamed(given, messages), named))
-        raw = None if asked.sent is None else self._completions.create(messages=asked.sent, **given)
-        return GuardedStream(ReplySteps(self._guarding, asked, named, given.get("model")), raw)
-
-    def parse(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model for what can be parsed, as ``parse`` of the package does; arguments as for `create`."""
-        named = whose(conversation_id, session_id, key, role)
-        return finish(complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named))
-
-
-class GuardedAsyncCompletions(_Completions):
+class GuardedAsyncCompletions(_Completions, AsyncResource):
     """Chat completions, checked, for async code."""
 
-    async def create(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model; see `GuardedCompletions.create`. A stream is a `GuardedAsyncStream`."""
-        named = whose(conversation_id, session_id, key, role)
-        if not given.get("stream"):
-            run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
-            return await afinish(run)
-        asked: Asked = await afinish(ask(self._guarding, _streamed(given, messages), named))
-        raw = None if asked.sent is None else await self._completions.create(messages=asked.sent, **given)
-        return GuardedAsyncStream(ReplySteps(self._guarding, asked, named, given.get("model")), raw)
 
-    async def parse(
-        self,
-        *,
-        messages: Iterable[Any],
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        key: str | None = None,
-        role: str | None = None,
-        **given: Any,
-    ) -> Any:
-        """Ask the model for what can be parsed; see `GuardedCompletions.parse`."""
-        named = whose(conversation_id, session_id, key, role)
-        run = complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named)
-        return await afinish(run)
+def _messages(given: Mapping[str, Any]) -> Any:
+    if "messages" not in given:
+        raise TypeError("messages is missing: give the messages of the conversation")
+    return given["messages"]
 
 
-def _streamed(given: dict[str, Any], messages: Iterable[Any]) -> Iterable[Any]:
-    refuse_smuggled(given)
-    many = given.get("n")
-    if isinstance(many, int) and many > 1:
-        raise GuardError(
-            f"n is {many}: several replies in pieces can't be checked; ask without stream, or for one"
-        )
-    return messages
-
-
-def complete(
+def _answered(
     guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
 ) -> Steps[Any]:
-    """Check a request, ask the model with ``create``, and check its reply; ``named``: whose conversation it is."""
     refuse_smuggled(given)
-    asked = yield from ask(guarding, given["messages"], named)
+    asked = yield from ask(guarding, _messages(given), named)
     if asked.sent is None:
-        return with_result(refused(given.get("model"), str(guarding.refusal)), asked.result)
+        return with_result(_refused(given.get("model"), str(guarding.refusal)), asked.result)
     reply = yield Do(create, (), {**given, "messages": asked.sent})
     if not hasattr(reply, "choices"):
         raise GuardError(
@@ -170,7 +94,7 @@ def complete(
     results = []
     for choice in reply.choices:
         message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
-        if not says_anything(message):
+        if not _says_anything(message):
             continue
         said = [*asked.messages, {key: value for key, value in message.items() if not key.startswith("parsed")}]
         result: PipelineResult = yield guarding.check(said, of_reply(named))
@@ -178,20 +102,20 @@ def complete(
         if result.blocked:
             if guarding.refusal is None:
                 raise GuardrailBlocked(result)
-            refuse_choice(choice, guarding.refusal)
+            _refuse_choice(choice, guarding.refusal)
             yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
         else:
-            redact_choice(choice, result)
+            _redact_choice(choice, result)
     verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
     return with_result(reply, verdict)
 
 
-def says_anything(message: Mapping[str, Any]) -> bool:
+def _says_anything(message: Mapping[str, Any]) -> bool:
     """Whether a reply holds text, calls or anything else that there is to check."""
     return any(message.get(key) is not None for key in _SPEAKING)
 
 
-def refused(model: object, refusal: str) -> Any:
+def _refused(model: object, refusal: str) -> Any:
     """A completion with a set text, for a request that was not sent to the model."""
     from openai.types.chat import ChatCompletion
 
@@ -201,7 +125,7 @@ def refused(model: object, refusal: str) -> Any:
     return ChatCompletion.model_validate({**given, "model": str(model), "choices": [choice]})
 
 
-def refuse_choice(choice: Any, refusal: str) -> None:
+def _refuse_choice(choice: Any, refusal: str) -> None:
     """Replace what a choice says by a set text."""
     message = choice.message
     for key in ("tool_calls", "function_call", "refusal", "audio", "parsed"):
@@ -212,7 +136,7 @@ def refuse_choice(choice: Any, refusal: str) -> None:
         choice.logprobs = None  # they spell the text
 
 
-def redact_choice(choice: Any, result: PipelineResult) -> None:
+def _redact_choice(choice: Any, result: PipelineResult) -> None:
     """Replace what a choice says by what guardrails redacted."""
     message = choice.message
     calls = {call.id: call for call in message.tool_calls or ()}
@@ -239,3 +163,157 @@ def _put_text(choice: Any, text: str) -> None:
     parse_again(message, "parsed", text)
     if getattr(choice, "logprobs", None) is not None:
         choice.logprobs = None  # they spell the text
+
+
+class ReplySteps:
+    """A reply that comes in pieces, under check. Its text is passed on as it comes, calls of tools at the end."""
+
+    def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object) -> None:
+        self._guarding, self._asked, self._named, self._model = guarding, asked, named, model
+        self._stream: OutputStream | AsyncOutputStream | None = None
+        self._key = "content"
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._legacy: dict[str, str] | None = None
+        self.result: PipelineResult | None = None if asked.sent is not None else asked.result
+
+    def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
+        if self._asked.sent is None:
+            yield Show(with_result(_refused_chunk(self._model, str(self._guarding.refusal)), self._asked.result))
+            return
+        last: list[Any] = []
+        while (chunk := (yield Do(following))) is not END:
+            if not chunk.choices:
+                last.append(chunk)
+                continue
+            choice = chunk.choices[0]
+            text = self._taken(choice.delta)
+            if text:
+                shown = yield from self._fed(text)
+                if self._stream is not None and self._stream.blocked:
+                    yield from self._stopped(chunk)
+                    return
+                if shown:
+                    yield Show(_piece(chunk, {self._key: shown}))
+            elif choice.delta.role is not None and choice.finish_reason is None and not self._calls:
+                yield Show(_piece(chunk, {"role": choice.delta.role, "content": choice.delta.content}))
+            if choice.finish_reason is not None:
+                last.insert(0, chunk)
+        yield from self._ended(last)
+
+    def drop(self) -> None:
+        if self._stream is not None and self._stream.result is None:
+            self._stream.drop()
+            self.result = self._stream.result
+
+    def _taken(self, delta: Any) -> str:
+        """Take calls of tools, and return the text."""
+        for call in getattr(delta, "tool_calls", None) or ():
+            held = self._calls.setdefault(call.index, {"id": "", "name": "", "arguments": ""})
+            held["id"] += call.id or ""
+            if call.function is not None:
+                held["name"] += call.function.name or ""
+                held["arguments"] += call.function.arguments or ""
+        called = getattr(delta, "function_call", None)
+        if called is not None:
+            self._legacy = self._legacy or {"name": "", "arguments": ""}
+            self._legacy["name"] += called.name or ""
+            self._legacy["arguments"] += called.arguments or ""
+        refusal = getattr(delta, "refusal", None)
+        if refusal and not delta.content:
+            self._key = "refusal"
+            return str(refusal)
+        return delta.content or ""
+
+    def _fed(self, text: str) -> Generator[Do, Any, str]:
+        if self._stream is None:
+            self._stream = yield self._guarding.open_stream(self._asked.messages, self._named)
+        shown: str = yield Do(self._stream.feed, (text,))
+        return shown
+
+    def _ended(self, last: list[Any]) -> Generator[Do | Show, Any, None]:
+        """Check the whole of it, then calls of tools, and show what was held back."""
+        results = []
+        if self._stream is not None:
+            results.append((yield Do(self._stream.end)))
+            self.result = results[0]
+            if results[0].blocked:
+                yield from self._stopped(last[0] if last else None)
+                return
+            if self._stream.rest and last:
+                yield Show(_piece(last[0], {self._key: self._stream.rest}))
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        if self._stream is not None:
+            for call in calls:
+                results.append(
+                    (yield Do(self._stream.check_tool_call, (call["name"], call["arguments"]), _id(call)))
+                )
+        elif calls or self._legacy:
+            result: PipelineResult = yield self._guarding.check(
+                [*self._asked.messages, self._message(calls)], of_reply(self._named)
+            )
+            results = [*result.parts] or [result]
+        self.result = results[0] if len(results) == 1 else joined(results) if results else self._asked.result
+        if self.result is not None and self.result.blocked:
+            yield from self._stopped(last[0] if last else None)
+            return
+        told = results[len(results) - len(calls) :] if calls else results
+        for index, (call, one) in enumerate(zip(calls, told, strict=False)):
+            raw = {"name": call["name"], "arguments": one.text}
+            listed = [{"index": index, "id": call["id"], "type": "function", "function": raw}]
+            if last:
+                yield Show(_piece(last[0], {"tool_calls": listed}))
+        if self._legacy and last:
+            yield Show(_piece(last[0], {"function_call": {**self._legacy, "arguments": results[-1].text}}))
+        for chunk in last:
+            ended = chunk if not chunk.choices else _piece(chunk, {}, chunk.choices[0].finish_reason)
+            yield Show(with_result(ended, self.result))
+
+    def _message(self, calls: list[dict[str, Any]]) -> dict[str, Any]:
+        listed = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call["arguments"]},
+            }
+            for call in calls
+        ]
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        if listed:
+            message["tool_calls"] = listed
+        if self._legacy:
+            message["function_call"] = self._legacy
+        return message
+
+    def _stopped(self, chunk: Any) -> Generator[Do | Show, Any, None]:
+        """End a reply that was blocked: by an exception, or by the set text where nothing was shown."""
+        stream, refusal = self._stream, self._guarding.refusal
+        if stream is not None and stream.result is not None and self.result is None:
+            self.result = stream.result
+        assert self.result is not None
+        if refusal is None:
+            raise GuardrailBlocked(self.result)
+        shown = "" if stream is None else stream.shown
+        yield from stand_in(self._guarding, self._asked.messages, shown or refusal, self._named, self.result)
+        end = _refused_chunk(self._model if chunk is None else chunk.model, "" if shown else refusal)
+        yield Show(with_result(end, self.result))
+
+
+def _id(call: Mapping[str, str]) -> dict[str, Any]:
+    return {"call_id": call["id"] or None}
+
+
+def _piece(chunk: Any, delta: Mapping[str, Any], ended: str | None = None) -> Any:
+    """A piece like another one that says something else."""
+    choice = chunk.choices[0]
+    made = type(choice.delta)(**delta)
+    kept = {"delta": made, "finish_reason": ended, "logprobs": None}
+    return chunk.model_copy(update={"choices": [choice.model_copy(update=kept)]})
+
+
+def _refused_chunk(model: object, refusal: str) -> Any:
+    """A piece of a completion that says a set text, and ends it."""
+    from openai.types.chat import ChatCompletionChunk
+
+    choice = {"index": 0, "delta": {"role": "assistant", "content": refusal}, "finish_reason": FILTERED}
+    given = {"id": f"chatcmpl-{uuid4().hex}", "object": "chat.completion.chunk", "created": int(time())}
+    return ChatCompletionChunk.model_validate({**given, "model": str(model), "choices": [choice]})

@@ -14,12 +14,14 @@ from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
 from turnwise.guard.request import digest_of
-from turnwise.integrations.clients.calls import Asked, Do, Guarding, Steps, ask, checks
+from turnwise.integrations.checking import Do, Steps
+from turnwise.integrations.clients.calls import Asked, Guarding, ask, off_loop
+from turnwise.integrations.clients.client import AsyncResource, SyncResource, named_in, not_guarded
 from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
-from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts
-from turnwise.integrations.openai.completion_streams import FILTERED
-from turnwise.integrations.other_texts import Leaf, last_heard, leaves
-from turnwise.integrations.shapes import Events, as_message, as_messages, items_sent, plain
+from turnwise.integrations.clients.part_streams import PartsResource
+from turnwise.integrations.clients.shapes import Events, as_message, as_messages, items_sent, plain
+from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
+from turnwise.integrations.openai.completions import FILTERED, INSTEAD
 from turnwise.sessions import StateKind
 
 
@@ -85,7 +87,12 @@ class _AsyncManaged(_Managed):
         await self._manager.__aexit__(*error)
 
 
-class GuardedResponses(GuardedParts):
+class _Responses(PartsResource):
+    instead = INSTEAD
+    free = frozenset({"delete", "input_tokens"})
+
+
+class GuardedResponses(_Responses, SyncResource):
     """Responses, checked."""
 
     def stream(self, **given: Any) -> Any:
@@ -95,19 +102,43 @@ class GuardedResponses(GuardedParts):
         """
         return _Managed(*_helper(self, given))
 
+    def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
+        """A stream for the package's helper; it is left in ``made`` too."""
+        made["stream"] = self.create(**given)
+        return _Raw(made["stream"])
 
-class GuardedAsyncResponses(GuardedAsyncParts):
+
+class GuardedAsyncResponses(_Responses, AsyncResource):
     """Responses, checked, for async code."""
 
     def stream(self, **given: Any) -> Any:
         """Ask the model by the package's helper; see `GuardedResponses.stream`."""
         return _AsyncManaged(*_helper(self, given))
 
+    async def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
+        """A stream for the package's helper; see `GuardedResponses.raw_stream`."""
+        made["stream"] = await self.create(**given)
+        return _Raw(made["stream"])
+
+
+class _Raw:
+    """A guarded stream in the place of one of the package, whose helper closes its response."""
+
+    def __init__(self, stream: Any) -> None:
+        self.response = stream
+        self.close = stream.close
+
+    def __iter__(self) -> Any:
+        return iter(self.response)
+
+    def __aiter__(self) -> Any:
+        return aiter(self.response)
+
 
 def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The package's helper around a guarded resource, and where the guarded stream comes to be."""
     made: dict[str, Any] = {}
-    ours = {name: given.pop(name) for name in ("conversation_id", "session_id", "key", "role") if name in given}
+    ours = named_in(given)
 
     class Resource:
         """What the helper asks for a stream."""
@@ -115,7 +146,7 @@ def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         create = staticmethod(partial(resource.raw_stream, made, **ours))
 
         def __getattr__(self, name: str) -> Any:
-            raise resource.not_guarded(name)
+            raise not_guarded(name, INSTEAD)
 
     return type(resource.unguarded).stream(Resource(), **given), made
 
@@ -131,7 +162,6 @@ class ResponsesApi(Api):
         self._conversations = conversations
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-        """Check a request, and say what the client is to be given."""
         if given.get("background"):
             raise GuardError("background is set: its reply would bypass the guard; ask without it, or with stream")
         given, named = yield from self._placed(given, named)
@@ -150,9 +180,7 @@ class ResponsesApi(Api):
             {"input": [item for item in items if _is_other(item)], "prompt": given.get("prompt") or {}}
         )
         try:
-            changed = yield from checks(
-                self.guarding, self.others.check(leaves(others, skip=SKIPPED), "check_tool_result")
-            )
+            changed = yield from self.others.check(leaves(others, skip=SKIPPED), "check_tool_result")
         except GuardrailBlocked as blocked:
             if self.guarding.refusal is None:
                 raise
@@ -180,7 +208,7 @@ class ResponsesApi(Api):
         places = [f"response {before}"] if before is not None else [f"conversation {kept}"]
         places += [f"named {name}"] if name is not None else []
         for place in places:
-            found: _Standing | None = yield self.guarding.off_loop(self._standing, place)
+            found: _Standing | None = yield off_loop(self._standing, place)
             if found is not None:
                 named = {**named, "after": found.place}
                 break
@@ -208,14 +236,13 @@ class ResponsesApi(Api):
     def kept(
         self, call: Call, reply_id: str, result: PipelineResult | None, *, refused: bool = False
     ) -> Steps[None]:
-        """Note by what the next request names this reply."""
         kept, name = _id(call.given.get("conversation")), call.named.get("conversation_id")
         names = [f"response {reply_id}"]
         names += [f"conversation {kept}"] if kept is not None else []
         names += [f"named {name}"] if name is not None else []
         if result is not None and result.place is not None:
             server_id = str(call.given.get("previous_response_id") or "") if refused else reply_id
-            yield self.guarding.off_loop(self._note, names, _Standing(result.place, server_id))
+            yield off_loop(self._note, names, _Standing(result.place, server_id))
 
     def _note(self, names: Sequence[str], standing: _Standing) -> None:
         try:
@@ -225,18 +252,15 @@ class ResponsesApi(Api):
             return  # a request that goes on from here is told that it is not known
 
     def keeps(self, call: Call) -> bool:
-        """Whether the server keeps a reply as part of a conversation that goes on with it."""
         return call.given.get("conversation") is not None
 
     def withdrawn(self, call: Call, parts: Sequence[Any]) -> Steps[None]:
-        """Take a reply that was blocked from what the server keeps."""
         kept = _id(call.given.get("conversation"))
         for item in dict.fromkeys(getattr(part, "id", None) for part in parts) if kept is not None else ():
             if item is not None:
                 yield Do(self._conversations.items.delete, (item,), {"conversation_id": kept})
 
     def parts(self, reply: Any) -> list[Any]:
-        """The output items of a response."""
         return list((reply.get("output") if isinstance(reply, dict) else reply.output) or ())
 
     def said(self, reply: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -254,7 +278,6 @@ class ResponsesApi(Api):
                 yield from leaves(part, skip=SKIPPED)
 
     def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
-        """A response with a set text, which the next request can name as any other one."""
         from openai.types.responses import ParsedResponse, Response
 
         told = {
@@ -272,19 +295,16 @@ class ResponsesApi(Api):
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
-        """The response that events come to."""
         told = Events(events)
         reply = told.reply()
         done = [event["item"] for event in told.events if event.get("type") == "response.output_item.done"]
         return reply if reply.get("output") or not done else {**reply, "output": done}
 
     def is_open(self, group: tuple[Any, ...], at: int | None) -> bool:
-        """Whether pieces are of the first text of an item."""
         said = group[0] in ("response.output_text.delta", "response.refusal.delta")
         return said and at is not None and group[2:4] == (at, 0)
 
     def kind(self, event: Any) -> Kind:
-        """What an event is."""
         kind, at = event.type, getattr(event, "output_index", None)
         first = getattr(event, "content_index", 0) == 0
         what = "other"
@@ -308,12 +328,10 @@ class ResponsesApi(Api):
         return Kind(what, at)
 
     def piece(self, event: Any, text: str) -> Any:
-        """An event like another piece of a text that says something else."""
         spelled: dict[str, Any] = {"logprobs": []} if getattr(event, "logprobs", None) else {}
         return event.model_copy(update={"delta": text, **spelled})
 
     def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
-        """The events that end a stream with a set text; with what was shown where something was."""
         from openai.types import responses as types
 
         said = shown.text or refusal

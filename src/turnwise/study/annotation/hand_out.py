@@ -71,7 +71,7 @@ def hand_out(
         store: where the conversations are.
         folder: folder to make.
         annotators: their names or pseudonyms.
-        mode: ``history``, ``turn`` or ``replies`` (`turnwise.datasets.judged.MODES`) for scores of turns against
+        mode: ``history``, ``turn`` or ``replies`` (`turnwise.datasets.annotated.MODES`) for scores of turns by
             the principles that ship, or ``label`` for labels of conversations.
         only_f: whether only F is asked for, not T and I.
         twice: share of the conversations that two people judge, so that their agreement can be told.

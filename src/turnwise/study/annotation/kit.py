@@ -11,7 +11,8 @@ from typing import Final, Literal, NamedTuple
 from turnwise._support.paths import to_path
 from turnwise._support.visible import visible_lines
 from turnwise.conversation import Label, Seen, Sequence, Side
-from turnwise.datasets.judged import MODES, digests
+from turnwise.datasets import digests
+from turnwise.datasets.annotated import MODES
 from turnwise.errors import DatasetError
 
 MANIFEST: Final = "manifest.json"

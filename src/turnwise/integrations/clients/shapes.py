@@ -11,7 +11,7 @@ from turnwise.conversation.message_entries import SPEAKING_KEYS, arguments_text
 from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError
 from turnwise.guard.request import last_texts
-from turnwise.integrations.other_texts import UnreadError, leaves
+from turnwise.integrations.clients.texts import UnreadError, leaves
 
 _CALLS: Final = {"function_call": ("function", "arguments"), "custom_tool_call": ("custom", "input")}
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")

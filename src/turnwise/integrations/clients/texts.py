@@ -11,7 +11,7 @@ from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline
 from turnwise.guard.finding import OnError
 from turnwise.guard.request import as_text, is_ordinary
-from turnwise.integrations.asking import Ask, Asking
+from turnwise.integrations.checking import Steps, pipeline_call
 
 _BINARY: Final = frozenset({"b64_json", "data", "file_data", "partial_image_b64"})
 _SHORT, _KEY = 200, 40
@@ -94,7 +94,7 @@ class OtherTexts:
         self._pipeline, self._steps = pipeline, pipeline.steps
         self._clean: set[bytes] = set()
 
-    def check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> Asking[bool]:
+    def check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> Steps[bool]:
         """Check texts, put back what is replaced, and return whether anything was.
 
         ``method`` is ``check_input``, ``check_output``, or ``check_tool_result`` for what others say; texts in
@@ -111,7 +111,7 @@ class OtherTexts:
             label = _is_label(leaf.key, leaf.text, method == "check_tool_result")
             if label or not leaf.text or leaf.text in seen or known in self._clean:
                 continue
-            result = yield Ask(method, {"content": leaf.text, **named})
+            result = yield pipeline_call(self._pipeline, method, content=leaf.text, **named)
             if result.blocked:
                 raise GuardrailBlocked(result, leaf.path)
             if result.text != leaf.text:

@@ -1,17 +1,43 @@
-"""A server of a model in the formats of OpenAI's Responses and Anthropic's Messages, on the loopback interface."""
+"""A server of a model on the loopback interface: OpenAI's chat completions and Responses, Anthropic's Messages.
+
+It says what a test tells it to, streams where it is asked to, and keeps what reached it::
+
+    with ModelServer() as model:
+        model.say(tool("weather", city="Oslo"), "It is cold.")
+        ...                                        # requests to model.url
+        model.seen                                 # the messages of each request
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Part = Mapping[str, Any]
-Answer = Callable[[dict[str, Any]], Sequence[Part]]
-"""Gives what a reply says from the body of a request, in parts: ``text``, ``refusal``, ``thinking``, ``call``."""
+Answer = Callable[[dict[str, Any]], Any]
+"""Gives what is said from the body of a request: a message of a chat, or the parts of another reply."""
+
+_PIECE = 7
+"""Characters of a piece of a chat."""
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+"""The call of a tool in a chat."""
+
+
+def echo(body: dict[str, Any]) -> Mapping[str, Any]:
+    """Tell the last message of a chat, so that what reached the model can be seen in the reply."""
+    return {"role": "assistant", "content": f"You said: {body['messages'][-1]['content']}"}
+
+
+def tool(name: str, call_id: str = "call_1", /, **arguments: Any) -> dict[str, Any]:
+    """The message of a chat in which a model calls a tool."""
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def text(said: str) -> Part:
@@ -26,77 +52,57 @@ def call(name: str, arguments: Mapping[str, Any], call_id: str = "call_1") -> Pa
     return {"kind": "call", "name": name, "arguments": json.dumps(arguments), "id": call_id}
 
 
-class PartsServer:
+def fine(body: dict[str, Any]) -> Sequence[Part]:
+    return [text("Fine.")]
+
+
+class ModelServer:
     """The server; a context manager that listens from `__enter__` to `__exit__`.
 
     Args:
-        answer: gives what a reply says.
+        answer: gives what a reply says; None for what `say` set.
+        keep_alive: whether connections stay open; clients that nobody closes then leave some behind.
 
     Attributes:
         requests: the bodies that came, in order.
+        streamed: pieces of chats that were sent so far.
         deleted: what was to be deleted, by its path.
         stored: the input and output items of each response, and the response before it, by id.
-        cut: draws the pieces in which texts come.
-        breaks_off: whether replies in pieces end before their last events.
+        cut: draws the pieces in which texts of parts come.
+        breaks_off: whether replies of parts end before their last events.
     """
 
-    def __init__(self, answer: Answer = lambda body: [text("Fine.")]) -> None:
-        self.answer = answer
+    def __init__(self, answer: Answer | None = None, *, keep_alive: bool = False) -> None:
+        self.answer = answer or (lambda body: self._script.popleft())
+        self.keep_alive = keep_alive
         self.requests: list[dict[str, Any]] = []
+        self.streamed = 0
         self.deleted: list[str] = []
         self.stored: dict[str, tuple[list[Any], str | None]] = {}
         self.cut = random.Random(1)
         self.breaks_off = False
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.requests.append(body)
-                parts = list(outer.answer(body))
-                if self.path.endswith("/responses"):
-                    before = body.get("previous_response_id")
-                    if before is not None and before not in outer.stored:
-                        self._send("application/json", b'{"error": {"message": "no such response"}}', 400)
-                        return
-                    whole = _response(f"resp_{len(outer.requests)}", body, parts)
-                    told = body["input"]
-                    items = told if isinstance(told, list) else [{"role": "user", "content": told}]
-                    outer.stored[whole["id"]] = ([*items, *whole["output"]], before)
-                    events = _response_events(whole, outer.cut)
-                else:
-                    whole = _message(f"msg_{len(outer.requests)}", body, parts)
-                    events = _message_events(whole, outer.cut)
-                if not body.get("stream"):
-                    self._send("application/json", json.dumps(whole).encode())
-                    return
-                told_events = list(events)[: -2 if outer.breaks_off else None]
-                lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in told_events]
-                self._send("text/event-stream", "".join(lines).encode())
-
-            def do_GET(self) -> None:
-                self._send("application/json", b'{"object": "list", "data": [], "has_more": false}')
-
-            def do_DELETE(self) -> None:
-                outer.deleted.append(self.path)
-                self._send("application/json", b'{"id": "conv_1", "object": "conversation", "created_at": 1}')
-
-            def _send(self, kind: str, data: bytes, status: int = 200) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._script: deque[dict[str, Any]] = deque()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.model = self
         self.root = f"http://127.0.0.1:{self._server.server_address[1]}"
         self.url = f"{self.root}/v1"
+
+    def say(self, *replies: str | dict[str, Any]) -> None:
+        """Set what the next requests of a chat get, in order: a text, or a message."""
+        self._script += [{"role": "assistant", "content": one} if isinstance(one, str) else one for one in replies]
+
+    def forget(self) -> None:
+        """Say nothing more of what was set."""
+        self._script.clear()
+
+    @property
+    def seen(self) -> list[Any]:
+        """The messages of every request."""
+        return [body["messages"] for body in self.requests]
+
+    def sent(self) -> str:
+        """All that the model was ever sent, as one text."""
+        return json.dumps(self.seen)
 
     def history(self, response_id: str | None) -> str:
         """All that the server has before and in a response, as JSON."""
@@ -106,13 +112,119 @@ class PartsServer:
             items = [*some, *items]
         return json.dumps(items)
 
-    def __enter__(self) -> PartsServer:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+    def __enter__(self) -> ModelServer:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    model: ModelServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Leave a client that stopped a stream unmentioned."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        model, body = self.server.model, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        model.requests.append(body)
+        said = model.answer(body)
+        if self.path.endswith("/chat/completions"):
+            whole, events = _completion(body, said), _completion_pieces(body, said)
+            lines = (f"data: {json.dumps(event)}\n\n" for event in events)
+            self._answer(body, whole, lines)
+            return
+        if self.path.endswith("/responses"):
+            before = body.get("previous_response_id")
+            if before is not None and before not in model.stored:
+                self._send({"error": {"message": "no such response"}}, 400)
+                return
+            whole = _response(f"resp_{len(model.requests)}", body, list(said))
+            told = body["input"]
+            items = told if isinstance(told, list) else [{"role": "user", "content": told}]
+            model.stored[whole["id"]] = ([*items, *whole["output"]], before)
+            events = _response_events(whole, model.cut)
+        else:
+            whole = _message(f"msg_{len(model.requests)}", body, list(said))
+            events = _message_events(whole, model.cut)
+        told_events = list(events)[: -2 if model.breaks_off else None]
+        self._answer(body, whole, (f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in told_events))
+
+    def do_GET(self) -> None:
+        self._send({"object": "list", "data": [], "has_more": False})
+
+    def do_DELETE(self) -> None:
+        self.server.model.deleted.append(self.path)
+        self._send({"id": "conv_1", "object": "conversation", "created_at": 1})
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def _answer(self, body: Mapping[str, Any], whole: Mapping[str, Any], lines: Iterable[str]) -> None:
+        if not body.get("stream"):
+            self._send(whole)
+            return
+        self._begin("text/event-stream", 200, keep_alive=False)
+        for line in lines:
+            self.wfile.write(line.encode())
+            self.server.model.streamed += 1
+        if self.path.endswith("/chat/completions"):
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    def _send(self, told: Mapping[str, Any], status: int = 200) -> None:
+        data = json.dumps(told).encode()
+        self._begin("application/json", status, keep_alive=self.server.model.keep_alive, size=len(data))
+        self.wfile.write(data)
+
+    def _begin(self, kind: str, status: int, *, keep_alive: bool, size: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if size is not None:
+            self.send_header("Content-Length", str(size))
+        if not keep_alive:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        self.end_headers()
+
+
+def _completion(body: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
+    choices = [
+        {"index": index, "finish_reason": _reason(message), "message": message, "logprobs": None}
+        for index in range(body.get("n") or 1)
+    ]
+    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+    return {**_about(body), "object": "chat.completion", "choices": choices, "usage": usage}
+
+
+def _completion_pieces(body: Mapping[str, Any], message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    said = message.get("content") or ""
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": said[at : at + _PIECE]} for at in range(0, len(said), _PIECE)]
+    for index, one in enumerate(message.get("tool_calls") or ()):
+        raw = one["function"]["arguments"]
+        deltas.append({"tool_calls": [{"index": index, **one, "function": {**one["function"], "arguments": ""}}]})
+        for part in (raw[: len(raw) // 2], raw[len(raw) // 2 :]):
+            deltas.append({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    for delta in [*deltas, {}]:
+        choice = {"index": 0, "delta": delta, "finish_reason": None if delta else _reason(message)}
+        yield {**_about(body), "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def _about(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "created": 1, "model": body.get("model", "m")}
+
+
+def _reason(message: Mapping[str, Any]) -> str:
+    return "tool_calls" if message.get("tool_calls") else "stop"
 
 
 def _pieces(whole: str, cut: random.Random) -> list[str]:

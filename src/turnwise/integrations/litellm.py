@@ -1,4 +1,15 @@
-"""The hooks that LiteLLM's proxy calls."""
+"""A guardrail for the proxy of LiteLLM, in its process. Needs LiteLLM.
+
+In the proxy's configuration::
+
+    guardrails:
+      - guardrail_name: turnwise
+        litellm_params:
+          guardrail: turnwise.integrations.litellm.TurnwiseGuardrail
+          mode: [pre_call, post_call]
+          default_on: true
+          turnwise_preset: customer_service
+"""
 
 from __future__ import annotations
 
@@ -14,12 +25,9 @@ from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
 from turnwise.guard.identity.linked_turns import unchecked
 from turnwise.guard.identity.names import canonical_name
-from turnwise.integrations.asking import aask
-from turnwise.integrations.clients.calls import Asked, Guarding, afinish, ask, of_reply
-from turnwise.integrations.clients.streams import END, Show
-from turnwise.integrations.openai.completion_streams import ReplySteps
-from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
-from turnwise.integrations.shapes import (
+from turnwise.integrations.checking import afinish
+from turnwise.integrations.clients.calls import Asked, Guarding, ask, of_reply
+from turnwise.integrations.clients.shapes import (
     Events,
     as_message,
     as_messages,
@@ -30,6 +38,9 @@ from turnwise.integrations.shapes import (
     replies_in,
     texts_of,
 )
+from turnwise.integrations.clients.streams import END, Show
+from turnwise.integrations.clients.texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
+from turnwise.integrations.openai.completions import ReplySteps
 
 if TYPE_CHECKING:
     from fastapi import HTTPException
@@ -125,7 +136,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                 pipeline = GuardrailPipeline.from_preset(turnwise_preset or "basic", state_store=store)
         self.pipeline = pipeline
         self._explain = turnwise_explain
-        self._guarding = Guarding(pipeline, None, awaited=True)
+        self._guarding = Guarding(pipeline, None)
         self._others = OtherTexts(pipeline)
         self._trusted = _SYSTEM if turnwise_trust_system else frozenset()
         self._asked: OrderedDict[str, Asked] = OrderedDict()
@@ -204,7 +215,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                 if isinstance(step, Show):
                     yield step.chunk
                 else:
-                    given = await step.call(*step.given, **step.named)
+                    given = await step.arun()
         except StopIteration:
             return
         except TurnwiseError as error:
@@ -281,7 +292,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         return changed
 
     async def _check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> bool:
-        return await aask(self.pipeline, self._others.check(found, method, seen, **named))
+        return await afinish(self._others.check(found, method, seen, **named))
 
     def _remember(self, data: Mapping[str, Any], asked: Asked) -> None:
         """Hold the messages of a request as the caller sent them, until the reply comes."""

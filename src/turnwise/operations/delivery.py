@@ -1,23 +1,72 @@
-"""Where alerts go: a webhook, a chat that takes Slack's JSON, and files that a SIEM reads (CEF, ECS)."""
+"""Where alerts and scores go: a POST that ends within its time, a webhook, a chat, and files that a SIEM reads."""
 
 from __future__ import annotations
 
 import base64
 import hmac
+import http.client
 import json
 import os
+import socket
+import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from turnwise._version import __version__
-from turnwise.errors import GuardError
-from turnwise.operations.http_post import DeliveryError, is_address, post
+from turnwise.errors import GuardError, TurnwiseError
 
-NAMED: Final = 10
+_NAMED: Final = 10
 """Findings that a message for people names."""
+
+_ANSWER: Final = 65_536
+"""Bytes of an answer that are read."""
+
+
+class DeliveryError(TurnwiseError):
+    """An alert or score could not be delivered; the message says why."""
+
+
+def is_address(url: str) -> bool:
+    """Whether a URL is one that can be posted to: http or https, with a host and no name or password."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+
+
+def post(name: str, url: str, body: bytes, headers: Mapping[str, str], timeout: float) -> tuple[int, bytes]:
+    """Post JSON and return status and body of the answer; redirects are not followed, no proxy is used.
+
+    Raises:
+        DeliveryError: there was none within so many seconds; `name` says where.
+    """
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=timeout)
+    # A receiver that sends a byte now and then never runs into the time-out of the socket.
+    end = threading.Timer(timeout, _cut, (connection,))
+    end.daemon = True
+    end.start()
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        about = {"Content-Type": "application/json", "User-Agent": f"turnwise/{__version__}", **headers}
+        connection.request("POST", path, body, about)
+        answer = connection.getresponse()
+        return answer.status, answer.read(_ANSWER)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise DeliveryError(f"{name} does not answer: {type(error).__name__}") from error
+    finally:
+        end.cancel()
+        connection.close()
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    with suppress(OSError):
+        if connection.sock is not None:
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +202,11 @@ class ReceiverSettings:
 def _for_people(alert: Alert) -> str:
     """Lines of a chat; what could be a link, a mention or mark-up of somebody else's is escaped."""
     lines = [f"*{_plain(alert.headline)}*"]
-    for one in alert.findings[:NAMED]:
+    for one in alert.findings[:_NAMED]:
         where = f"turn {one.get('turn')} of {one.get('conversation_id')}"
         lines.append(_plain(f"• {where}: {'; '.join(one.get('reasons', ()))}"))
-    if len(alert.findings) > NAMED:
-        lines.append(f"and {len(alert.findings) - NAMED} more")
+    if len(alert.findings) > _NAMED:
+        lines.append(f"and {len(alert.findings) - _NAMED} more")
     if alert.missed:
         lines.append(f"{alert.missed} earlier alerts did not arrive")
     return "\n".join(lines)
