@@ -13,11 +13,11 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check
-from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
-from turnwise.guard.request import encodable
 from turnwise.guard.results import Detail, Outcome, PipelineResult
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import CheckRun, Step, afinish, finish
+from turnwise.guard.stream_window import Chunk, HeldBack, replaced, shown_up_to
+from turnwise.guard.tool_texts import encodable
 
 Value = TypeVar("Value")
 

@@ -10,7 +10,7 @@ from typing import Any
 from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, StateError
 from turnwise.guard import Forgotten, GuardrailPipeline
-from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.names import canonical_name
 from turnwise.serve.metrics import Metrics
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, MemoryStateStore, PipelineResult, StateStore
-from turnwise.guard.sendable import goes_on
+from turnwise.guard.messages.sendable import goes_on
 from turnwise.integrations.asking import Asking
 
 Value = TypeVar("Value")

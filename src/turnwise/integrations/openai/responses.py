@@ -13,7 +13,7 @@ from uuid import uuid4
 from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
-from turnwise.guard.request import digest_of
+from turnwise.guard.names import digest_of
 from turnwise.integrations.clients.calls import Asked, Do, Guarding, Steps, ask, checks
 from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
 from turnwise.integrations.clients.parts import GuardedAsyncParts, GuardedParts

@@ -1,7 +1,4 @@
-"""Checks what came last in a list of messages.
-
-A list is checked in the conversation that it continues, or stands by itself.
-"""
+"""Checks what came last in a list of messages, in the conversation that it continues, or by itself."""
 
 from __future__ import annotations
 
@@ -14,8 +11,14 @@ from typing import Any, NamedTuple
 from turnwise.conversation import Conversation, from_messages
 from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError, SessionError, StateError
-from turnwise.guard.check_run import refused
-from turnwise.guard.check_text import (
+from turnwise.guard.finding import TextKind
+from turnwise.guard.messages.last_texts import LastText, LastTexts, before_last, last_texts
+from turnwise.guard.messages.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
+from turnwise.guard.results import PipelineResult, joined
+from turnwise.guard.running import refused
+from turnwise.guard.setup import Setup
+from turnwise.guard.step import TURN_SECONDS, CheckRun, done, entered
+from turnwise.guard.texts import (
     CheckMode,
     Opened,
     check_call,
@@ -25,14 +28,8 @@ from turnwise.guard.check_text import (
     checked_session,
     open_stream,
     session_of,
+    usable,
 )
-from turnwise.guard.finding import TextKind
-from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
-from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
-from turnwise.guard.results import PipelineResult, joined
-from turnwise.guard.setup import Setup
-from turnwise.guard.state.keeper import TURN_SECONDS, done, entered
-from turnwise.guard.step import CheckRun
 
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
@@ -76,7 +73,7 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
             "conversation_id, conversation and after name what is kept, and the state store keeps no "
             "conversations; set conversations: true under state, or leave them out"
         )
-    if setup.keeper is None and not any(named[:4]):
+    if setup.state is None and not any(named[:4]):
         return None
     if setup.lists is not None and named.conversation is not None:
         setup.lists.hold(usable(named.conversation))
@@ -128,10 +125,10 @@ def _again(
     """The record of messages that were checked before; a prompt counts for rate limits again."""
     if setup.limited and retry.pipeline_type is TextKind.INPUT:
         key, role = kwargs.get("key"), kwargs.get("role")
-        if setup.keeper is None:
+        if setup.state is None:
             refusal = setup.limits.refuse(key, role, setup.clock())
         else:
-            refusal, _ = yield from setup.keeper.refuse(key, role, here=here)
+            refusal, _ = yield from setup.state.refuse(key, role, here=here)
         if refusal is not None:
             session = session_of(kwargs.get("session_id"), chat, setup)
             return refused(setup, retry.text, chat, refusal, session, perf_counter() - start)
@@ -145,7 +142,7 @@ def _several(
     results: list[PipelineResult] = []
     placed = mode.placed
     for index, text in enumerate(texts):
-        if placed is not None and placed.place is not None and setup.keeper is None:
+        if placed is not None and placed.place is not None and setup.state is None:
             results.append((yield from _in_process(setup, text, placed.place, index, kwargs, here=mode.here)))
             continue
         run = _one(setup, text, before, kwargs, mode if placed is None else mode._replace(placed=placed.at(index)))

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.turn import ATTEMPTS_KEY
-from turnwise.guard.check_run import amended, broken_off, refused, run_check, tell, tell_corrections
-from turnwise.guard.context import take_context
+from turnwise.conversation.json_values import json_object
+from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, CONTEXT_KEY, GUARD_KEY
+from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check, ToolText
-from turnwise.guard.identity.lists import PlacedText
-from turnwise.guard.identity.names import UNNAMED, canonical_name, checked_name
-from turnwise.guard.request import (
-    NO_CONVERSATION,
-    Arguments,
-    NoConversation,
-    answered_turn,
-    checkable,
-    digest_of,
-    encodable,
-    short_id,
-    turn_metadata,
-    usable,
-)
+from turnwise.guard.messages.lists import PlacedText
+from turnwise.guard.names import UNNAMED, canonical_name, checked_name, digest_of, short_id
 from turnwise.guard.results import Detail, PipelineResult
+from turnwise.guard.running import amended, broken_off, refused, run_check, tell, tell_corrections
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import refuse_forgotten
-from turnwise.guard.state.keeper import Begun, Keeper
-from turnwise.guard.state.views import Work
+from turnwise.guard.state.guard_state import Begun, GuardState
+from turnwise.guard.state.stores import Work
 from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
+from turnwise.guard.tool_texts import Arguments, encodable, take_context
 from turnwise.guard.turn_checks import with_attempt, with_text_beside
 from turnwise.sessions.state import ID_BYTES
+
+if TYPE_CHECKING:
+    from turnwise.guard.results import Detail
+
+
+RESERVED_KEYS: Final = (GUARD_KEY, ATTEMPTS_KEY, CONTEXT_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
+"""Keys of a turn's metadata that belong to the guard."""
 
 
 class CheckMode(NamedTuple):
@@ -53,6 +51,8 @@ class CheckMode(NamedTuple):
 
 
 HERE: Final = CheckMode()
+
+
 AWAITED: Final = CheckMode(here=False)
 
 
@@ -75,7 +75,7 @@ def check_prompt(
     content = checkable(content)
     chat, session = _placed(setup, conversation, session_id)
     extra = turn_metadata(metadata, Side.PROMPT)
-    if setup.keeper is not None:
+    if setup.state is not None:
 
         def prompt() -> Check | PipelineResult:
             turn = chat.limits.try_add_prompt(content, extra)
@@ -86,7 +86,7 @@ def check_prompt(
         run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
         counted = (content, key, role) if setup.limited else None
         mode = _kept_if_given(mode, conversation)
-        return _kept(setup, setup.keeper, prompt, run, chat, session, mode, counted=counted)
+        return _kept(setup, setup.state, prompt, run, chat, session, mode, counted=counted)
     refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limited else None
     turn = None if refusal else chat.limits.try_add_prompt(content, extra)
     if turn is None:
@@ -217,7 +217,7 @@ def _placed(
     chat = usable(conversation)
     if setup.own_clock:
         chat.limits.use_clock(setup.clock)
-    if setup.keeper is None and len(setup.forgotten):
+    if setup.state is None and len(setup.forgotten):
         refuse_forgotten(setup.forgotten, chat)
     return chat, session_of(session_id, chat, setup)
 
@@ -270,7 +270,7 @@ def _call_of_stream(
         placed = placed.place.called(name, arguments)
     mode = CheckMode(here, mode.kept, placed)
     run = check_call(setup, name, arguments, chat, call_id, number, session_id, mode=mode)
-    if setup.keeper is not None or placed is None or placed.place is None or setup.lists is None:
+    if setup.state is not None or placed is None or placed.place is None or setup.lists is None:
         return run
     return placed.place.noted(placed.index, run, setup.lists.note)
 
@@ -289,13 +289,13 @@ def _end_stream(
         run: Run = partial(broken_off, setup, start=start, why=ended.dropped)
     else:
         run = partial(run_check, setup, unread="", start=start, here=here, known=ended.known)
-    if setup.keeper is None:
+    if setup.state is None:
         if place is None or setup.lists is None:
             return run(check)
         return place.noted(0, run(check), setup.lists.note)
     session = check.session_id
     again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
-    return _kept(setup, setup.keeper, again, run, chat, session, mode._replace(here=here), but=number)
+    return _kept(setup, setup.state, again, run, chat, session, mode._replace(here=here), but=number)
 
 
 def _checked(
@@ -308,11 +308,11 @@ def _checked(
     mode: CheckMode,
 ) -> CheckRun:
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
-    if setup.keeper is None:
+    if setup.state is None:
         forged = "" if mode.placed is None else mode.placed.forged
         return run_check(setup, make(), unread, start, here=mode.here, forged=forged, names=mode.names)
     run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
-    return _kept(setup, setup.keeper, make, run, chat, session, mode)
+    return _kept(setup, setup.state, make, run, chat, session, mode)
 
 
 Run = Callable[..., CheckRun]
@@ -321,7 +321,7 @@ Run = Callable[..., CheckRun]
 
 def _kept(
     setup: Setup,
-    keeper: Keeper,
+    state: GuardState,
     make: Callable[[], Check | PipelineResult],
     run: Run,
     chat: Conversation,
@@ -340,7 +340,7 @@ def _kept(
     start, trouble = perf_counter(), None if placed is None else placed.trouble
     if counted is not None:
         content, key, role = counted
-        refusal, uncounted = yield from keeper.refuse(key, role, here=here)
+        refusal, uncounted = yield from state.refuse(key, role, here=here)
         trouble = trouble or uncounted
         if refusal is not None:
             return refused(setup, content, chat, refusal, session, perf_counter() - start)
@@ -359,7 +359,7 @@ def _kept(
 
     begun: list[Check] = []
     owner = digest_of(session) if kept or session != chat.conversation_id else ""
-    result, checked = yield from keeper.run(
+    result, checked = yield from state.run(
         begin, partial(amended, setup), chat, owner, kept=kept, here=here, trouble=trouble, but=but
     )
     if checked and setup.audit is not None:
@@ -405,3 +405,57 @@ def _answer(
 def checked_session(session_id: object) -> str:
     """The id that a named session has in the session memory, whatever the spelling."""
     return short_id(checked_name(session_id, "session_id"))
+
+
+class NoConversation(Enum):
+    """The conversation of a text that belongs to none."""
+
+    NO_CONVERSATION = "no conversation"
+
+
+NO_CONVERSATION: Final = NoConversation.NO_CONVERSATION
+"""What a check has for a conversation where none is passed."""
+
+
+def usable(conversation: object) -> Conversation:
+    """The conversation of a check; a new one for a text that stands by itself."""
+    if conversation is NO_CONVERSATION:
+        return Conversation()
+    if not isinstance(conversation, Conversation):
+        raise GuardError(
+            f"conversation must be a Conversation, not {type(conversation).__name__}: keep the object from "
+            "check to check, or pass Conversation(conversation_id=...); from a state store it is "
+            "pipeline.load_conversation(conversation_id); leave it out for a text that stands by itself"
+        )
+    return conversation
+
+
+def checkable(content: object) -> str:
+    """Content as text that every guardrail can read; see `encodable`."""
+    if content is None:
+        raise GuardError("Content cannot be None")
+    if not isinstance(content, str):
+        raise GuardError(f"content is {type(content).__name__}, not text")
+    return content if content.isascii() else encodable(content)
+
+
+def turn_metadata(metadata: Mapping[str, Any] | None, side: Side) -> dict[str, Any]:
+    """What joins the metadata of a turn: the caller's, and the mark that one side is being checked."""
+    if metadata is None:
+        return {CHECKING_KEYS[side]: True}
+    extra = json_object(metadata, "metadata")
+    for key in RESERVED_KEYS:
+        if key in extra:
+            raise GuardError(f"metadata has the key {key!r}, which is the guard's own; rename yours")
+    return {**extra, CHECKING_KEYS[side]: True}
+
+
+def answered_turn(number: int | None, turn: Turn | None, conversation: Conversation) -> int | None:
+    """Number of the turn that a response answers, given as a number, as a turn, or not at all."""
+    if turn is None:
+        return number
+    if number is not None and number != turn.number:
+        raise GuardError(f"turn_number is {number}, but turn is number {turn.number}; give one of them")
+    if conversation.turn(turn.number) is not turn:
+        raise GuardError(f"turn {turn.number} is of another conversation; give a turn of this one")
+    return turn.number
