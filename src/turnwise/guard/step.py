@@ -11,8 +11,7 @@ from functools import cache
 from math import inf
 from threading import Lock
 from time import perf_counter
-from types import GeneratorType
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, TypeVar
 
 from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
@@ -376,38 +375,19 @@ CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
 Value = TypeVar("Value")
 
 
-@overload
-def finish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
-
-
-@overload
-def finish(run: PipelineResult) -> PipelineResult: ...
-
-
-def finish(run: object) -> object:
-    """Run a check to its end in this thread, and return the result; one that is there already as it is."""
-    if not isinstance(run, GeneratorType):
-        return run
+def finish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
+    """Run a check to its end in this thread, and return the result."""
     try:
         next(run)
     except StopIteration as end:
-        return end.value
+        value: Value = end.value
+        return value
     raise GuardError("a check that runs in place has nothing to wait for")
 
 
-@overload
-async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
-
-
-@overload
-async def afinish(run: PipelineResult) -> PipelineResult: ...
-
-
-async def afinish(run: object) -> object:
+async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
     """Run a check to its end without blocking the event loop, and return the result; see `finish`."""
-    if not isinstance(run, GeneratorType):
-        return run
-    step, check = None, None
+    check = None
     try:
         step, check = next(run)
         while True:
@@ -418,7 +398,8 @@ async def afinish(run: object) -> object:
             else:
                 step, check = run.send(said)
     except StopIteration as end:
-        return end.value
+        value: Value = end.value
+        return value
     except BaseException:
         # What still computes in a thread ends at its next step.
         if isinstance(check, Check) and check.deadline is not None:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, CONTEXT_KEY, GUARD_KEY
-from turnwise.errors import GuardError
+from turnwise.errors import GuardError, StateError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.messages.lists import PlacedText
 from turnwise.guard.names import UNNAMED, canonical_name, checked_name, digest_of, short_id
+from turnwise.guard.rate_limits import Refusal
 from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.running import amended, broken_off, refused, run_check, tell, tell_corrections
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import refuse_forgotten
-from turnwise.guard.state.guard_state import Begun, GuardState
+from turnwise.guard.state.guard_state import Begun
 from turnwise.guard.state.stores import Work
 from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
 from turnwise.guard.tool_texts import Arguments, encodable, take_context
 from turnwise.guard.turn_checks import with_attempt, with_text_beside
 from turnwise.sessions.state import ID_BYTES
-
-if TYPE_CHECKING:
-    from turnwise.guard.results import Detail
-
 
 RESERVED_KEYS: Final = (GUARD_KEY, ATTEMPTS_KEY, CONTEXT_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
 """Keys of a turn's metadata that belong to the guard."""
@@ -51,9 +49,114 @@ class CheckMode(NamedTuple):
 
 
 HERE: Final = CheckMode()
-
-
 AWAITED: Final = CheckMode(here=False)
+
+
+@dataclass(slots=True)
+class _Text:
+    """A text that is to be checked: its conversation and session, how it is checked, and since when.
+
+    `unread` is what of its message nobody could read.
+    """
+
+    setup: Setup
+    chat: Conversation
+    session: str
+    mode: CheckMode
+    unread: str
+    start: float = field(default_factory=perf_counter)
+
+    @classmethod
+    def of(
+        cls,
+        setup: Setup,
+        conversation: Conversation | NoConversation,
+        session_id: str | None,
+        mode: CheckMode,
+        unread: str = "",
+    ) -> _Text:
+        chat = usable(conversation)
+        if setup.own_clock:
+            chat.limits.use_clock(setup.clock)
+        if setup.state is None and len(setup.forgotten):
+            refuse_forgotten(setup.forgotten, chat)
+        if conversation is NO_CONVERSATION:  # it has no name to be found by in a state store
+            mode = mode._replace(kept=False)
+        return cls(setup, chat, session_of(session_id, chat, setup), mode, unread)
+
+    def refused(self, content: str, refusal: Refusal | None = None) -> PipelineResult:
+        """The result of a prompt that a rate limit refused; None for that of its conversation."""
+        return refused(self.setup, content, self.chat, refusal, self.session, perf_counter() - self.start)
+
+    def checked(
+        self,
+        make: Callable[[], Check | PipelineResult],
+        trouble: StateError | None = None,
+        *,
+        but: int = 0,
+        ended: StreamEnd | None = None,
+    ) -> CheckRun:
+        """Check the text, which `make` makes part of its turn; a result of it is a refusal.
+
+        With a state store, what comes of it is written in one step before the result is told, and `make` is called
+        again where another worker was faster. `trouble` is what went wrong with the store before; `but` the turn
+        that is under check already; `ended` of a response in pieces.
+        """
+        setup, chat, (here, kept, placed, names) = self.setup, self.chat, self.mode
+
+        def run(check: Check, told: Detail | None = None) -> CheckRun:
+            if ended is not None and ended.dropped is not None:
+                return broken_off(setup, check, self.start, ended.dropped, told)
+            forged = "" if placed is None else placed.forged
+            known = None if ended is None else ended.known
+            return run_check(
+                setup,
+                check,
+                self.unread,
+                self.start,
+                here=here,
+                known=known,
+                trouble=told,
+                forged=forged,
+                names=names,
+            )
+
+        if setup.state is None:
+            check = make()
+            return check if isinstance(check, PipelineResult) else (yield from run(check))
+
+        def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
+            if placed is not None:
+                placed.enter()
+            check = make()
+            if isinstance(check, PipelineResult):
+                return check
+            check.state = work
+            begun[:] = [check]
+            return Begun(check, run(check, told) if placed is None else placed.noted(run(check, told), work))
+
+        begun: list[Check] = []
+        trouble = (None if placed is None else placed.trouble) or trouble
+        owner = digest_of(self.session) if kept or self.session != chat.conversation_id else ""
+        result, checked = yield from setup.state.run(
+            begin, partial(amended, setup), chat, owner, kept=kept, here=here, trouble=trouble, but=but
+        )
+        if checked and setup.audit is not None:
+            tell(setup, result, self.session, chat)
+        if checked and begun[0].afterwards:
+            tell_corrections(setup, begun[0])
+        return result
+
+
+def counted(
+    setup: Setup, key: str | None, role: str | None, *, here: bool
+) -> Generator[Any, Any, tuple[Refusal | None, StateError | None]]:
+    """Count a prompt unless a limit refuses it; returns the refusal, and why not all workers count it."""
+    if not setup.limited:
+        return None, None
+    if setup.state is None:
+        return setup.limits.refuse(key, role, setup.clock()), None
+    return (yield from setup.state.refuse(key, role, here=here))
 
 
 def check_prompt(
@@ -66,34 +169,22 @@ def check_prompt(
     metadata: Mapping[str, Any] | None = None,
     unread: str = "",
     mode: CheckMode = HERE,
-) -> CheckRun | PipelineResult:
-    """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`.
-
-    `unread` is what of its message nobody could read.
-    """
-    start = perf_counter()
+) -> CheckRun:
+    """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`."""
     content = checkable(content)
-    chat, session = _placed(setup, conversation, session_id)
+    text = _Text.of(setup, conversation, session_id, mode, unread)
     extra = turn_metadata(metadata, Side.PROMPT)
-    if setup.state is not None:
+    refusal, trouble = yield from counted(setup, key, role, here=mode.here)
+    if refusal is not None:
+        return text.refused(content, refusal)
 
-        def prompt() -> Check | PipelineResult:
-            turn = chat.limits.try_add_prompt(content, extra)
-            if turn is None:
-                return refused(setup, content, chat, None, session, perf_counter() - start)
-            return Check(content, Side.PROMPT, turn, chat, session)
+    def make() -> Check | PipelineResult:
+        turn = text.chat.limits.try_add_prompt(content, extra)
+        if turn is None:
+            return text.refused(content)
+        return Check(content, Side.PROMPT, turn, text.chat, text.session)
 
-        run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
-        counted = (content, key, role) if setup.limited else None
-        mode = _kept_if_given(mode, conversation)
-        return _kept(setup, setup.state, prompt, run, chat, session, mode, counted=counted)
-    refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limited else None
-    turn = None if refusal else chat.limits.try_add_prompt(content, extra)
-    if turn is None:
-        return refused(setup, content, chat, refusal, session, perf_counter() - start)
-    check = Check(content, Side.PROMPT, turn, chat, session)
-    forged = "" if mode.placed is None else mode.placed.forged
-    return run_check(setup, check, unread, start, here=mode.here, forged=forged, names=mode.names)
+    return (yield from text.checked(make, trouble))
 
 
 def check_response(
@@ -107,17 +198,15 @@ def check_response(
     unread: str = "",
     mode: CheckMode = HERE,
 ) -> CheckRun:
-    """Complete a turn with a response and check it; as `check_prompt` and `GuardrailPipeline.check_output`."""
-    start = perf_counter()
+    """Complete a turn with a response and check it; as `GuardrailPipeline.check_output`."""
     content = checkable(content)
-    chat, session = _placed(setup, conversation, session_id)
-    mode = _kept_if_given(mode, conversation)
+    text = _Text.of(setup, conversation, session_id, mode, unread)
 
-    def response() -> Check:
-        answered = _answer(content, chat, turn_number, turn, metadata)
-        return Check(content, Side.RESPONSE, answered, chat, session)
+    def make() -> Check:
+        answered = _answer(content, text.chat, turn_number, turn, metadata)
+        return Check(content, Side.RESPONSE, answered, text.chat, text.session)
 
-    return _checked(setup, response, unread, start, chat, session, mode)
+    return text.checked(make)
 
 
 def check_call(
@@ -132,24 +221,18 @@ def check_call(
     mode: CheckMode = HERE,
 ) -> CheckRun:
     """Make a tool call part of its turn and check it; as `GuardrailPipeline.check_tool_call`."""
-    start = perf_counter()
-    chat, session = _placed(setup, conversation, session_id)
-    mode = _kept_if_given(mode, conversation)
+    text = _Text.of(setup, conversation, session_id, mode, unread)
+    given = encodable(arguments) if isinstance(arguments, str) else arguments
 
-    def tool_call() -> Check:
-        turn, call = chat.tools.take_call(
-            name,
-            encodable(arguments) if isinstance(arguments, str) else arguments,
-            call_id=call_id,
-            turn_number=turn_number,
-            checking=True,
-            moved=with_text_beside,
+    def make() -> Check:
+        turn, call = text.chat.tools.take_call(
+            name, given, call_id=call_id, turn_number=turn_number, checking=True, moved=with_text_beside
         )
         read = Arguments(call.arguments)
         tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
-        return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
+        return Check(read.text, Side.RESPONSE, turn, text.chat, text.session, tool=tool)
 
-    return _checked(setup, tool_call, unread, start, chat, session, mode)
+    return text.checked(make)
 
 
 def check_result(
@@ -163,68 +246,43 @@ def check_result(
     unread: str = "",
     mode: CheckMode = HERE,
 ) -> CheckRun:
-    """Make what a tool gave back part of its turn and check it; as `check_call`."""
-    start = perf_counter()
+    """Make what a tool gave back part of its turn and check it; as `GuardrailPipeline.check_tool_result`."""
     content = checkable(content)
-    chat, session = _placed(setup, conversation, session_id)
-    mode = _kept_if_given(mode, conversation)
+    text = _Text.of(setup, conversation, session_id, mode, unread)
 
-    def tool_result() -> Check:
-        turn, result = chat.tools.take_result(
-            content,
-            call_id=call_id,
-            name=name,
-            turn_number=turn_number,
-            checking=True,
-            moved=with_text_beside,
+    def make() -> Check:
+        turn, result = text.chat.tools.take_result(
+            content, call_id=call_id, name=name, turn_number=turn_number, checking=True, moved=with_text_beside
         )
         tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
-        return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
+        return Check(content, Side.PROMPT, turn, text.chat, text.session, tool=tool)
 
-    return _checked(setup, tool_result, unread, start, chat, session, mode)
+    return text.checked(make)
 
 
 def check_beside(
     setup: Setup,
     kind: TextKind,
-    text: str,
+    content: str,
     conversation: Conversation | NoConversation,
     name: str,
     session_id: str | None = None,
     digest: str = "",
     mode: CheckMode = HERE,
 ) -> CheckRun:
-    """Make a description of a tool, a document or a memory part of the last turn and check it; as `check_call`.
+    """Make a description of a tool (which has a `digest`), a document or a memory part of a turn, and check it."""
+    content, name = checkable(content), checkable(name)
+    text = _Text.of(setup, conversation, session_id, mode)
 
-    `digest` is of a description.
-    """
-    start = perf_counter()
-    text, name = checkable(text), checkable(name)
-    chat, session = _placed(setup, conversation, session_id)
-    mode = _kept_if_given(mode, conversation)
+    def make() -> Check:
+        turn, tool = take_context(text.chat, kind, name, content, digest)
+        return Check(content, Side.PROMPT, turn, text.chat, text.session, tool=tool)
 
-    def beside() -> Check:
-        turn, tool = take_context(chat, kind, name, text, digest)
-        return Check(text, Side.PROMPT, turn, chat, session, tool=tool)
-
-    return _checked(setup, beside, "", start, chat, session, mode)
+    return text.checked(make)
 
 
-def _placed(
-    setup: Setup, conversation: Conversation | NoConversation, session_id: str | None
-) -> tuple[Conversation, str]:
-    """The conversation of a check, and its session."""
-    chat = usable(conversation)
-    if setup.own_clock:
-        chat.limits.use_clock(setup.clock)
-    if setup.state is None and len(setup.forgotten):
-        refuse_forgotten(setup.forgotten, chat)
-    return chat, session_of(session_id, chat, setup)
-
-
-def _kept_if_given(mode: CheckMode, conversation: Conversation | NoConversation) -> CheckMode:
-    """The mode of a check; a text without a conversation has no name to be found by in a state store."""
-    return mode if conversation is not NO_CONVERSATION else mode._replace(kept=False)
+Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]
+"""What a stream is made of."""
 
 
 def open_stream(
@@ -237,136 +295,42 @@ def open_stream(
     placed: PlacedText | None = None,
 ) -> Opened:
     """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
-    start = perf_counter()
-    chat, session = _placed(setup, conversation, session_id)
-    answered = _answer("", chat, turn_number, turn, metadata)
-    mode = CheckMode(
-        kept=conversation is not NO_CONVERSATION and (placed is None or placed.place is not None), placed=placed
-    )
-    end = partial(_end_stream, setup, start, mode)
-    call = partial(_call_of_stream, setup, chat, answered.number, session_id, mode)
-    return end, call, setup, chat, answered, session
+    mode = CheckMode(kept=placed is None or placed.place is not None, placed=placed)
+    text = _Text.of(setup, conversation, session_id, mode)
+    answered = _answer("", text.chat, turn_number, turn, metadata)
+
+    def call(name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun:
+        at = placed
+        if at is not None and at.place is not None:
+            at = at.place.called(name, arguments)
+        mode = CheckMode(here, text.mode.kept, at)
+        run = check_call(setup, name, arguments, text.chat, call_id, answered.number, session_id, mode=mode)
+        return _noted(setup, at, run)
+
+    return partial(_end_stream, text), call, setup, text.chat, answered, text.session
 
 
-Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]
-"""What a stream is made of."""
-
-
-def _call_of_stream(
-    setup: Setup,
-    chat: Conversation,
-    number: int,
-    session_id: str | None,
-    mode: CheckMode,
-    name: str,
-    arguments: str,
-    call_id: str | None,
-    *,
-    here: bool,
-) -> CheckRun:
-    """Check a call of a tool that came with a response in pieces."""
-    placed = mode.placed
+def _end_stream(text: _Text, check: Check, ended: StreamEnd, *, here: bool) -> CheckRun:
+    """Check a response that came in pieces, or record that it broke off."""
+    check.text = content = checkable(check.text)
+    placed, turn = text.mode.placed, check.turn
     if placed is not None and placed.place is not None:
-        placed = placed.place.called(name, arguments)
-    mode = CheckMode(here, mode.kept, placed)
-    run = check_call(setup, name, arguments, chat, call_id, number, session_id, mode=mode)
+        placed.place.spoken(content)
+    text.chat.history.rephrase(turn.number, content)
+    text.mode = text.mode._replace(here=here)
+    begun = [check]
+
+    def make() -> Check:
+        return begun.pop() if begun else Check(content, Side.RESPONSE, turn, text.chat, text.session)
+
+    return _noted(text.setup, placed, text.checked(make, but=turn.number, ended=ended))
+
+
+def _noted(setup: Setup, placed: PlacedText | None, run: CheckRun) -> CheckRun:
+    """The check of a text whose place, without a state store, is noted at its end."""
     if setup.state is not None or placed is None or placed.place is None or setup.lists is None:
         return run
     return placed.place.noted(placed.index, run, setup.lists.note)
-
-
-def _end_stream(
-    setup: Setup, start: float, mode: CheckMode, check: Check, ended: StreamEnd, *, here: bool
-) -> CheckRun | PipelineResult:
-    """Check a response that came in pieces, or record that it broke off."""
-    check.text = checkable(check.text)
-    place = None if mode.placed is None else mode.placed.place
-    if place is not None:
-        place.spoken(check.text)
-    chat, number, text = check.conversation, check.turn.number, check.text
-    chat.history.rephrase(number, text)
-    if ended.dropped is not None:
-        run: Run = partial(broken_off, setup, start=start, why=ended.dropped)
-    else:
-        run = partial(run_check, setup, unread="", start=start, here=here, known=ended.known)
-    if setup.state is None:
-        if place is None or setup.lists is None:
-            return run(check)
-        return place.noted(0, run(check), setup.lists.note)
-    session = check.session_id
-    again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
-    return _kept(setup, setup.state, again, run, chat, session, mode._replace(here=here), but=number)
-
-
-def _checked(
-    setup: Setup,
-    make: Callable[[], Check],
-    unread: str,
-    start: float,
-    chat: Conversation,
-    session: str,
-    mode: CheckMode,
-) -> CheckRun:
-    """Check a text, which `make` makes part of its turn; with a state store where there is one."""
-    if setup.state is None:
-        forged = "" if mode.placed is None else mode.placed.forged
-        return run_check(setup, make(), unread, start, here=mode.here, forged=forged, names=mode.names)
-    run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
-    return _kept(setup, setup.state, make, run, chat, session, mode)
-
-
-Run = Callable[..., CheckRun]
-"""Runs the guardrails over a check; ``trouble`` is what is told of the state store."""
-
-
-def _kept(
-    setup: Setup,
-    state: GuardState,
-    make: Callable[[], Check | PipelineResult],
-    run: Run,
-    chat: Conversation,
-    session: str,
-    mode: CheckMode,
-    *,
-    counted: tuple[str, str | None, str | None] | None = None,
-    but: int = 0,
-) -> CheckRun:
-    """Check a text with a state store: what comes of it is written in one step before the result is told.
-
-    `make` makes the text part of its turn, and again where another worker was faster; a result of it is a refusal.
-    `counted` is the text, with key and role whose limits count it. `but` is the turn that is under check already.
-    """
-    here, kept, placed, _ = mode
-    start, trouble = perf_counter(), None if placed is None else placed.trouble
-    if counted is not None:
-        content, key, role = counted
-        refusal, uncounted = yield from state.refuse(key, role, here=here)
-        trouble = trouble or uncounted
-        if refusal is not None:
-            return refused(setup, content, chat, refusal, session, perf_counter() - start)
-
-    def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
-        if placed is not None:
-            placed.enter()
-        check = make()
-        if isinstance(check, PipelineResult):
-            return check
-        check.state = work
-        begun[:] = [check]
-        if placed is None:
-            return Begun(check, run(check=check, trouble=told))
-        return Begun(check, placed.noted(run(check=check, trouble=told, forged=placed.forged), work))
-
-    begun: list[Check] = []
-    owner = digest_of(session) if kept or session != chat.conversation_id else ""
-    result, checked = yield from state.run(
-        begin, partial(amended, setup), chat, owner, kept=kept, here=here, trouble=trouble, but=but
-    )
-    if checked and setup.audit is not None:
-        tell(setup, result, session, chat)
-    if checked and begun[0].afterwards:
-        tell_corrections(setup, begun[0])
-    return result
 
 
 def session_of(session_id: str | None, conversation: Conversation, setup: Setup) -> str:

@@ -26,6 +26,7 @@ from turnwise.guard.texts import (
     check_response,
     check_result,
     checked_session,
+    counted,
     open_stream,
     session_of,
     usable,
@@ -42,7 +43,7 @@ def check_last(
     given: Mapping[str, Any],
     *,
     here: bool = True,
-) -> CheckRun | PipelineResult:
+) -> CheckRun:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
     lists = _lists(setup, named)
@@ -123,12 +124,8 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """The record of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.limited and retry.pipeline_type is TextKind.INPUT:
-        key, role = kwargs.get("key"), kwargs.get("role")
-        if setup.state is None:
-            refusal = setup.limits.refuse(key, role, setup.clock())
-        else:
-            refusal, _ = yield from setup.state.refuse(key, role, here=here)
+    if retry.pipeline_type is TextKind.INPUT:
+        refusal, _ = yield from counted(setup, kwargs.get("key"), kwargs.get("role"), here=here)
         if refusal is not None:
             session = session_of(kwargs.get("session_id"), chat, setup)
             return refused(setup, retry.text, chat, refusal, session, perf_counter() - start)
@@ -145,8 +142,8 @@ def _several(
         if placed is not None and placed.place is not None and setup.state is None:
             results.append((yield from _in_process(setup, text, placed.place, index, kwargs, here=mode.here)))
             continue
-        run = _one(setup, text, before, kwargs, mode if placed is None else mode._replace(placed=placed.at(index)))
-        results.append(run if isinstance(run, PipelineResult) else (yield from run))
+        at = mode if placed is None else mode._replace(placed=placed.at(index))
+        results.append((yield from _one(setup, text, before, kwargs, at)))
     return results[0] if len(results) == 1 else joined(results)
 
 
@@ -160,8 +157,8 @@ def _in_process(
         raise GuardError(f"an earlier check of this conversation has run for {TURN_SECONDS:g} s; wait for it")
     try:
         place.enter(index)
-        run = _one(setup, text, place.chat, kwargs, CheckMode(here, placed=place.text(index)))
-        result = run if isinstance(run, PipelineResult) else (yield from run)
+        mode = CheckMode(here, placed=place.text(index))
+        result = yield from _one(setup, text, place.chat, kwargs, mode)
         return place.note(index, result, setup.lists.note)
     finally:
         lock.release()
@@ -169,7 +166,7 @@ def _in_process(
 
 def _one(
     setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
-) -> CheckRun | PipelineResult:
+) -> CheckRun:
     more: dict[str, Any] = {"unread": text.unread, "mode": mode._replace(names=text.names)}
     if text.kind is TextKind.INPUT:
         return check_prompt(setup, text.text, before, **more, **kwargs)
