@@ -34,10 +34,10 @@ from pathlib import Path
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import SqliteStateStore
 from turnwise.guard.config import preset_text
-from turnwise.guard.key_limits import LIMIT
-from turnwise.guard.request import digest_of
+from turnwise.guard.names import digest_of
+from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.state.payloads import STORED
-from turnwise.guard.state.views import key_of
+from turnwise.guard.state.stores import key_of
 from turnwise.guard.validation import read_yaml
 from turnwise.rates import clopper_pearson
 from turnwise.sessions import SESSION

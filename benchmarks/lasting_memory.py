@@ -38,7 +38,7 @@ from people_bounds import POOL
 from people_chats import Cache, Chat, load
 
 from turnwise.guard.guardrails.drift_judging import scaled_scores
-from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.names import canonical_name
 from turnwise.observers import build_observer
 from turnwise.rates import Rate
 from turnwise.scoring import Score, TurnScores

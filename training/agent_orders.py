@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from turnwise.conversation import Side
-from turnwise.guard.context import description_text
 from turnwise.guard.guardrails.sources import FOLDER, own_words
+from turnwise.guard.tool_texts import description_text
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.study.teaching import read_annotations, teach
 from turnwise.study.teaching.fit import fit

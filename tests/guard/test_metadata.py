@@ -17,7 +17,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.forensics import forensics_page, in_words
-from turnwise.guard.refused_prompts import refusals_of
+from turnwise.guard.rate_limits import refusals_of
 from turnwise.guard.turn_checks import checks_of_turn, read_checks
 
 CHECK = {"blocked": False, "timestamp": "2025-01-01T12:00:00", "details": {}}

@@ -8,7 +8,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore
 from turnwise.guard.audit import AuditQuestion, read_audit
-from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.names import canonical_name
 from turnwise.sessions import EngagementMode
 
 SPELLINGS = (

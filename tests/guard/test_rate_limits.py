@@ -10,7 +10,7 @@ from guard_rails import Contains
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.conversation.rate_limit import WINDOWS
 from turnwise.errors import GuardError
-from turnwise.guard.key_limits import KeyLimits, RateLimits, SharedKeyLimits
+from turnwise.guard.rate_limits import KeyLimits, RateLimits, SharedKeyLimits
 
 
 class Clock:

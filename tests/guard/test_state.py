@@ -30,8 +30,8 @@ from turnwise.guard import (
     check_state_store,
     open_state_store,
 )
-from turnwise.guard.key_limits import LIMIT
-from turnwise.guard.request import digest_of
+from turnwise.guard.names import digest_of
+from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.state.conversations import FORGOTTEN
 from turnwise.guard.state.payloads import STORED
 from turnwise.sessions import SESSION
@@ -570,7 +570,7 @@ def test_a_verdict_that_can_not_be_kept_is_told(tmp_path: Path) -> None:
 def test_a_check_that_others_outrun_again_and_again_is_told_and_its_turn_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("turnwise.guard.state.keeper._AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("turnwise.guard.state.guard_state._AGAIN_SECONDS", 0.0)
     store = MemoryStateStore()
     busy = guard(store)
     talk(busy, 1)

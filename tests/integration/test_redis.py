@@ -22,7 +22,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import ForgottenError, StateError
 from turnwise.guard import RedisStateStore, check_state_store
-from turnwise.guard.request import digest_of
+from turnwise.guard.names import digest_of
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import verify_audit
-from turnwise.guard.erasing import erase as erase_everywhere
+from turnwise.guard.forgetting import erase as erase_everywhere
 from turnwise.runs import evaluate, plan_scan
 from turnwise.store import Store, schema
 from turnwise.store.erasure import tables_of_sequences

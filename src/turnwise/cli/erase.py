@@ -42,8 +42,8 @@ def erase(
     of --audit, keep their chain with the texts gone. Backups and exports that were made before, data sets that are
     imported again and models that were taught are out of reach; the receipt names them.
     """
-    from turnwise.guard.erasing import conversations_of
-    from turnwise.guard.erasing import erase as erase_everywhere
+    from turnwise.guard.forgetting import conversations_of
+    from turnwise.guard.forgetting import erase as erase_everywhere
     from turnwise.store import Store
 
     persons = person or []

@@ -130,16 +130,15 @@ def open_state_store(state: str) -> RedisStateStore | SqliteStateStore:
 
 
 def _of(store: StateStore, tenant: str | None) -> StateStore:
-    from turnwise.guard.state.views import TenantStore
+    from turnwise.guard.state.stores import TenantStore
 
     return store if tenant is None else TenantStore(store, tenant)
 
 
 def _digest(store: StateStore, session: str, path: str) -> str:
     """The digest of a session that is known, given by name or by digest."""
-    from turnwise.guard.identity.names import canonical_name
-    from turnwise.guard.key_limits import LIMIT
-    from turnwise.guard.request import digest_of, short_id
+    from turnwise.guard.names import canonical_name, digest_of, short_id
+    from turnwise.guard.rate_limits import LIMIT
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import PERSON, SESSION
 
@@ -274,7 +273,7 @@ def _check_places(state: str | None, audit: list[str] | None) -> None:
 def parts_of(store: StateStore, tenant: str | None) -> list[StateStore]:
     """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
     from turnwise.guard.state.payloads import STORED
-    from turnwise.guard.state.views import APART, TenantStore
+    from turnwise.guard.state.stores import APART, TenantStore
     from turnwise.sessions import PERSON, SESSION
 
     if tenant is not None:

@@ -18,9 +18,9 @@ What is where, in the order in which a check runs:
 """
 
 from turnwise.guard.config import build_guardrail
-from turnwise.guard.context import approve_tools
 from turnwise.guard.finding import CLEAN, Action, Cost, EarlierPart, Finding, On, OnError, Redaction, TextKind
-from turnwise.guard.forgetting import Forgotten, GuardSession
+from turnwise.guard.forgetting import Forgotten
+from turnwise.guard.guard_session import GuardSession
 from turnwise.guard.guardrail import (
     GUARDRAILS,
     AsyncGuardrail,
@@ -34,7 +34,6 @@ from turnwise.guard.guardrail import (
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.request import NO_CONVERSATION, NoConversation
 from turnwise.guard.results import Correction, Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
@@ -46,6 +45,8 @@ from turnwise.guard.state import (
 )
 from turnwise.guard.step import Step
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
+from turnwise.guard.texts import NO_CONVERSATION, NoConversation
+from turnwise.guard.tool_texts import approve_tools
 from turnwise.sessions import MemoryStateStore, StateStore
 
 __all__ = [

@@ -18,7 +18,7 @@ from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageEr
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.finding import OnError
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, guardrail_of
-from turnwise.guard.key_limits import RateLimits
+from turnwise.guard.rate_limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step
 from turnwise.guard.validation import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of

@@ -1,188 +1,32 @@
-"""What an operator asks for: a session is shown, released or reset; a person or conversation is forgotten."""
+"""A person or a conversation is forgotten: by a guard, or everywhere, with one receipt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from turnwise.clock import Clock, utc_now
 from turnwise.conversation.participants import ParticipantType
-from turnwise.errors import StateError
+from turnwise.errors import StateError, UsageError
 from turnwise.guard.audit.chain import Wanted
 from turnwise.guard.audit.reader import names_of, spellings_of
 from turnwise.guard.audit.record import time_text
 from turnwise.guard.audit.sinks import Erased
-from turnwise.guard.check_text import checked_session
+from turnwise.guard.guard_session import ids_of, session_in
 from turnwise.guard.guardrails.drift_judging import sessions_of
-from turnwise.guard.identity.chain import LINK, owner_of
-from turnwise.guard.identity.names import canonical_name, checked_name
-from turnwise.guard.key_limits import LIMIT
-from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.messages.chain import LINK, owner_of
+from turnwise.guard.names import canonical_name, checked_name, digest_of, short_id
+from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import conversation_key, note_forgotten, person_key
 from turnwise.guard.state.payloads import STORED, StoredConversation
-from turnwise.guard.state.views import key_of
-from turnwise.sessions import (
-    PERSON,
-    SESSION,
-    EngagementMode,
-    PersonRecord,
-    Phase,
-    Sessions,
-    SessionState,
-    Stance,
-    StateStore,
-)
+from turnwise.sessions import PERSON, SESSION, StateStore
 
-_MODES = tuple(EngagementMode)
-
-
-def _strictness(stance: Stance) -> int:
-    return _MODES.index(stance.mode)
-
-
-class Memory(NamedTuple):
-    """The session memory of one guardrail, the session's id in it, and its key in the state store, if any."""
-
-    sessions: Sessions
-    session_id: str
-    key: str | None
-
-
-class GuardSession:
-    """One session of a pipeline, from `GuardrailPipeline.session`; every attribute is read anew from its state.
-
-    Where several guardrails have a session memory, the strictest of their stances counts.
-
-    Args:
-        session_id: the session, as checks name it.
-        memories: the session memories of guardrails that have one, each with the guardrail's name.
-        store: the state store; None where sessions live in this process alone.
-        forgets: forgets what guardrails remember of the session beside that.
-    """
-
-    def __init__(
-        self,
-        session_id: str,
-        memories: Sequence[tuple[str, Memory]],
-        store: StateStore | None,
-        forgets: Sequence[Callable[[], bool]] = (),
-    ) -> None:
-        self.session_id = session_id
-        self._memories = memories
-        self._store = store
-        self._forgets = forgets
-
-    @property
-    def stances(self) -> dict[str, Stance]:
-        """The stance of every guardrail that knows the session, by its name.
-
-        Raises:
-            StateError: the state store can't be read.
-        """
-        found: dict[str, Stance] = {}
-        for name, memory in self._memories:
-            stance = memory.sessions.stance(memory.session_id)
-            if stance is not None:
-                found[name] = max(found.get(name, stance), stance, key=_strictness)
-        return found
-
-    @property
-    def stance(self) -> Stance | None:
-        """The stance towards the session, the strictest of several; None for one that is not known."""
-        return max(self.stances.values(), key=_strictness, default=None)
-
-    @property
-    def trust(self) -> float | None:
-        """The session's trust, in [0, 1], the least of several; None for one that is not known."""
-        return min((stance.trust for stance in self.stances.values()), default=None)
-
-    @property
-    def breaker(self) -> Phase | None:
-        """Where the circuit breaker stands; None for a session that is not known."""
-        stance = self.stance
-        return None if stance is None else stance.phase
-
-    @property
-    def terminated(self) -> bool:
-        """Whether the session was ended; this is final until it is released, reset or forgotten."""
-        return any(stance.phase is Phase.TERMINATED for stance in self.stances.values())
-
-    @property
-    def states(self) -> dict[str, SessionState]:
-        """What each guardrail remembers of the session, by its name."""
-        found = {name: memory.sessions.state(memory.session_id) for name, memory in reversed(self._memories)}
-        return {name: state for name, state in found.items() if state is not None}
-
-    @property
-    def persons(self) -> dict[str, PersonRecord]:
-        """What each guardrail has against the person of this name over conversations, by the guardrail's name."""
-        found = {name: memory.sessions.person(memory.session_id) for name, memory in reversed(self._memories)}
-        return {name: record for name, record in found.items() if record is not None and record.weight}
-
-    def release(self) -> Stance | None:
-        """Close the circuit breaker, of a terminated session as well; trust and turns stay. Return the stance.
-
-        What adds up in the session is gone, what speaks against the person of this name, and the blocked tries
-        that `probing` counts.
-
-        Raises:
-            StateError: the state store can't be written.
-        """
-        self._forget_tries()
-        for _, memory in self._memories:
-            memory.sessions.release(memory.session_id)
-        return self.stance
-
-    def reset(self) -> bool:
-        """Reset the session, even a terminated one, and return whether it was known.
-
-        What speaks against the person of this name is forgotten, too.
-
-        Conversations and rate limits stay; see `GuardrailPipeline.forget`.
-
-        Raises:
-            StateError: the state store can't be written.
-        """
-        known = self._forget_tries()
-        for _, memory in self._memories:
-            if self._store is None or memory.key is None:
-                known |= memory.sessions.forget(memory.session_id)
-            else:
-                known |= self._store.remove(PERSON, memory.key)
-                known |= self._store.remove(SESSION, memory.key)
-        return known
-
-    def _forget_tries(self) -> bool:
-        return sum(forget() for forget in self._forgets) > 0  # all of them
-
-    def __repr__(self) -> str:
-        stance = self.stance
-        return f"GuardSession({self.session_id!r}, {'not known' if stance is None else stance.rationale!r})"
-
-
-def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardSession:
-    """A session; see `GuardrailPipeline.session`. `ids` are those it may have, by default `ids_of` its name."""
-    store = None if setup.keeper is None else setup.keeper.store
-    memories: list[tuple[str, Memory]] = []
-    forgets: list[Callable[[], bool]] = []
-    for known in ids or ids_of(session_id):
-        digest = digest_of(known)
-        for step in setup.steps:
-            forgets.append(partial(step.guardrail.forget, known, store))
-            sessions = step.guardrail.sessions(store)
-            if sessions is not None:
-                place = (known, None) if store is None else (digest, key_of(step.name, digest))
-                memories.append((step.name, Memory(sessions, *place)))
-    return GuardSession(session_id, memories, store, forgets)
-
-
-def ids_of(session_id: str) -> tuple[str, ...]:
-    """The ids that a session may have: that of a name in any spelling, and that of a conversation as it is."""
-    return tuple(dict.fromkeys((checked_session(session_id), short_id(session_id))))
-
+if TYPE_CHECKING:
+    from turnwise.store import Erasure, Store
 
 BEYOND_REACH: Final = (
     "backups, snapshots and exports that were made before",
@@ -191,6 +35,7 @@ BEYOND_REACH: Final = (
     "events that another process has not yet written to the audit: forget again where one was busy",
 )
 """What no receipt can vouch for."""
+
 
 _NO_PERSON: Final = (ParticipantType.AI_MODEL, ParticipantType.BOT, ParticipantType.AGENT)
 
@@ -251,7 +96,7 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
     now = setup.clock()
     checked_name(name, "the name")
     limits = setup.limits.forget(name)
-    if setup.keeper is None:
+    if setup.state is None:
         ids = [beside for one in ids_of(name) for beside in sessions_of(one)]
         removed = _Removed(records=len(session_in(setup, name).persons))
         for session in (session_in(setup, one, [one]) for one in ids):
@@ -259,7 +104,7 @@ def forget_person(setup: Setup, name: str) -> Forgotten:
             removed.sessions += session.reset() and not is_record
         note_forgotten(setup.forgotten, [person_key(name)], now)
     else:
-        removed = _person_in(setup.keeper.store, name, now)
+        removed = _person_in(setup.state.store, name, now)
     removed.limits = int(limits or removed.limits)
     erased = _erased(setup, whose(removed.names, [name], setup.tenant))
     return _receipt("person", now, removed, erased)
@@ -272,8 +117,8 @@ def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
     if setup.lists is not None and setup.lists.forget(conversation_id):
         removed.names.append(conversation_id)
     note_forgotten(setup.forgotten, [conversation_key(conversation_id)], now)
-    if setup.keeper is not None:
-        removed.add(_conversation_in(setup.keeper.store, conversation_id, now))
+    if setup.state is not None:
+        removed.add(_conversation_in(setup.state.store, conversation_id, now))
         removed.names = list(dict.fromkeys(removed.names))
     if not setup.by_person:
         removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
@@ -437,3 +282,103 @@ def _receipt(
         erased.events,
         (*dict.fromkeys([*removed.unreached, *erased.unreached]), *BEYOND_REACH),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was erased.
+
+    Args:
+        erased_at: when, in UTC.
+        store: the store's receipt; None where it had nothing.
+        forgotten: what audits and states forgot; None where there are none.
+        unreached: where texts may still be, in words.
+    """
+
+    erased_at: datetime
+    store: Erasure | None
+    forgotten: Forgotten | None = None
+    unreached: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.store is not None or bool(self.forgotten)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "erased_at": self.erased_at.isoformat(),
+            "store": None if self.store is None else self.store.to_dict(),
+            "forgotten": None if self.forgotten is None else self.forgotten.to_dict(),
+            "unreached": list(self.unreached),
+        }
+
+
+def conversations_of(store: Store, *persons: str) -> tuple[str, ...]:
+    """Return the conversations in which one of some people speaks, in any spelling, in the order of import.
+
+    Raises:
+        GuardError: a name with nothing visible.
+    """
+    for person in persons:
+        checked_name(person, "the name")
+    wanted = frozenset(map(canonical_name, persons))
+    known: dict[str, bool] = {}
+    found = []
+    for sequence_id, participants in store.source.participants() if wanted else ():
+        sides = json.dumps(participants, sort_keys=True)
+        if sides not in known:
+            known[sides] = not wanted.isdisjoint(people_in(participants))
+        if known[sides]:
+            found.append(sequence_id)
+    return tuple(found)
+
+
+def erase(
+    store: Store,
+    ids: Collection[str] = (),
+    *,
+    persons: Sequence[str] = (),
+    audits: Iterable[str] = (),
+    states: Sequence[StateStore] = (),
+    author: str = "",
+    reason: str = "",
+    clock: Clock = utc_now,
+) -> Receipt:
+    """Erase conversations, or all of a person, from a store, its audit, further audits and state stores.
+
+    In an audit events lose their personal parts and keep their hashes, so that its chain still holds.
+
+    Args:
+        store: the record, or the findings of a scan.
+        ids: the conversations.
+        persons: people; all conversations in which they speak are erased as well.
+        audits: files or stores with further audits.
+        states: state stores of guards.
+        author: who does it, for the receipt.
+        reason: why, for the receipt.
+        clock: gives the time.
+
+    Returns:
+        The receipt.
+
+    Raises:
+        UnknownNameError: the store has no conversation of one of the ids. Nothing was erased then.
+        UsageError: neither a conversation nor a person.
+        StoreError, StateError, GuardError: something can't be read or written.
+    """
+    if not ids and not persons:
+        raise UsageError("name a conversation, or a person with --person")
+    found = [*dict.fromkeys([*ids, *conversations_of(store, *persons)])]
+    made = store.erase(found, author=author, reason=reason) if found else None
+    places = [*dict.fromkeys(audits)]
+    if not store.is_findings and store.location not in places and next(iter(store.audit.rows()), None) is not None:
+        places.append(store.location)
+    forgotten = None
+    if states or places:
+        forgotten = forget_in(
+            states, places, persons=persons, conversations=found, tenant=None, now=clock(), why=reason or "erased"
+        )
+    left = [*(forgotten.unreached if forgotten else ()), *(made.unreached if made else ())]
+    order = [one for one in dict.fromkeys(left) if one not in BEYOND_REACH]
+    beyond = [one for one in dict.fromkeys(left) if one in BEYOND_REACH]
+    return Receipt(clock(), made, forgotten, (*order, *beyond))

@@ -23,9 +23,9 @@ from turnwise.plugins import Registry, hints_of, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
-    from turnwise.guard.request import Arguments
     from turnwise.guard.results import Correction, Detail
-    from turnwise.guard.state.views import Work
+    from turnwise.guard.state.stores import Work
+    from turnwise.guard.tool_texts import Arguments
 
 Value = TypeVar("Value")
 

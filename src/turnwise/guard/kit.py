@@ -14,12 +14,11 @@ from turnwise.conversation import Conversation, Side
 from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.config import build_from
-from turnwise.guard.context import digest_of_tool, take_context
 from turnwise.guard.finding import CONTEXT, Action, Cost, Finding, On, TextKind, kinds_on
 from turnwise.guard.guardrail import Check, CheckFunction, Guardrail, ToolText, as_factory
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.request import Arguments
 from turnwise.guard.step import check_redactions
+from turnwise.guard.tool_texts import Arguments, digest_of_tool, take_context
 from turnwise.plugins import factory_of
 
 TEXTS: Final = (

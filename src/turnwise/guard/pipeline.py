@@ -14,31 +14,35 @@ from turnwise.errors import GuardError
 from turnwise.guard.audit.record import AuditSink, pseudonym
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
-from turnwise.guard.check_messages import Named, check_last, open_listed_stream
-from turnwise.guard.check_text import (
+from turnwise.guard.config import Config, preset_names
+from turnwise.guard.finding import TextKind
+from turnwise.guard.forgetting import Forgotten, forget_conversation, forget_person
+from turnwise.guard.guard_session import GuardSession, session_in
+from turnwise.guard.guardrail import Guardrail
+from turnwise.guard.messages.checking import Named, check_last, open_listed_stream
+from turnwise.guard.messages.sendable import sendable
+from turnwise.guard.names import digest_of
+from turnwise.guard.results import Correction, PipelineResult
+from turnwise.guard.setup import Given, Mode, Setup
+from turnwise.guard.state.settings import StateStatus
+from turnwise.guard.step import CheckRun, Step, afinish, finish
+from turnwise.guard.stream import AsyncOutputStream, OutputStream
+from turnwise.guard.texts import (
     AWAITED,
     HERE,
+    NO_CONVERSATION,
     CheckMode,
+    NoConversation,
     check_beside,
     check_call,
     check_prompt,
     check_response,
     check_result,
+    checkable,
     open_stream,
     session_of,
 )
-from turnwise.guard.config import Config, preset_names
-from turnwise.guard.context import description_text, digest_of_tool
-from turnwise.guard.finding import TextKind
-from turnwise.guard.forgetting import Forgotten, GuardSession, forget_conversation, forget_person, session_in
-from turnwise.guard.guardrail import Guardrail
-from turnwise.guard.request import NO_CONVERSATION, NoConversation, checkable, digest_of
-from turnwise.guard.results import Correction, PipelineResult
-from turnwise.guard.sendable import sendable
-from turnwise.guard.setup import Given, Mode, Setup
-from turnwise.guard.state.settings import StateStatus
-from turnwise.guard.step import CheckRun, Step, afinish, finish
-from turnwise.guard.stream import AsyncOutputStream, OutputStream
+from turnwise.guard.tool_texts import description_text, digest_of_tool
 from turnwise.sessions import StateStore
 
 
@@ -251,8 +255,8 @@ class GuardrailPipeline:
     @property
     def state_store(self) -> StateStore | None:
         """Where sessions, conversations and counts are kept; None for this process alone."""
-        keeper = self._setup.keeper
-        return None if keeper is None else keeper.store
+        state = self._setup.state
+        return None if state is None else state.store
 
     def state_status(self, *, ask: bool = False) -> StateStatus | None:
         """Return the status of the state store, for metrics and health checks; None without one.
@@ -260,8 +264,8 @@ class GuardrailPipeline:
         Args:
             ask: whether the store is asked now, which may take as long as it waits for; else what checks met.
         """
-        keeper = self._setup.keeper
-        return None if keeper is None else keeper.status(ask=ask)
+        state = self._setup.state
+        return None if state is None else state.status(ask=ask)
 
     def close(self) -> None:
         """Write what the audit still holds, and close it; checks after that are not audited.
@@ -317,10 +321,10 @@ class GuardrailPipeline:
             GuardError: there is no state store.
             StateError: the store can't be read, or what it has of the conversation is broken.
         """
-        keeper = self._setup.keeper
-        if keeper is None:
+        state = self._setup.state
+        if state is None:
             raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
-        return keeper.conversations.load(conversation_id, held)
+        return state.conversations.load(conversation_id, held)
 
     def sendable(self, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
         """Return a list of messages as a model may be sent it, once `check_messages` let it through.
@@ -363,8 +367,8 @@ class GuardrailPipeline:
             ConversationError: the store has another conversation of that name.
         """
         setup = self._setup
-        if setup.keeper is not None:
-            setup.keeper.keep(conversation, digest_of(session_of(None, conversation, setup)))
+        if setup.state is not None:
+            setup.state.keep(conversation, digest_of(session_of(None, conversation, setup)))
 
     def forget_conversation(self, conversation_id: str) -> Forgotten:
         """Forget a conversation and its forks, its session where that is its own, and its texts in the audit.

@@ -14,7 +14,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError, ObserverError
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
-from turnwise.guard.request import encodable
+from turnwise.guard.tool_texts import encodable
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers import (
     DEFAULT_OBSERVER,

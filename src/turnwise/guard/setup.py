@@ -14,12 +14,12 @@ from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.config import Config
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Guardrail
-from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.key_limits import KeyLimits
+from turnwise.guard.messages.lists import MessageLists
+from turnwise.guard.rate_limits import KeyLimits
 from turnwise.guard.results import Correction, Detail
-from turnwise.guard.state.keeper import Keeper
+from turnwise.guard.state.guard_state import GuardState
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.state.views import TenantStore
+from turnwise.guard.state.stores import TenantStore
 from turnwise.guard.step import Step, logged
 from turnwise.sessions import MemoryStateStore, StateStore
 
@@ -67,9 +67,9 @@ class Given:
                 config, audit = replace(config, audit=whole.config.audit), whole.audit
             if config.state in (None, whole.config.state):
                 config = replace(config, state=whole.config.state)
-                store = None if whole.keeper is None else whole.keeper.store
+                store = None if whole.state is None else whole.state.store
         if store is not None and self.tenant:
-            known = None if before is None or before.keeper is None else before.keeper.store
+            known = None if before is None or before.state is None else before.state.store
             # The same object as before, by which the conversations in memory are known.
             same = isinstance(known, TenantStore) and known.whole is store
             store = known if same else TenantStore(store, self.tenant)
@@ -97,7 +97,7 @@ class Setup:
     audit: AuditSink | None
     clock: Clock
     own_clock: bool
-    keeper: Keeper | None
+    state: GuardState | None
     lists: MessageLists | None
     opened: tuple[AuditSink | StateStore, ...]
     forgotten: StateStore
@@ -120,7 +120,7 @@ class Setup:
         opened: list[AuditSink | StateStore] = []
         with ExitStack() as refused:
             if store is None and config.state is not None:
-                kept = None if before is None or before.config.state != config.state else before.keeper
+                kept = None if before is None or before.config.state != config.state else before.state
                 store = config.open_state(clock) if kept is None else kept.store
                 if store is not None and kept is None and given.tenant:
                     store = TenantStore(store, given.tenant)
@@ -143,13 +143,13 @@ class Setup:
                 limits.take_over(before.limits)
         rails = {step.name: step.guardrail for step in steps}
         parking = {name: rail for name, rail in rails.items() if type(rail).park is not Guardrail.park}
-        keeper = None
+        state = None
         if store is not None:
-            earlier = None if before is None else before.keeper
-            keeper = Keeper(store, config.state or StateSettings(), parking, config.rate_limits, clock, earlier)
-            lists = keeper.lists
+            earlier = None if before is None else before.state
+            state = GuardState(store, config.state or StateSettings(), parking, config.rate_limits, clock, earlier)
+            lists = state.lists
         else:
-            lists = None if before is None or before.keeper is not None else before.lists
+            lists = None if before is None or before.state is not None else before.lists
             lists = lists or MessageLists(MemoryStateStore())
         mode = Mode.ON if before is None else before.mode
         return cls(
@@ -160,7 +160,7 @@ class Setup:
             audit=audit,
             clock=clock,
             own_clock=clock is not utc_now,
-            keeper=keeper,
+            state=state,
             lists=lists,
             opened=tuple(opened),
             forgotten=_forgotten(store, before),
@@ -198,7 +198,7 @@ class Setup:
 def _forgotten(store: StateStore | None, before: Setup | None) -> StateStore:
     if store is not None:
         return store
-    return MemoryStateStore() if before is None or before.keeper is not None else before.forgotten
+    return MemoryStateStore() if before is None or before.state is not None else before.forgotten
 
 
 def _in_order(steps: tuple[Step, ...], mode: Mode) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from math import inf
+from threading import Lock
 from time import perf_counter
-from types import GeneratorType
-from typing import TypeVar, overload
+from typing import Any, Final, TypeVar
 
 from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
@@ -23,11 +24,17 @@ from turnwise.guard.turn_checks import DriftData
 DEFAULT = "default"
 """Stands for the timeout that a guardrail has by itself."""
 
+
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
 
+
 DROPPED, UNREAD, NAMES, FORGED = "dropped", "unread", "names", "forged"
+
+
 TOO_LONG, STATE, TIMED_OUT, CANCELLED = "too_long", "state", "timed_out", "cancelled"
+
+
 RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
 """Names under which results tell of what no guardrail said, and that no guardrail can have.
 
@@ -36,21 +43,28 @@ said; a text that is too long to be checked; a state store that could not be use
 check that nobody waited for any more.
 """
 
+
 NOBODY_WAITS = "nobody waits for the check any more"
 """Why a check was cancelled, where nothing else is known."""
 
+
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
+
 
 _BRIEF = 500
 """Characters up to which a guardrail that reads no more than the text runs on the event loop: well under a
 millisecond."""
 
+
 Member = TypeVar("Member", bound=StrEnum)
+
 
 _LOG = logging.getLogger("turnwise.guard")
 
+
 _MOST_SECONDS = 600.0
+
 
 _ON_ERROR_BY_ACTION = {
     Action.BLOCK: OnError.BLOCK,
@@ -357,41 +371,23 @@ def _names(name: str, on: str | Iterable[str]) -> tuple[On, ...]:
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
 """A check under way, which returns the result: one that is awaited yields each step and is sent what it said."""
 
+
 Value = TypeVar("Value")
 
 
-@overload
-def finish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
-
-
-@overload
-def finish(run: PipelineResult) -> PipelineResult: ...
-
-
-def finish(run: object) -> object:
-    """Run a check to its end in this thread, and return the result; one that is there already as it is."""
-    if not isinstance(run, GeneratorType):
-        return run
+def finish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
+    """Run a check to its end in this thread, and return the result."""
     try:
         next(run)
     except StopIteration as end:
-        return end.value
+        value: Value = end.value
+        return value
     raise GuardError("a check that runs in place has nothing to wait for")
 
 
-@overload
-async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
-
-
-@overload
-async def afinish(run: PipelineResult) -> PipelineResult: ...
-
-
-async def afinish(run: object) -> object:
+async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
     """Run a check to its end without blocking the event loop, and return the result; see `finish`."""
-    if not isinstance(run, GeneratorType):
-        return run
-    step, check = None, None
+    check = None
     try:
         step, check = next(run)
         while True:
@@ -402,7 +398,8 @@ async def afinish(run: object) -> object:
             else:
                 step, check = run.send(said)
     except StopIteration as end:
-        return end.value
+        value: Value = end.value
+        return value
     except BaseException:
         # What still computes in a thread ends at its next step.
         if isinstance(check, Check) and check.deadline is not None:
@@ -410,3 +407,56 @@ async def afinish(run: object) -> object:
         raise
     finally:
         run.close()
+
+
+TURN_SECONDS: Final = 60.0
+"""How long a check waits for another one of its conversation in this process."""
+
+
+_POLL_SECONDS: Final = 0.002
+
+
+def entered(lock: Lock, *, here: bool) -> Generator[Any, Any, bool]:
+    """Wait until no other check of a conversation is under way; returns whether the lock was taken in time."""
+    if here:
+        return lock.acquire(timeout=TURN_SECONDS)
+    taken: bool = yield _Entry(lock), None
+    return taken
+
+
+def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
+    """Call something here, or yield it to be called elsewhere; returns what the call returns."""
+    if here:
+        return call()
+    value, error = yield _Call(call), None
+    if error is not None:
+        raise error
+    result: Value = value
+    return result
+
+
+class _Entry:
+    """An awaitable lock, yielded like a step."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    async def arun(self, _: object) -> bool:
+        for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
+            if self._lock.acquire(blocking=False):
+                return True
+            await asyncio.sleep(_POLL_SECONDS)
+        return False
+
+
+class _Call:
+    """A call in a thread, so that the event loop does not wait for it, yielded like a step."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    async def arun(self, _: object) -> tuple[object, Exception | None]:
+        try:
+            return await asyncio.to_thread(self._call), None
+        except Exception as error:  # noqa: BLE001 - it is raised where the call belongs
+            return None, error

@@ -13,11 +13,11 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check
-from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
-from turnwise.guard.request import encodable
 from turnwise.guard.results import Detail, Outcome, PipelineResult
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import CheckRun, Step, afinish, finish
+from turnwise.guard.stream_window import Chunk, HeldBack, replaced, shown_up_to
+from turnwise.guard.tool_texts import encodable
 
 Value = TypeVar("Value")
 
@@ -41,14 +41,14 @@ class StreamEnd(NamedTuple):
 class EndStream(Protocol):
     """What a stream asks its pipeline for."""
 
-    def __call__(self, check: Check, how: StreamEnd, *, here: bool) -> CheckRun | PipelineResult:
+    def __call__(self, check: Check, how: StreamEnd, *, here: bool) -> CheckRun:
         """Check the whole text, or record that it broke off; the guardrails run in this call, or are yielded."""
 
 
 class CheckCall(Protocol):
     """What a stream asks its pipeline for when a call of a tool came with the response."""
 
-    def __call__(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun | PipelineResult:
+    def __call__(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun:
         """Check the call, as part of the same turn."""
 
 
@@ -176,8 +176,7 @@ class _Stream:
         if self._result is not None:
             return self._result
         content = "".join((*self._pieces, encodable(self._half)))
-        run = self._finish(self._check(content), StreamEnd(self._known), here=here)
-        result = run if isinstance(run, PipelineResult) else (yield from run)
+        result = yield from self._finish(self._check(content), StreamEnd(self._known), here=here)
         self._result = result
         if not result.blocked:
             chunks = [Chunk(0, len(content), content, False)] if content else []
@@ -191,7 +190,7 @@ class _Stream:
                 self._exposed = sum(end - start - self._held.covered(start, end) for start, end in late)
         return result
 
-    def _called(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun | PipelineResult:
+    def _called(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun:
         if self._result is None:
             raise GuardError("the response has not ended: end it first, calls of tools are checked after its text")
         return self._call(name, arguments, call_id, here=here)

@@ -22,7 +22,7 @@ from turnwise.scoring import Score
 from turnwise.sessions import Stance
 
 if TYPE_CHECKING:
-    from turnwise.guard.stored import StoredCheck, StoredTurn
+    from turnwise.guard.stored_checks import StoredCheck, StoredTurn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +229,7 @@ def read_checks(value: object, number: int) -> TurnChecks | None:
     """The checks of a turn from its metadata, live or back from JSON; None where there are none."""
     if value is None or isinstance(value, TurnChecks):
         return value
-    from turnwise.guard.stored import turn_checks
+    from turnwise.guard.stored_checks import turn_checks
 
     where = f"turn {number}: {GUARD_KEY}"
     return _turn_checks(turn_checks(value, where), where)
@@ -321,7 +321,7 @@ def checks_of_turn(turn: Turn) -> tuple[TextCheck, ...]:
         return ()
     if ATTEMPTS_KEY not in turn.own_metadata or known.output is None:
         return known.records
-    from turnwise.guard.stored import attempts
+    from turnwise.guard.stored_checks import attempts
 
     replaced = attempts(turn.own_metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
     return (*known.records[:-1], *(_check(one, TextKind.OUTPUT) for one in replaced), known.output)
@@ -334,7 +334,7 @@ def drift_in(detail: Detail, where: str) -> DriftData | None:
         return data
     if "score" not in data or not isinstance(data.get("detector"), str):
         return None
-    from turnwise.guard.stored import drift
+    from turnwise.guard.stored_checks import drift
 
     stored = drift(data, where)
     return DriftData(
@@ -366,7 +366,7 @@ def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | N
         if data.get("trajectory", INITIATOR) == trajectory:
             if isinstance(data, DriftData):
                 return {name: Score.from_dict(score) for name, score in data.scores.items()}
-            from turnwise.guard.stored import scores
+            from turnwise.guard.stored_checks import scores
 
             where = f"turn {turn.number}: {GUARD_KEY}.{side.pipeline_type}.details.{shown_key(name)}.data.scores"
             return scores(data["scores"], where)

@@ -18,7 +18,7 @@ from turnwise._support.bounded import read_json
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline, PipelineResult, SqliteStateStore
-from turnwise.guard.request import Arguments
+from turnwise.guard.tool_texts import Arguments
 from turnwise.integrations.hook_client import MOST, Event, HookSettings, answer_to, own_folder
 
 DEFAULT_PRESET: Final = "agent"

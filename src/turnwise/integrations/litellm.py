@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
-from turnwise.guard.identity.linked_turns import unchecked
-from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.messages.linked_turns import unchecked
+from turnwise.guard.names import canonical_name
 from turnwise.integrations.checking import afinish
 from turnwise.integrations.clients.calls import Asked, Guarding, ask, of_reply
 from turnwise.integrations.clients.shapes import (

@@ -25,7 +25,7 @@ from turnwise.guard import (
     PipelineResult,
 )
 from turnwise.guard.finding import Cost
-from turnwise.guard.identity.names import UNNAMED, canonical_name
+from turnwise.guard.names import UNNAMED, canonical_name
 from turnwise.guard.results import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG

@@ -17,7 +17,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, StateError
 from turnwise.guard import Forgotten, GuardrailPipeline, MemoryStateStore, Mode
 from turnwise.guard.config import Config
-from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.names import canonical_name
 from turnwise.integrations.clients.texts import OtherTexts
 from turnwise.serve.bodies import Problem
 from turnwise.serve.metrics import Metrics

@@ -9,6 +9,7 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
+from turnwise.detectors import build_detector
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.guard.guardrails.drift_speaker import KEPT, Speaker
 from turnwise.guard.scorer import Scorer, shared_observer
@@ -58,7 +59,7 @@ def listening(observer: Listener, context: str = "history") -> Scorer:
 @pytest.mark.parametrize("context", ["turn", "history"])
 def test_it_gives_what_the_observer_gives_turn_by_turn(local: Observer, context: str) -> None:
     scorer = Scorer("local", context)
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     own = local.start("c", Context.parse(context))
     wanted = [Request(principle, PROMPT) for principle in builtin_principles()]
     for number, text in enumerate(TALK, start=1):
@@ -83,7 +84,7 @@ def test_observers_of_one_specification_are_one_even_when_threads_ask_together()
 
 def test_an_empty_prompt_has_no_scores() -> None:
     scorer = Scorer("local", "history")
-    reading = Speaker(scorer, "c").score(Turn(1, " "))
+    reading = Speaker(scorer, build_detector("any_turn"), "c").score(Turn(1, " "))
     assert reading.scores == {}
     assert reading.failures == ()
 
@@ -91,7 +92,7 @@ def test_an_empty_prompt_has_no_scores() -> None:
 def test_turns_are_read_again_as_they_stand_by_now() -> None:
     observer = Listener()
     scorer = listening(observer)
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     one, two, three = Turn(1, "one"), Turn(2, "two"), Turn(3, "three")
     speaker.score(one)
     speaker.score(two, "redacted")
@@ -108,14 +109,14 @@ def test_turns_are_read_again_as_they_stand_by_now() -> None:
     assert observer.heard[-1][1:] == ((2, "redacted", "answer"), (3, "three", None), (4, "four", None))
     heard = len(observer.heard)
     alone = listening(observer, "turn")
-    Speaker(alone, "c").follow()
+    Speaker(alone, build_detector("any_turn"), "c").follow()
     assert len(observer.heard) == heard
 
 
 def test_a_reply_that_is_blocked_or_still_checked_is_not_read() -> None:
     observer = Listener()
     scorer = listening(observer)
-    speaker, turn = Speaker(scorer, "c"), Turn(1, "one")
+    speaker, turn = Speaker(scorer, build_detector("any_turn"), "c"), Turn(1, "one")
     speaker.score(turn)
     turn.response, turn.metadata = "answer", {CHECKING_KEYS[RESPONSE]: True}
     speaker.follow()
@@ -130,7 +131,7 @@ def test_a_reply_that_is_blocked_or_still_checked_is_not_read() -> None:
 
 def test_what_a_state_remembers_does_not_grow() -> None:
     scorer = listening(Listener())
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     for number in range(1, 50):
         speaker.score(Turn(number, f"Question {number}?"))
     assert len(speaker._recent) == KEPT
@@ -139,7 +140,7 @@ def test_what_a_state_remembers_does_not_grow() -> None:
 def test_in_context_turn_each_turn_stands_alone() -> None:
     observer = Listener()
     scorer = listening(observer, "turn")
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     speaker.score(Turn(1, "one"))
     speaker.score(Turn(2, "two"))
     assert observer.heard[-1] == ((2, "two", None),)
@@ -147,7 +148,7 @@ def test_in_context_turn_each_turn_stands_alone() -> None:
 
 def test_a_turn_after_earlier_ones_is_scored_without_a_state() -> None:
     scorer = Scorer("local", "history")
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     turns = [Turn(number, text) for number, text in enumerate(TALK, start=1)]
     for turn in turns:
         with_state = speaker.score(turn)
@@ -173,7 +174,7 @@ def test_a_failure_is_told_beside_scores_and_raised_without_any() -> None:
         return Score(0.5, 0.5, 0.5)
 
     scorer = Scorer(ScriptedObserver(script), "history", ["reciprocity", "context_integrity"])
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     reading = speaker.score(Turn(1, "one"))
     assert set(reading.scores) == {"context_integrity"}
     assert [one.principle for one in reading.failures] == ["reciprocity"]
@@ -186,7 +187,7 @@ def test_what_foreign_code_raises_becomes_an_error_of_ours() -> None:
         raise ZeroDivisionError("in a plug-in")
 
     scorer = Scorer(ScriptedObserver(script))
-    speaker = Speaker(scorer, "c")
+    speaker = Speaker(scorer, build_detector("any_turn"), "c")
     for number in (1, 2):  # one turn that can't be scored does not keep the next one from being tried
         told = f"observer 'scripted' failed at turn {number}: ZeroDivisionError: in a plug-in"
         with pytest.raises(ObserverError, match=told):
@@ -229,7 +230,7 @@ def test_threads_on_several_conversations_get_the_scores_of_their_own() -> None:
     scorer = Scorer("local", "history")
 
     def talk(offset: int) -> list[float]:
-        speaker = Speaker(scorer, f"c{offset}")
+        speaker = Speaker(scorer, build_detector("any_turn"), f"c{offset}")
         texts = TALK[offset:] + TALK[:offset]
         return [
             speaker.score(Turn(number, text)).scores["reciprocity"].F for number, text in enumerate(texts, start=1)

@@ -35,7 +35,7 @@ def _ask(page: Page, sequence_id: str) -> None:
         reason = ui.input("Why, for the receipt").props("outlined dense maxlength=200")
 
         async def go_on() -> None:
-            from turnwise.guard.erasing import erase
+            from turnwise.guard.forgetting import erase
 
             if (typed.value or "").strip() != sequence_id:
                 ui.notify("This is not its id; nothing was erased.", type="warning")

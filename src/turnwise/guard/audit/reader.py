@@ -20,8 +20,7 @@ from turnwise.guard.audit.chain import Verification, Wanted
 from turnwise.guard.audit.record import CHECK, CORRECTION, GAP, pseudonym, time_text
 from turnwise.guard.audit.sinks import Erased, JsonLinesSink, StoreSink, verify_file
 from turnwise.guard.audit.writer import erase_in
-from turnwise.guard.identity.names import canonical_name
-from turnwise.guard.request import short_id
+from turnwise.guard.names import canonical_name, short_id
 from turnwise.guard.validation import GuardMetadataError
 
 _SQLITE: Final = b"SQLite format 3\0"
@@ -243,7 +242,7 @@ def problem_of(record: object) -> str | None:
     >>> problem_of({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
     'reasons is 5, not a list'
     """
-    from turnwise.guard.stored import check_audit_event
+    from turnwise.guard.stored_checks import check_audit_event
 
     try:
         check_audit_event(record)

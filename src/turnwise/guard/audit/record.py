@@ -16,7 +16,7 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
-from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.names import canonical_name
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 

@@ -14,7 +14,7 @@ from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.finding import Action, TextKind
 from turnwise.guard.forensics.evidence import evidence
-from turnwise.guard.refused_prompts import refusals_of
+from turnwise.guard.rate_limits import refusals_of
 from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
 from turnwise.guard.turn_checks import DriftData, TextCheck, checks_of_turn, drift_in

@@ -18,16 +18,14 @@ from turnwise.guard.audit.chain import ERASURE, TORN
 from turnwise.guard.audit.reader import events_in, missing_in
 from turnwise.guard.audit.record import CHECK, CORRECTION, GAP
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.check_text import check_beside
 from turnwise.guard.config import Config
-from turnwise.guard.context import context_of, take_context
 from turnwise.guard.finding import CONTEXT, TextKind
-from turnwise.guard.key_limits import RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.refused_prompts import EVENTS
-from turnwise.guard.request import RESERVED
+from turnwise.guard.rate_limits import EVENTS, RateLimits
 from turnwise.guard.results import PipelineResult
 from turnwise.guard.step import finish
+from turnwise.guard.texts import RESERVED_KEYS, check_beside
+from turnwise.guard.tool_texts import context_of, take_context
 
 _MOST: Final = 64 * 1024**2
 """Bytes of a line, or of a conversation that is written over several lines."""
@@ -59,7 +57,9 @@ def checks_of(
     copy = Conversation(**_about(conversation), clock=lambda: now)
     session = session_id or conversation.conversation_id
     for turn in conversation:
-        extra: Mapping[str, Any] = {key: value for key, value in turn.own_metadata.items() if key not in RESERVED}
+        extra: Mapping[str, Any] = {
+            key: value for key, value in turn.own_metadata.items() if key not in RESERVED_KEYS
+        }
         now = turn.timestamp or utc_now()
         if not (turn.silent and turn.number == 1):
             yield copy, pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra)

@@ -14,7 +14,7 @@ from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.shell_commands import Script, place_of
 from turnwise.guard.guardrails.shell_words import Command, action_table, listed
-from turnwise.guard.request import as_text
+from turnwise.guard.names import as_text
 from turnwise.linear_regex import LinearRegex
 
 Policy = Literal["allow", "ask", "deny"]

@@ -9,13 +9,13 @@ from itertools import chain, islice
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.guard.context import context_of
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.recognisers.deobfuscation import readings
 from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.tool_texts import context_of
 from turnwise.linear_regex import LinearRegex
 
 FlowType = Literal["secrets", "personal", "tokens"]

@@ -13,9 +13,8 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, ParticipantType, Side
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.errors import GuardError, ObserverError, StateError
-from turnwise.guard.finding import CLEAN, Cost, Finding, IfUnread, On, TextKind
+from turnwise.guard.finding import CLEAN, Action, Cost, Finding, IfUnread, On, TextKind
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.guardrails.drift_hold import GaveWay, held, held_since, of_reply
 from turnwise.guard.guardrails.drift_judging import (
     DriftSessions,
     TurnJudge,
@@ -27,13 +26,21 @@ from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, 
 from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
 from turnwise.guard.results import Detail
 from turnwise.guard.scorer import Scorer
+from turnwise.guard.turn_checks import DriftData, readable_checks
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, SessionSettings, StateStore, preset
 from turnwise.sessions.evidence import BLOCKED
+from turnwise.sessions.reply_outcome import GAVE_WAY_FROM
 
 Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 """Whose texts are judged."""
+
+GaveWay = Literal["ignore", "warn", "block"]
+"""What becomes of a conversation in which the model gave way: nothing, a warning, or that it is held."""
+
+_KEY = "gave_way"
+"""In the data of a check: the turn at which the model gave way, from there on."""
 
 _MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
 
@@ -283,7 +290,7 @@ class Drift(Guardrail):
         """
         try:
             self._judge.speakers.resume(conversation, parked)
-        except (ValueError, TypeError, ObserverError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, ObserverError) as error:
             raise StateError(
                 f"the state of guardrail {self._judge.name} is broken ({error}); forget the conversation"
             ) from error
@@ -353,3 +360,65 @@ def are_peers(conversation: Conversation) -> bool:
     """
     first, second = conversation.initiator_type, conversation.responder_type
     return first is second is ParticipantType.HUMAN or (first in _MACHINES and second in _MACHINES)
+
+
+# The model has given way: what becomes of a reply that breaks a principle, and of the texts after it
+
+
+def held_since(check: Check, name: str) -> int | None:
+    """The turn at which the model gave way before the turn under check; None where it did not.
+
+    Every check after it repeats the turn, so only the latest that has one, or that scored a reply, is read.
+
+    Args:
+        check: a text of a later turn, or the reply of this one.
+        name: of the guardrail.
+    """
+    for number in range(check.turn.number - 1, 0, -1):
+        checks = readable_checks(check.conversation.turn(number).checks, number)
+        for text in () if checks is None else (checks.output, checks.input):
+            detail = None if text is None else text.details.get(name)
+            data = None if detail is None else detail.data
+            if data is not None:
+                known = data.get(_KEY)
+                return known if isinstance(known, int) else None
+    return None
+
+
+def held(since: int) -> Finding:
+    """What is found of a prompt to a model that gave way at an earlier turn."""
+    return Finding(True, _held_words(since), 1.0, data={_KEY: since})
+
+
+def of_reply(finding: Finding, since: int | None, what: GaveWay) -> Finding:
+    """What is found of a reply: that the model gives way in it, or that it did before.
+
+    Args:
+        finding: what drift says of the reply, with its scores.
+        since: the turn at which it gave way before; None where it did not.
+        what: what is to become of it; not ``ignore``.
+    """
+    data = finding.data
+    if since is not None:
+        told = replace(data, gave_way=since) if isinstance(data, DriftData) else {_KEY: since}
+        return replace(finding, found=True, reason=_held_words(since), action=None, data=told)
+    if not isinstance(data, DriftData):
+        return finding
+    name, worst = max(
+        ((name, one["F"]) for name, one in data.scores.items()), key=lambda one: one[1], default=("", 0.0)
+    )
+    if worst < GAVE_WAY_FROM:
+        return finding
+    reason = f"the model gave way at turn {data.turn}: {name} F {worst:.3f} of its reply"
+    blocked = what == "block" or finding.in_full
+    return replace(
+        finding,
+        found=True,
+        reason=f"{reason}; {finding.reason}" if finding.found else reason,
+        action=None if blocked else finding.action or Action.WARN,
+        data=replace(data, gave_way=data.turn) if what == "block" else data,
+    )
+
+
+def _held_words(since: int) -> str:
+    return f"the conversation is held: the model gave way at turn {since}"

@@ -8,35 +8,22 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.turn import CHECKING_KEYS
+from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.detectors import Detector, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.guard.finding import CLEAN, Action, Finding, IfUnread, not_read
 from turnwise.guard.guardrail import Check
-from turnwise.guard.guardrails.drift_afterwards import (
-    AFTERWARDS,
-    KEPT,
-    LATER,
-    Answer,
-    Late,
-    Trail,
-    advanced,
-    correct_turn,
-    noted,
-    opened,
-)
-from turnwise.guard.guardrails.drift_second_look import Look, SecondLook
-from turnwise.guard.guardrails.drift_speaker import Speaker, Speakers, Trajectory
-from turnwise.guard.identity.names import UNNAMED, canonical_name
-from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.guardrails.drift_second_look import AFTERWARDS, LATER, Answer, Look, SecondLook
+from turnwise.guard.guardrails.drift_speaker import LATE, Speaker, Speakers, Trajectory, advanced
+from turnwise.guard.names import UNNAMED, canonical_name, digest_of, short_id
 from turnwise.guard.results import Correction, Detail, Status
 from turnwise.guard.scorer import Scorer, SideScores
-from turnwise.guard.state.views import Prefixed, key_of
-from turnwise.guard.turn_checks import DriftData, kept_scores
-from turnwise.guard.validation import GuardMetadataError
+from turnwise.guard.state.stores import Prefixed, key_of
+from turnwise.guard.turn_checks import DriftData, drift_in, kept_scores, readable_checks
+from turnwise.guard.validation import INITIATOR, GuardMetadataError
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance
@@ -275,14 +262,12 @@ class TurnJudge:
         try:
             first = speaker.score(turn, text)
         finally:
-            speaker.turns = max(speaker.turns, turn.number)  # it was said, even if it can't be scored
+            speaker.said(turn.number)  # even if it can't be scored
         given = self._settled(speaker, turn, text, first)
         told = TurnScores(turn.number, given.scores, len(text))
         look, key = None, ""
         if self.second_look is not None:
-            if not speaker.asking:
-                speaker.asking = self.second_look.start()
-            look = self.second_look.wanted(speaker.asking, told, given)
+            look = self.second_look.wanted(speaker, told, given)
         if self.second_look is not None and look is not None:
             if self.second_look.when == "inline":
                 earlier, heard = self._as_judged(speaker, check.conversation, turn, text)
@@ -293,9 +278,9 @@ class TurnJudge:
                     told = TurnScores(turn.number, given.scores, len(text))
             elif not look.trouble:
                 look, key = replace(look, path=LATER), self._key(speaker, check.conversation, turn.number)
-                opened(speaker.asking, turn.number, speaker.detected)
+                speaker.wait_for(turn.number, turn.number)
                 self._ask_later(speaker, check, session_id, turn.number, told, look)
-        signal = self._detected(speaker, told)
+        signal = speaker.detect(told)
         stance = None
         if self.memory is not None:
             person, chat = person_of(turn, speaker.trajectory, check.person), speaker.conversation_id
@@ -332,7 +317,7 @@ class TurnJudge:
         looks, chat, key = self.second_look, check.conversation, self._key(speaker, check.conversation, number)
         if looks is None:
             return
-        turn, before = chat.turn(number), Trail(speaker.asking, self.detector).before(number)
+        turn, before = chat.turn(number), speaker.detected_before(number)
         text = check.text if number == check.turn.number else turn.text(speaker.trajectory.side) or ""
         earlier, judged = self._as_judged(speaker, chat, turn, text)
         states = None if check.state is None else check.state.store
@@ -372,36 +357,36 @@ class TurnJudge:
     def _taken_late(self, speaker: Speaker, check: Check, session_id: str) -> list[Late]:
         """Take in what the judge said of earlier turns since, and ask again where nobody has an answer."""
         looks, chat, memory = self.second_look, check.conversation, self.memory
-        if looks is None or LATER not in speaker.asking:
+        if looks is None:
             return []
-        trail, corrected = Trail(speaker.asking, self.detector), {}
-        for number, asked in trail.open.items():
-            key = self._key(speaker, chat, number)
+        answers: dict[int, Answer] = {}
+        overdue = speaker.overdue
+        for number, asked in speaker.open.items():
+            key, told = self._key(speaker, chat, number), speaker.told_of(number)
             known = None if memory is None else memory.answer(check.state, session_id, key)
             answer = looks.answers.take(chat, key) or known
-            if answer is None and number in trail.overdue:
-                answer = Answer(trouble=f"no answer for {KEPT} turns")
+            if answer is None and number in overdue:
+                answer = Answer(trouble=f"no answer for {LATE} turns")
             if answer is None:
                 if not looks.answers.asked(chat, key) and self._waited(chat, asked, check.turn):
-                    if looks.refused(speaker.asking):
+                    if looks.refused(speaker):
                         continue
-                    trail.ask_again(number, check.turn.number)
+                    speaker.wait_for(number, check.turn.number)
                     why = f"asked at turn {asked} by a process that has no answer"
-                    look = Look(looks.judge.spec, why, LATER)
-                    self._ask_later(speaker, check, session_id, number, trail.told(number), look)
+                    self._ask_later(speaker, check, session_id, number, told, Look(looks.judge.spec, why, LATER))
                 continue
             looks.answers.drop(chat, key)
-            corrected[number] = answer
-            trail.correct(number, answer)
+            answers[number] = answer
             if memory is not None:
                 if known is None and not answer.trouble:  # the session could not be corrected when it came
                     person = person_of(chat.turn(number), speaker.trajectory, check.person)
-                    memory.correct(check.state, session_id, key, trail.told(number), answer, person)
+                    after = TurnScores(number, {**told.scores, **answer.scores}, told.length)
+                    memory.correct(check.state, session_id, key, after, answer, person)
                 memory.settle(check.state, session_id, key)
-        if not corrected:
+        if not answers:
             return []
-        speaker.detected, late = trail.replayed(corrected)
-        trail.shorten()
+        fires = speaker.correct({number: answer.scores for number, answer in answers.items()})
+        late = [Late(number, answers[number], fired) for number, fired in fires.items()]
         for one in late:
             correct_turn(chat, self.name, speaker.trajectory, one)
             if check.state is not None:
@@ -432,8 +417,8 @@ class TurnJudge:
             stance = memory.stance(check, session_id)
             # One that only heard of blocked prompts has no turns yet.
             memory = memory if stance is None or not stance.interactions else None
-        if not speaker.turns and number - 1 > _CATCH_UP:
-            speaker.turns = number - 1 - _CATCH_UP
+        if not speaker.turns:
+            speaker.said(max(0, number - 1 - _CATCH_UP))
         for before in range(speaker.turns + 1, number):
             turn = conversation.turn(before)
             if speaker.trajectory is not Trajectory.INITIATOR:
@@ -447,9 +432,8 @@ class TurnJudge:
                 continue
             told = self._recalled(speaker, turn, recent=before >= number - _SCORED)
             if self.second_look is not None:
-                speaker.asking = speaker.asking or self.second_look.start()
-                self.second_look.listen(speaker.asking, told)
-            self._detected(speaker, told)
+                speaker.rule_holds(self.second_look.rule, told)
+            speaker.detect(told)
             if memory is not None:
                 person, chat = person_of(turn, speaker.trajectory, check.person), speaker.conversation_id
                 memory.take(check, session_id, told, chat, turn.timestamp, person=person)
@@ -480,7 +464,7 @@ class TurnJudge:
         except TurnwiseError:
             scores = None
         finally:
-            speaker.turns = turn.number
+            speaker.said(turn.number)
         return TurnScores(turn.number, dict(scores or {}), len(text))
 
     def _settled(self, speaker: Speaker, turn: Turn, text: str, given: SideScores) -> SideScores:
@@ -493,12 +477,6 @@ class TurnJudge:
             return given
         settled = speaker.without_blocked(turn, text, given)
         return given if settled.scores == given.scores else settled
-
-    def _detected(self, speaker: Speaker, told: TurnScores) -> Signal:
-        """What the detector says of one more turn; it starts afresh after one at which it fired."""
-        speaker.detected, signal = advanced(self.detector, speaker.detected, told)
-        noted(speaker.asking, told, fired=signal.active)
-        return signal
 
     def _finding(self, speaker: Speaker, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """What the trajectory up to a turn and the stance towards the session say of the turn."""
@@ -532,6 +510,15 @@ class TurnJudge:
             principles=_shared(tuple(told.scores)),
             components=components,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An answer that came after the check of its turn; `fires` says whether the turn would have been blocked."""
+
+    number: int
+    answer: Answer
+    fires: bool
 
 
 def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> Finding:
@@ -577,3 +564,30 @@ def _kept(turn: Turn, trajectory: Trajectory) -> Mapping[str, Score] | None:
 def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
     """One tuple for equal ones, so that a long conversation keeps it once."""
     return names
+
+
+def correct_turn(conversation: Conversation, name: str, trajectory: str, late: Late) -> None:
+    """Let a turn keep the judge's scores in place of the screen's, where it still has its check."""
+    conversation.history.annotate(late.number, GUARD_KEY, partial(_with_answer, late, name, trajectory))
+
+
+def _with_answer(late: Late, name: str, trajectory: str, before: object) -> object:
+    checks = readable_checks(before, late.number)
+    if checks is None:
+        return before
+    side = "input" if trajectory == INITIATOR else "output"
+    record = checks.input if side == "input" else checks.output
+    if record is None or name not in record.names:
+        return before
+    at = record.names.index(name)
+    data = drift_in(record.verdicts[at], f"turn {late.number}: {GUARD_KEY}.{side}.details.{name}.data")
+    if data is None or data.second_look is None:
+        return before
+    scores = {principle: Score(**triple) for principle, triple in data.scores.items()} | dict(late.answer.scores)
+    path = LATER if late.answer.trouble else AFTERWARDS
+    look = {**data.second_look, "path": path, "trouble": late.answer.trouble}
+    data = replace(data, active=data.active or late.fires, second_look=look).with_scores(scores)
+    verdicts = [*record.verdicts]
+    verdicts[at] = replace(verdicts[at], data=data)
+    changed: dict[str, Any] = {side: replace(record, verdicts=tuple(verdicts))}
+    return replace(checks, **changed)

@@ -1,23 +1,29 @@
-"""The second look of ``drift``: a judge is asked about texts that the observer, as a screen, points at."""
+"""The second look of ``drift``: a judge is asked about texts that the observer, as a screen, points at.
+
+A check waits for the answer, or ends at once, and the answer corrects it later (`Answers`).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Final, Literal
+from weakref import WeakKeyDictionary
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Conversation, Side, Turn
 from turnwise.deadline import current_deadline
-from turnwise.errors import GuardError, ObserverError
-from turnwise.guard.guardrails.drift_afterwards import LATER, Answers
+from turnwise.errors import GuardError, ObserverError, TurnwiseError
+from turnwise.guard.guardrails.drift_speaker import Speaker
 from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.threads import TookTooLongError, Workers
 from turnwise.observers.second_look import ASK_ABOVE, ask_above
 from turnwise.patterns import Evaluator, parse
-from turnwise.scoring import TurnScores
+from turnwise.scoring import Score, TurnScores, from_triples, to_triples
 
 Unanswered = Literal["screen", "hold", "block"]
 """What becomes of a text that the judge was to be asked about and gave no score of."""
@@ -25,7 +31,118 @@ Unanswered = Literal["screen", "hold", "block"]
 When = Literal["inline", "afterwards"]
 """Whether a check waits for the judge, or its answer corrects the check later."""
 
+LATER: Final = "later"
+"""The path of a second look that was not waited for."""
+
+AFTERWARDS: Final = "afterwards"
+"""The path of a second look that came after its check had ended."""
+
 _WORKERS: Final = Workers[SideScores]()
+_ASKING: Final = Workers[None]()
+_LOG = logging.getLogger("turnwise.guard")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the judge said of a turn; `trouble` is why it said nothing."""
+
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    trouble: str = ""
+
+    @classmethod
+    def of(cls, call: Callable[[], SideScores]) -> Answer:
+        """Ask, and take whatever goes wrong for an answer."""
+        try:
+            said = call()
+        except Exception as error:  # noqa: BLE001 - a judge may be foreign code, and nobody waits for it here
+            trouble = str(error) if isinstance(error, TurnwiseError) else f"{type(error).__name__}: {error}"
+            return cls(trouble=trouble)
+        if said.unread is not None or not said.scores:
+            return cls(trouble="it has nothing to say of the text")
+        return cls(dict(said.scores))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores as JSON values."""
+        return to_triples(self.scores)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Answer:
+        """Read what `to_dict` gave."""
+        return cls(from_triples(data))
+
+
+Arrived = Callable[[Answer, float], None]
+"""Takes an answer, and the seconds that it took."""
+
+
+class Answers:
+    """Questions under way in this process, and their answers until the speaker's next check takes them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known = WeakKeyDictionary[Conversation, dict[str, Answer | None]]()
+        self._open: dict[object, Callable[[Answer], None]] = {}
+
+    def ask(self, conversation: Conversation, key: str, call: Callable[[], SideScores], arrived: Arrived) -> None:
+        """Ask in a thread of its own; a question that is under way is not asked twice.
+
+        `arrived` is called in that thread, or by `close`, but once.
+        """
+        ticket, told = object(), partial(self._arrive, conversation, key, arrived, perf_counter())
+        with self._lock:
+            known = self._known.setdefault(conversation, {})
+            if key in known:
+                return
+            known[key] = None
+            self._open[ticket] = told
+        try:
+            _ASKING.begin(lambda: self._end(ticket, Answer.of(call)))
+        except TookTooLongError as error:
+            self._end(ticket, Answer(trouble=str(error)))
+
+    def asked(self, conversation: Conversation, key: str) -> bool:
+        """Whether a question is under way here, or answered."""
+        return key in self._known.get(conversation, {})
+
+    def take(self, conversation: Conversation, key: str) -> Answer | None:
+        """The answer to a question, which is then let go of; None where there is none yet."""
+        with self._lock:
+            known = self._known.get(conversation, {})
+            answer = known.get(key)
+            if answer is not None:
+                del known[key]
+            return answer
+
+    def drop(self, conversation: Conversation, key: str) -> None:
+        """Let go of a question; its answer still arrives."""
+        with self._lock:
+            self._known.get(conversation, {}).pop(key, None)
+
+    def close(self) -> None:
+        """Take every question that is under way for unanswered."""
+        with self._lock:
+            tickets = [*self._open]
+        for ticket in tickets:
+            self._end(ticket, Answer(trouble="the guard was closed before it answered"))
+
+    def _end(self, ticket: object, answer: Answer) -> None:
+        with self._lock:
+            arrived = self._open.pop(ticket, None)
+        if arrived is not None:
+            arrived(answer)
+
+    def _arrive(
+        self, conversation: Conversation, key: str, arrived: Arrived, start: float, answer: Answer
+    ) -> None:
+        try:
+            arrived(answer, perf_counter() - start)
+        except Exception:  # noqa: BLE001 - an audit, a state store, or a callback that is foreign code
+            # The next check corrects what it can.
+            _LOG.exception("a second look was answered, and could not be told")
+        with self._lock:
+            known = self._known.get(conversation, {})
+            if key in known:
+                known[key] = answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,37 +260,26 @@ class SecondLook:
         asked = Scorer(judge, screen.context, screen.principles)
         return cls(screen, asked, rule, wait, unanswered, most, PerMinute(a_minute), when)
 
-    def start(self) -> dict[str, Any]:
-        """What is kept of a speaker before its first text."""
-        return {"rule": self.rule.start(), "asked": 0}
-
-    def listen(self, kept: dict[str, Any], told: TurnScores) -> bool:
-        """Take the screen's scores of a text in, and say whether the rule holds there."""
-        return self.rule.update(kept["rule"], told).holds
-
-    def wanted(self, kept: dict[str, Any], told: TurnScores, given: SideScores) -> Look | None:
+    def wanted(self, speaker: Speaker, told: TurnScores, given: SideScores) -> Look | None:
         """What is to be asked of a text, counted as asked; with trouble where no more may be, None for nothing.
 
-        Args:
-            kept: what is kept of the speaker; changed in place.
-            told: the screen's scores, as patterns read them.
-            given: the same, with what could not be scored.
+        `told` is what patterns read of the screen's scores, `given` the same with what could not be scored.
         """
-        held = self.listen(kept, told)
+        held = speaker.rule_holds(self.rule, told)
         if not (held or given.unread or given.failures):
             return None
         before = {name: (score.T, score.I, score.F) for name, score in given.scores.items()}
         look = Look(self.judge.spec, self._why(given, held=held), "judge", screen=before)
-        trouble = self.refused(kept)
+        trouble = self.refused(speaker)
         return replace(look, path=self.unanswered, trouble=trouble) if trouble else look
 
-    def refused(self, kept: dict[str, Any]) -> str:
+    def refused(self, speaker: Speaker) -> str:
         """Count a question; why it may not be asked, empty where it may."""
-        if self.most is not None and kept["asked"] >= self.most:
+        if self.most is not None and speaker.asked >= self.most:
             return f"its {self.most} second looks are used up"
         if not self.pace.counted():
             return f"{self.pace.most} second looks were asked for within a minute"
-        kept["asked"] += 1
+        speaker.count_question()
         return ""
 
     def look(

@@ -1,11 +1,16 @@
-"""A speaker in a conversation as drift follows it: what was said before, the turn under check, how to go on."""
+"""A speaker in a conversation as drift follows it: the one owner of what is known of it, from turn to turn.
+
+That is what the observer heard, the latest turns, where the detector stands, and what a second look was asked. All
+of it is parked as a line of JSON with the observer's states behind it.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -15,11 +20,13 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.deadline import WorkStopped
 from turnwise.detectors import Detector, State
+from turnwise.detectors.protocol import Signal
 from turnwise.guard.finding import Finding
-from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.names import digest_of, short_id
 from turnwise.guard.scorer import Scorer, SideScores, readable
 from turnwise.observers import ObserverSession
-from turnwise.scoring import Score
+from turnwise.patterns import Evaluator
+from turnwise.scoring import Score, TurnScores, from_triples, to_triples
 
 KEPT: Final = 4
 """Turns whose beginning a speaker remembers, so that a response may arrive after later prompts."""
@@ -35,6 +42,9 @@ Set on the dev splits of the pairs and of people's red-team chats; `benchmarks/g
 HARM, OWN_HARM = "third_party_harm", 0.2
 """The principle that is about what is asked and not about how the other side is treated, and F of a text alone
 below which what is before it makes no harm of it there; set likewise."""
+
+LATE: Final = 16
+"""Turns of a speaker over which an answer may be late; then the question is given up."""
 
 _VERSION: Final = 1
 """Version of what `Speakers.park` writes."""
@@ -113,40 +123,175 @@ class Taken:
     left_out: bool = False
 
 
+@dataclass(slots=True)
+class Judged:
+    """A turn as the detector was told of it, and whether it fired."""
+
+    told: TurnScores
+    fired: bool
+
+    def to_list(self) -> list[Any]:
+        """Return it as JSON values."""
+        return [self.told.turn, self.told.length, to_triples(self.told.scores), self.fired]
+
+    @classmethod
+    def from_list(cls, values: list[Any]) -> Judged:
+        """Read what `to_list` gave."""
+        number, length, triples, fired = values
+        return cls(TurnScores(number, from_triples(triples), length), fired)
+
+
+@dataclass(slots=True)
+class Later:
+    """What is kept while answers to questions about earlier turns, the open ones, are still to come.
+
+    `before` is the detector's state before the first open turn, `judged` that turn and those after it; `open` has
+    the turn at whose check each was last asked about.
+    """
+
+    before: State
+    judged: list[Judged] = field(default_factory=list)
+    open: dict[int, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"from": self.before, "turns": [one.to_list() for one in self.judged], "open": self.open}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Later:
+        """Read what `to_dict` gave."""
+        opened = {int(number): asked for number, asked in data["open"].items()}
+        return cls(data["from"], [Judged.from_list(one) for one in data["turns"]], opened)
+
+
 class Speaker:
-    """One speaker in one conversation: what the observer heard, the latest turns, where the detector stands.
+    """One speaker in one conversation. Only its own methods change what is known of it; hold `lock` meanwhile.
 
     `conversation_id` is as the session memory takes it, `name` whose texts they are. `turns` were taken in, and
-    `detected` is the detector's state after them. `ahead` has the findings of turns that another check took in,
-    until their own check asks for them. `asking` is what a second look keeps of it. Hold `lock` while turns are
-    taken in.
+    `ahead` has the findings of turns that another check took in, until their own check asks for them.
     """
 
     __slots__ = (
-        *("_blocked_at", "_heard", "_recent", "_scorer", "ahead", "asking", "conversation_id", "detected", "lock"),
-        *("name", "trajectory", "turns"),
+        *("_asked", "_blocked_at", "_detected", "_detector", "_heard", "_later", "_recent", "_rule", "_scorer"),
+        *("ahead", "conversation_id", "lock", "name", "trajectory", "turns"),
     )
 
     def __init__(
         self,
         scorer: Scorer,
+        detector: Detector,
         conversation_id: str,
         trajectory: Trajectory = Trajectory.INITIATOR,
         name: str = "",
-        detected: State | None = None,
     ) -> None:
         self.conversation_id = short_id(conversation_id)
         self.trajectory = trajectory
         self.name = name
         self.turns = 0
-        self.detected: State = {} if detected is None else detected
-        self.asking: dict[str, Any] = {}
         self.ahead: dict[int, Finding | Exception] = {}
         self.lock = threading.Lock()
         self._scorer = scorer
+        self._detector = detector
+        self._detected = detector.start()
+        self._rule: State | None = None
+        self._asked = 0
+        self._later: Later | None = None
         self._heard = Heard(scorer.session(conversation_id))
         self._blocked_at = 0
         self._recent: dict[int, Taken] = {}
+
+    def said(self, number: int) -> None:
+        """Count the turns up to one as taken in."""
+        self.turns = max(self.turns, number)
+
+    # What the detector makes of the scores
+
+    def detect(self, told: TurnScores) -> Signal:
+        """What the detector says of one more turn."""
+        self._detected, signal = advanced(self._detector, self._detected, told)
+        if self._later is not None:
+            self._later.judged.append(Judged(told, signal.active))
+        return signal
+
+    # What a second look was asked
+
+    def rule_holds(self, rule: Evaluator, told: TurnScores) -> bool:
+        """Take the screen's scores of a turn in, and say whether the rule for asking a judge holds there."""
+        if self._rule is None:
+            self._rule = rule.start()
+        return rule.update(self._rule, told).holds
+
+    @property
+    def asked(self) -> int:
+        """Texts that a judge was asked about."""
+        return self._asked
+
+    def count_question(self) -> None:
+        """Count a text that a judge is asked about."""
+        self._asked += 1
+
+    @property
+    def open(self) -> dict[int, int]:
+        """Turns of which an answer is to come, and the turn at whose check each was last asked about."""
+        return {} if self._later is None else dict(self._later.open)
+
+    def wait_for(self, number: int, at: int) -> None:
+        """Note that an answer, asked for at turn `at`, is to come of a turn, the next or an earlier one."""
+        if self._later is None:
+            self._later = Later(copy.deepcopy(self._detected))
+        self._later.open[number] = at
+
+    @property
+    def overdue(self) -> list[int]:
+        """Open turns that are too far back by now."""
+        judged = [] if self._later is None else [one.told.turn for one in self._later.judged]
+        late = judged[: max(0, len(judged) + 1 - LATE)]
+        return [number for number in self.open if number in late]
+
+    def told_of(self, number: int) -> TurnScores:
+        """What the detector was told of a turn that is open or comes after one."""
+        judged = [] if self._later is None else self._later.judged
+        return next(one.told for one in judged if one.told.turn == number)
+
+    def detected_before(self, number: int) -> State:
+        """The detector's state before a turn that is open or comes after one."""
+        if self._later is None:
+            return copy.deepcopy(self._detected)
+        state = copy.deepcopy(self._later.before)
+        for one in self._later.judged:
+            if one.told.turn == number:
+                break
+            state, _ = advanced(self._detector, state, one.told)
+        return state
+
+    def correct(self, answers: Mapping[int, Mapping[str, Score]]) -> dict[int, bool]:
+        """Give open turns a judge's scores, and close them; returns which of them fire now and did not before.
+
+        A principle of which the judge says nothing keeps the screen's score. The detector then stands where all
+        turns as they are now lead to.
+        """
+        later, fires = self._later, {}
+        if later is None:
+            return {}
+        state = copy.deepcopy(later.before)
+        for one in later.judged:
+            number = one.told.turn
+            if number in answers:
+                one.told = TurnScores(number, {**one.told.scores, **answers[number]}, one.told.length)
+            state, signal = advanced(self._detector, state, one.told)
+            if number in answers:
+                fires[number] = signal.active and not one.fired
+            one.fired = signal.active
+        self._detected = state
+        for number in answers:
+            later.open.pop(number, None)
+        while later.open and later.judged and later.judged[0].told.turn < min(later.open):
+            later.before, _ = advanced(self._detector, later.before, later.judged.pop(0).told)
+        if not later.open:
+            self._later = None
+        return fires
+
+    # What the observer hears
 
     @property
     def blocked_of_late(self) -> bool:
@@ -301,11 +446,15 @@ class Speaker:
                 recent,
                 blocked_at,
                 *sizes,
-                self.detected,
-                *([self.asking] if self.asking else []),
+                self._detected,
+                *([] if self._rule is None else [self._second_look()]),
             ]
             # Encoded here: a detector may change its state as soon as the lock is let go.
             return json.dumps(head, separators=(",", ":")), session + (passed or b"")
+
+    def _second_look(self) -> dict[str, Any]:
+        later = {} if self._later is None else {"later": self._later.to_dict()}
+        return {"rule": self._rule, "asked": self._asked, **later}
 
     def resume(self, conversation: Conversation, place: Sequence[Any], rest: bytes) -> bytes:
         """Go on where `park` was called, and return the bytes that follow; nothing is scored."""
@@ -317,8 +466,10 @@ class Speaker:
         end = size + (size_passed or 0)
         if not 0 <= size <= end <= len(rest):
             raise ValueError(f"{end} bytes, and {len(rest)} are left")
-        self.turns, self.detected = turns, detected
-        self.asking = asking[0] if asking else {}
+        self.turns, self._detected = turns, detected
+        if asking:
+            self._rule, self._asked = asking[0]["rule"], asking[0]["asked"]
+            self._later = Later.from_dict(asking[0]["later"]) if "later" in asking[0] else None
         if self._scorer.forgets:
             return rest[end:]
         if not whole:
@@ -423,4 +574,10 @@ class Speakers:
     def _fresh(self, conversation: Conversation, trajectory: Trajectory) -> Speaker:
         of_initiator = trajectory is Trajectory.INITIATOR
         name = conversation.initiator if of_initiator else conversation.responder
-        return Speaker(self._scorer, conversation.conversation_id, trajectory, name, self._detector.start())
+        return Speaker(self._scorer, self._detector, conversation.conversation_id, trajectory, name)
+
+
+def advanced(detector: Detector, state: State, told: TurnScores) -> tuple[State, Signal]:
+    """The detector's state after one more turn, and what it says there; it starts afresh after it fired."""
+    signal = detector.update(state, told)
+    return detector.start() if signal.active else state, signal

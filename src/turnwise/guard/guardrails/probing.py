@@ -16,11 +16,11 @@ from turnwise.errors import GuardError
 from turnwise.guard.audit.record import pseudonym
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.names import digest_of
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.phrases import shipped_words
-from turnwise.guard.request import digest_of
 from turnwise.guard.results import Detail, Status
-from turnwise.guard.state.views import Prefixed, key_of
+from turnwise.guard.state.stores import Prefixed, key_of
 from turnwise.linear_regex import WORD, LinearRegex
 from turnwise.sessions import MemoryStateStore, StateStore
 from turnwise.sessions.state_store import StateKind

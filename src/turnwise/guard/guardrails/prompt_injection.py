@@ -16,6 +16,7 @@ import numpy as np
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, IfUnread, On, not_read
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.names import is_name
 from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.hidden_text import plain_texts, plain_texts_of
 from turnwise.guard.recognisers.order_models import EnglishOrders, ForeignOrders
@@ -28,7 +29,6 @@ from turnwise.guard.recognisers.phrases import (
     shipped_words,
 )
 from turnwise.guard.recognisers.split_orders import orders_over_turns
-from turnwise.guard.request import is_name
 from turnwise.guard.scorer import Levels, Scorer, SideScores, judge, levels_of, read_text, single_turn_scorer
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError
-from turnwise.guard.context import read_approved, seen_digest
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind, not_read
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.prompt_injection import CERTAIN, PromptInjection
+from turnwise.guard.names import is_name
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.mentions import Mentions
 from turnwise.guard.recognisers.phrases import SOURCE_FILES, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.guard.request import Arguments, is_name
 from turnwise.guard.scorer import Scorer, read_text
+from turnwise.guard.tool_texts import Arguments, read_approved, seen_digest
 from turnwise.linear_regex import LinearRegex
 from turnwise.principles import load_principle
 

@@ -13,7 +13,7 @@ from turnwise.conversation.turn import MESSAGE_KEYS
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.guardrail import Check
-from turnwise.guard.request import Arguments
+from turnwise.guard.tool_texts import Arguments
 
 Made = TypeVar("Made")
 

@@ -18,8 +18,7 @@ from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.turn import OPENAI_KEY
 from turnwise.errors import ConversationError, ForgottenError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Guardrail
-from turnwise.guard.identity.names import UNNAMED, canonical_name
-from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.names import UNNAMED, canonical_name, digest_of, short_id
 from turnwise.guard.state.payloads import (
     CONVERSATION_WORDS,
     COUNTS_AFTER,
@@ -32,7 +31,7 @@ from turnwise.guard.state.payloads import (
     unpack_part,
     unpack_turn,
 )
-from turnwise.guard.state.views import Work
+from turnwise.guard.state.stores import Work
 from turnwise.sessions.state_store import Change, StateKind, StateStore
 
 FORGOTTEN: Final[StateKind[datetime]] = StateKind(

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StateDownError, StateError
 from turnwise.guard.state.redis_scripts import CHANGE, OPEN, PURGE, REMOVE
-from turnwise.guard.state.shared_store import SharedStore, State
+from turnwise.guard.state.stores import SharedStore, State
 from turnwise.sessions.state_store import Change, StateKind
 
 FORMAT: Final = 1

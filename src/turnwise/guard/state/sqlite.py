@@ -15,7 +15,7 @@ from turnwise._support.paths import to_path
 from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StateDownError, StateError
-from turnwise.guard.state.shared_store import SharedStore, State
+from turnwise.guard.state.stores import SharedStore, State
 from turnwise.sessions.state_store import Change, StateKind
 
 APPLICATION: Final = 0x54575354

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, MemoryStateStore, PipelineResult, StateStore
-from turnwise.guard.sendable import goes_on
+from turnwise.guard.messages.sendable import goes_on
 from turnwise.integrations.checking import Do, Steps, pipeline_call
 
 RESULT: Final = "turnwise_result"

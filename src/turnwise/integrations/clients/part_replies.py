@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from turnwise.conversation.message_entries import TEXT_PARTS
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
-from turnwise.guard.request import redacted_parts
+from turnwise.guard.tool_texts import redacted_parts
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import (
     Asked,

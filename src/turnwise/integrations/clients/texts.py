@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline
 from turnwise.guard.finding import OnError
-from turnwise.guard.request import as_text, is_ordinary
+from turnwise.guard.names import as_text, is_ordinary
 from turnwise.integrations.checking import Steps, pipeline_call
 
 _BINARY: Final = frozenset({"b64_json", "data", "file_data", "partial_image_b64"})

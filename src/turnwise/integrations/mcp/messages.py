@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 from turnwise._support.bounded import read_json
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.request import Arguments, is_ordinary
+from turnwise.guard.names import is_ordinary
+from turnwise.guard.tool_texts import Arguments
 
 MAX_MESSAGE: Final = 64 << 20
 """Bytes that a message may have."""

@@ -13,7 +13,7 @@ from uuid import uuid4
 from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
-from turnwise.guard.request import digest_of
+from turnwise.guard.names import digest_of
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import Asked, Guarding, ask, off_loop
 from turnwise.integrations.clients.client import AsyncResource, SyncResource, named_in, not_guarded

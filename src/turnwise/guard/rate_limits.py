@@ -1,7 +1,4 @@
-"""Rate limits by key, such as a user or an API token, with roles, and over all keys.
-
-Prompts are counted in this process (`KeyLimits`), or for several workers in their state store (`SharedKeyLimits`).
-"""
+"""Rate limits by key, such as a user or an API token, and over all keys; prompts that a limit refused."""
 
 from __future__ import annotations
 
@@ -11,23 +8,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from turnwise._support.bounded import read_json
 from turnwise.clock import Clock
+from turnwise.conversation import Conversation
 from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard.identity.names import checked_name
-from turnwise.guard.request import digest_of
+from turnwise.guard.names import checked_name, digest_of
 from turnwise.sessions.state_store import Change, StateKind, StateStore
 
 WindowLimits = Mapping[str, int]
 """Prompts by window: any of ``minute``, ``hour`` and ``day``."""
 
+
 GLOBAL, KEY = "global", "key"
 """Whose limit refused a prompt."""
 
+
 _EVERYONE: Final = "everyone"
+
 
 _LENGTHS: Final = {name: int(length.total_seconds() * 1_000) for name, length in WINDOWS.items()}
 
@@ -274,3 +274,53 @@ def widest(*several: WindowLimits) -> dict[str, int]:
     """
     windows = [window for window in WINDOWS if any(window in limits for limits in several)]
     return {window: max(limits.get(window, 0) for limits in several) for window in windows}
+
+
+CONVERSATION: Final = "conversation"
+"""Scope of a refusal by the conversation's own limit."""
+
+
+EVENTS: Final = "rate_limit_events"
+"""Key of a conversation's metadata: ``{"count": n, "latest": [...]}``, oldest first."""
+
+
+MOST_EVENTS: Final = 1_000
+"""Events that are kept; of older ones only the count."""
+
+
+def note_refusal(
+    conversation: Conversation, *, scope: str, reason: str, text_sha256: str, now: datetime, retry_after: float
+) -> None:
+    """Note a refused prompt in the metadata of its conversation, as a hash; the text itself is not kept."""
+    event = {
+        "scope": scope,
+        "reason": reason,
+        "text_sha256": text_sha256,
+        "after_turn": conversation.get_turn_count(),
+        "timestamp": now.isoformat(),
+        "retry_after": retry_after,
+    }
+
+    def add(before: Any) -> dict[str, Any]:
+        # A list that only this grows; dropping the front in bulk keeps it cheap under a flood.
+        known = before if isinstance(before, dict) else {}
+        latest, count = known.get("latest"), known.get("count")
+        latest = latest if isinstance(latest, list) else []
+        count = count if isinstance(count, int) and not isinstance(count, bool) else len(latest)
+        latest.append(event)
+        if len(latest) >= 2 * MOST_EVENTS:
+            del latest[:-MOST_EVENTS]
+        return {"count": count + 1, "latest": latest}
+
+    with conversation.history.lock:
+        conversation.metadata[EVENTS] = add(conversation.metadata.get(EVENTS))
+
+
+def refusals_of(conversation: Conversation) -> tuple[int, list[dict[str, Any]]]:
+    """How many prompts a rate limit refused, and the latest of them, oldest first."""
+    kept = conversation.metadata.get(EVENTS)
+    if kept is None:
+        return 0, []
+    from turnwise.guard.stored_checks import refusals
+
+    return refusals(kept, f"metadata.{EVENTS}")

@@ -1,7 +1,4 @@
-"""Checks what came last in a list of messages.
-
-A list is checked in the conversation that it continues, or stands by itself.
-"""
+"""Checks what came last in a list of messages, in the conversation that it continues, or by itself."""
 
 from __future__ import annotations
 
@@ -14,8 +11,14 @@ from typing import Any, NamedTuple
 from turnwise.conversation import Conversation, from_messages
 from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError, SessionError, StateError
-from turnwise.guard.check_run import refused
-from turnwise.guard.check_text import (
+from turnwise.guard.finding import TextKind
+from turnwise.guard.messages.last_texts import LastText, LastTexts, before_last, last_texts
+from turnwise.guard.messages.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
+from turnwise.guard.results import PipelineResult, joined
+from turnwise.guard.running import refused
+from turnwise.guard.setup import Setup
+from turnwise.guard.step import TURN_SECONDS, CheckRun, done, entered
+from turnwise.guard.texts import (
     CheckMode,
     Opened,
     check_call,
@@ -23,16 +26,11 @@ from turnwise.guard.check_text import (
     check_response,
     check_result,
     checked_session,
+    counted,
     open_stream,
     session_of,
+    usable,
 )
-from turnwise.guard.finding import TextKind
-from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
-from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
-from turnwise.guard.results import PipelineResult, joined
-from turnwise.guard.setup import Setup
-from turnwise.guard.state.keeper import TURN_SECONDS, done, entered
-from turnwise.guard.step import CheckRun
 
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
@@ -45,7 +43,7 @@ def check_last(
     given: Mapping[str, Any],
     *,
     here: bool = True,
-) -> CheckRun | PipelineResult:
+) -> CheckRun:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
     lists = _lists(setup, named)
@@ -76,7 +74,7 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
             "conversation_id, conversation and after name what is kept, and the state store keeps no "
             "conversations; set conversations: true under state, or leave them out"
         )
-    if setup.keeper is None and not any(named[:4]):
+    if setup.state is None and not any(named[:4]):
         return None
     if setup.lists is not None and named.conversation is not None:
         setup.lists.hold(usable(named.conversation))
@@ -126,12 +124,8 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """The record of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.limited and retry.pipeline_type is TextKind.INPUT:
-        key, role = kwargs.get("key"), kwargs.get("role")
-        if setup.keeper is None:
-            refusal = setup.limits.refuse(key, role, setup.clock())
-        else:
-            refusal, _ = yield from setup.keeper.refuse(key, role, here=here)
+    if retry.pipeline_type is TextKind.INPUT:
+        refusal, _ = yield from counted(setup, kwargs.get("key"), kwargs.get("role"), here=here)
         if refusal is not None:
             session = session_of(kwargs.get("session_id"), chat, setup)
             return refused(setup, retry.text, chat, refusal, session, perf_counter() - start)
@@ -145,11 +139,11 @@ def _several(
     results: list[PipelineResult] = []
     placed = mode.placed
     for index, text in enumerate(texts):
-        if placed is not None and placed.place is not None and setup.keeper is None:
+        if placed is not None and placed.place is not None and setup.state is None:
             results.append((yield from _in_process(setup, text, placed.place, index, kwargs, here=mode.here)))
             continue
-        run = _one(setup, text, before, kwargs, mode if placed is None else mode._replace(placed=placed.at(index)))
-        results.append(run if isinstance(run, PipelineResult) else (yield from run))
+        at = mode if placed is None else mode._replace(placed=placed.at(index))
+        results.append((yield from _one(setup, text, before, kwargs, at)))
     return results[0] if len(results) == 1 else joined(results)
 
 
@@ -163,8 +157,8 @@ def _in_process(
         raise GuardError(f"an earlier check of this conversation has run for {TURN_SECONDS:g} s; wait for it")
     try:
         place.enter(index)
-        run = _one(setup, text, place.chat, kwargs, CheckMode(here, placed=place.text(index)))
-        result = run if isinstance(run, PipelineResult) else (yield from run)
+        mode = CheckMode(here, placed=place.text(index))
+        result = yield from _one(setup, text, place.chat, kwargs, mode)
         return place.note(index, result, setup.lists.note)
     finally:
         lock.release()
@@ -172,7 +166,7 @@ def _in_process(
 
 def _one(
     setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
-) -> CheckRun | PipelineResult:
+) -> CheckRun:
     more: dict[str, Any] = {"unread": text.unread, "mode": mode._replace(names=text.names)}
     if text.kind is TextKind.INPUT:
         return check_prompt(setup, text.text, before, **more, **kwargs)

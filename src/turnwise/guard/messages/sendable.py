@@ -21,15 +21,20 @@ from turnwise.conversation.message_formats import sendable as without_withheld
 from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
-from turnwise.guard.identity.chain import plain_text
-from turnwise.guard.request import redacted_parts
+from turnwise.guard.messages.chain import plain_text
 from turnwise.guard.results import PipelineResult
 from turnwise.guard.setup import Setup
+from turnwise.guard.tool_texts import redacted_parts
 from turnwise.guard.turn_checks import readable_checks
 
 Messages = list[dict[str, Any]]
+
+
 Given = TypeVar("Given")
+
+
 Kind = TypeVar("Kind", ToolCall, ToolResult)
+
 
 _OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
 """Roles of messages that are part of no turn."""

@@ -18,16 +18,13 @@ from turnwise.conversation.tool_log import Step as ToolStep
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
-from turnwise.guard.context import note_seen, replace_context
 from turnwise.guard.finding import CONTEXT, Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
-from turnwise.guard.key_limits import Refusal
-from turnwise.guard.refused_prompts import CONVERSATION, note_refusal
-from turnwise.guard.request import Arguments, as_text, is_ordinary
+from turnwise.guard.names import as_text, is_ordinary
+from turnwise.guard.rate_limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.state.conversations import forgotten_at
-from turnwise.guard.state.keeper import done
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -40,14 +37,17 @@ from turnwise.guard.step import (
     UNREAD,
     CheckRun,
     Step,
+    done,
     failure,
     redacted,
 )
+from turnwise.guard.tool_texts import Arguments, note_seen, replace_context
 from turnwise.guard.turn_checks import TextCheck, TurnChecks, with_check
 from turnwise.sessions import Stance
 
 _LONGEST: Final = 1_000
 """Characters of a name at most; providers take 64."""
+
 
 _HELD: Final = 10_000
 """Names that are known to be clean, at most."""
@@ -102,6 +102,7 @@ def _found(
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
+
 _SECTIONS: Final = {
     TextKind.TOOL_CALL: CALLS,
     TextKind.TOOL_RESULT: RESULTS,
@@ -109,16 +110,29 @@ _SECTIONS: Final = {
 }
 """Where the checks of such texts stand in what is kept of a turn."""
 
+
 _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
+
 
 _LOG: Final = logging.getLogger("turnwise.guard")
 """A block is told at the level INFO, a guardrail that failed at WARNING."""
 
+
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
+
+
 UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
+
+
 NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
+
+
 NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
+
+
 NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
+
+
 BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -14,74 +12,25 @@ from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, SessionError, StateError
 from turnwise.guard.finding import OnError
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.key_limits import KeyLimits, RateLimits, Refusal, SharedKeyLimits
+from turnwise.guard.messages.lists import MessageLists
+from turnwise.guard.rate_limits import KeyLimits, RateLimits, Refusal, SharedKeyLimits
 from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.settings import StateSettings, StateStatus, StateWatch, WhenDown
-from turnwise.guard.state.views import Work
-from turnwise.guard.step import CheckRun, failure
+from turnwise.guard.state.stores import Work
+from turnwise.guard.step import TURN_SECONDS, CheckRun, done, entered, failure
 from turnwise.sessions import MemoryStateStore, StateStore
 
 Value = TypeVar("Value")
-
-TURN_SECONDS: Final = 60.0
-"""How long a check waits for another one of its conversation in this process."""
-
-_POLL_SECONDS: Final = 0.002
-
-
-def entered(lock: Lock, *, here: bool) -> Generator[Any, Any, bool]:
-    """Wait until no other check of a conversation is under way; returns whether the lock was taken in time."""
-    if here:
-        return lock.acquire(timeout=TURN_SECONDS)
-    taken: bool = yield _Entry(lock), None
-    return taken
-
-
-def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
-    """Call something here, or yield it to be called elsewhere; returns what the call returns."""
-    if here:
-        return call()
-    value, error = yield _Call(call), None
-    if error is not None:
-        raise error
-    result: Value = value
-    return result
-
-
-class _Entry:
-    """An awaitable lock, yielded like a step."""
-
-    def __init__(self, lock: Lock) -> None:
-        self._lock = lock
-
-    async def arun(self, _: object) -> bool:
-        for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
-            if self._lock.acquire(blocking=False):
-                return True
-            await asyncio.sleep(_POLL_SECONDS)
-        return False
-
-
-class _Call:
-    """A call in a thread, so that the event loop does not wait for it, yielded like a step."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
-
-    async def arun(self, _: object) -> tuple[object, Exception | None]:
-        try:
-            return await asyncio.to_thread(self._call), None
-        except Exception as error:  # noqa: BLE001 - it is raised where the call belongs
-            return None, error
 
 
 _TRIES: Final = 20
 """How often a check is done anew at least since another worker was faster; each time one of them gets on."""
 
+
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
+
 
 _ON_ERROR_BY_WHEN_DOWN: Final = {
     WhenDown.CLOSED: OnError.BLOCK,
@@ -100,12 +49,13 @@ class Begun(NamedTuple):
 Begin = Callable[[Work, Detail | None], Begun | PipelineResult]
 """Begins a check with what it changes, and what is told of the store; a result where a limit refused it."""
 
+
 Amend = Callable[[PipelineResult, Check, Detail], PipelineResult]
 """Adds to a result and its record that the state could not be kept."""
 
 
 class _Task(NamedTuple):
-    """A check that is run and kept; the fields are as for `Keeper.run`, `bound` is None where nothing is kept."""
+    """A check that is run and kept; fields as for `GuardState.run`, `bound` is None where nothing is kept."""
 
     begin: Begin
     amend: Amend
@@ -116,7 +66,7 @@ class _Task(NamedTuple):
     but: int
 
 
-class Keeper:
+class GuardState:
     """Keeps what a pipeline must not forget in a state store.
 
     A check works on a conversation that is up to date, and keeps its changes back. In the end turn, verdict,
@@ -134,7 +84,7 @@ class Keeper:
         guardrails: Mapping[str, Guardrail],
         limits: RateLimits,
         clock: Clock,
-        before: Keeper | None = None,
+        before: GuardState | None = None,
     ) -> None:
         self.store = store
         same = before if before is not None and before.store is store else None

@@ -14,8 +14,8 @@ from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.finding import TextKind
-from turnwise.guard.identity.chain import Checked, Link
-from turnwise.guard.request import last_texts
+from turnwise.guard.messages.chain import Checked, Link
+from turnwise.guard.messages.last_texts import last_texts
 from turnwise.guard.results import PipelineResult, Status, joined
 from turnwise.guard.step import UNREAD
 from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks, stance_of
