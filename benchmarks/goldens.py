@@ -87,7 +87,7 @@ def study(folder: Path) -> Made:
     second = f"replay:{example_judgements('history', second=True)}"
     compare = ("study", "compare", "--store", "demo.db", "--replicates", 50, "--splits", 4, "--seed", SEED)
     with chdir(folder):
-        shown = _printed("demo", "--observer", "reader", "--store", "demo.db", "--json")
+        shown = _printed("demo", "--observer", "reader", "--store", "demo.db", "--report", "--json")
         _printed("evaluate", "--store", "demo.db", "--run", "second", "--observer", second, "--json")
         contexts = ("--run", "reader-turn", "--run", "reader-history", "--detector", "cusum", "--folds", 2)
         readers = ("--run", "reader-history", "--run", "second", "--thresholds", "given", "--truth", "reader-turn")
