@@ -10,7 +10,7 @@ belongs to one machine, since the last digits of scores, and the bytes of Parque
     scan      files and rows of findings, on one and on two workers
     transfer  rows of a store's exports to JSONL, CSV and Parquet, and what comes back from an import of them
     guard     verdicts by preset: on texts and tools with fixed scores of observers, on some of the texts and on
-              whole conversations with the observers that the preset has
+              whole conversations with the observers that the preset has; on what is parted over turns
     local     scores of the embedded observers to the bit, turn alone and with the turns so far
 
 Times, paths, versions and the machine are left out. ``compare`` prints for each golden that differs the first
@@ -41,11 +41,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))  # this tree, whichever one is installed
 
 import duckdb
-from benchmarks.guard_accuracy import CASES, read_cases
+from benchmarks.guard_accuracy import CASES
 from benchmarks.guard_text import hostile_kinds
 from benchmarks.hostile import hostile_text, preset_pipeline
 from benchmarks.resume import LEFT_OUT, TURNWISE, finish
 from benchmarks.scan import generate
+from benchmarks.split import pipeline as split_pipeline
+from benchmarks.split import results as split_results
 
 from turnwise import Conversation, GuardrailPipeline, PipelineResult, score
 from turnwise._support.revision import code_version
@@ -172,11 +174,12 @@ def _failing(conversation: str, turn: Turn, request: Request) -> Score | Observa
 
 def guard(folder: Path) -> Made:
     """Verdicts of each preset."""
-    cases = [
-        (f"{path.relative_to(CASES).with_suffix('')} {number}", case.side, case.text)
+    rows = [
+        (f"{path.relative_to(CASES).with_suffix('')} {number}", json.loads(line))
         for path in sorted(CASES.rglob("*.jsonl"))
-        for number, case in enumerate(read_cases(path), 1)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     ]
+    cases = [(name, Side(row.get("side", "prompt")), row["text"]) for name, row in rows if "text" in row]
     drawn = [hostile_text(random.Random(f"{SEED} {number}"), LENGTH) for number in range(TEXTS)]
     hostile = [*hostile_kinds(LENGTH), *((f"drawn {number}", text) for number, text in enumerate(drawn))]
     checks = cases + [(f"hostile {name}", side, text) for name, text in hostile for side in Side]
@@ -193,6 +196,10 @@ def guard(folder: Path) -> Made:
         some = {name: _verdict(_checked(whole, side, text)) for name, side, text in cases[::EACH]}
         yield f"{preset}-observed.json", some
         yield f"{preset}-conversations.json", {one.sequence_id: _course(whole, one.conversation) for one in chats}
+    parts = split_pipeline(observer=False, joining=True)
+    over_turns = [(name, row["messages"]) for name, row in rows if "messages" in row]
+    said = {name: [_verdict(one) for one in split_results(parts, texts, name)] for name, texts in over_turns}
+    yield "over-turns.json", said
 
 
 def _course(pipeline: GuardrailPipeline, talk: Conversation) -> list[Any]:
