@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.conversation import Conversation, Seen, SeenDigest, Sequence, Side
 from turnwise.errors import DatasetError, ScoreError
 from turnwise.scoring import Score, from_triples, to_triples

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnwise._support.locations import filesystem, is_url
-from turnwise._support.sql_text import file_name
+from turnwise._support.table_files import file_name
 from turnwise.errors import DatasetError
 
 _ROWS_AT_ONCE = 128

@@ -12,8 +12,8 @@ from turnwise.datasets import BadRecord
 from turnwise.findings import PartEntry
 from turnwise.operations.otlp_receiver import in_state
 from turnwise.operations.spool import Spool
+from turnwise.runs.engines import Tell
 from turnwise.runs.parts import Part, Records
-from turnwise.runs.run import Tell
 from turnwise.runs.scanning import ScanPlan
 
 

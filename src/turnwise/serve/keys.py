@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Literal, Self
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard.config import Config
 from turnwise.guard.validation import read_yaml, settings_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from turnwise._support.bounded import read_yaml
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.detectors.kit.protocol import Detector, ThresholdSource
 from turnwise.detectors.kit.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
