@@ -48,7 +48,7 @@ _ASK = """
 import resource, sys, time
 began = time.perf_counter()
 from turnwise.store import Store
-from turnwise.store.sql import ask
+from turnwise.store.query import ask
 kind, text, where, place = sys.argv[1:]
 with Store(place) as store:
     if kind == "prepare":

@@ -128,7 +128,7 @@ def score_tables_page() -> str:
     """Return the page of the tables that `query --sql` reads, and of the columns of findings."""
     from turnwise.findings import COLUMNS, STAGE_COLUMNS
     from turnwise.store import Store
-    from turnwise.store.sql import ask
+    from turnwise.store.query import ask
     from turnwise.study.report.result_files import VERDICT_COLUMNS
 
     told = tomllib.loads((HERE / "score-tables.toml").read_text(encoding="utf-8"))

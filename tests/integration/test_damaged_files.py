@@ -21,7 +21,7 @@ from turnwise import GuardrailPipeline, guard, score
 from turnwise.errors import TurnwiseError
 from turnwise.observers import build_observer
 from turnwise.store import Store
-from turnwise.store.sql import ask
+from turnwise.store.query import ask
 
 pytestmark = pytest.mark.integration
 

@@ -32,7 +32,7 @@ from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditSettings, read_audit, verify_audit
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Reply, Score
 from turnwise.store import Run, Store, shown_location
-from turnwise.store.sql import ask
+from turnwise.store.query import ask
 
 pytestmark = pytest.mark.integration
 

@@ -23,8 +23,7 @@ from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserve
 from turnwise.observers.llm.chat import by_text
 from turnwise.principles import Principle
 from turnwise.runs import Plan, ThreadEngine, evaluate
-from turnwise.runs.plan import Task, make_task
-from turnwise.runs.task_work import TaskWork
+from turnwise.runs.plan import Task, TaskWork, make_task
 from turnwise.scoring import Score
 from turnwise.store import Store
 

@@ -13,8 +13,7 @@ from turnwise.errors import ObserverError, PluginError
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
 from turnwise.runs import Engine, InlineEngine, Plan, ProcessEngine, ThreadEngine, evaluate
-from turnwise.runs.plan import Task, make_task
-from turnwise.runs.task_work import Scored, TaskWork
+from turnwise.runs.plan import Scored, Task, TaskWork, make_task
 from turnwise.store import Store
 
 HISTORY = Context.parse("history")

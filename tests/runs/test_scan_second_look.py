@@ -30,7 +30,7 @@ from turnwise.runs.forecast import forecast_scan
 from turnwise.runs.second_look_summary import second_looks
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.store.sql import ask
+from turnwise.store.query import ask
 
 Logs = Callable[..., Path]
 ASK = "F >= 0.4"

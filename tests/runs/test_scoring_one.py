@@ -12,8 +12,7 @@ from turnwise.errors import ObserverError
 from turnwise.observers import Context, Observation, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.runs import Plan
-from turnwise.runs.plan import Task, make_task
-from turnwise.runs.task_work import Scored, score_task
+from turnwise.runs.plan import Scored, Task, make_task, score_task
 from turnwise.scoring import EvaluationKey, Score
 
 HISTORY = Context.parse("history")

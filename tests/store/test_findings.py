@@ -16,10 +16,10 @@ from turnwise.conversation import Label, Sequence, Side
 from turnwise.errors import FindingsError, NotScoredError, StoreCorruptError, UnknownNameError, UsageError
 from turnwise.patterns import match, parse
 from turnwise.runs import detect
-from turnwise.runs.part_files import DeadLetter
+from turnwise.runs.findings_sink import DeadLetter
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
-from turnwise.store.sql import ask
+from turnwise.store.query import ask
 
 PARTS = (
     [

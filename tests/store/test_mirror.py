@@ -14,7 +14,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.patterns import match, parse
 from turnwise.scoring import Evaluation, Score
 from turnwise.store import Run, Store
-from turnwise.store.sql import ask
+from turnwise.store.query import ask
 
 Make = Callable[..., Any]
 

@@ -20,8 +20,8 @@ from turnwise.conversation import Sequence
 from turnwise.errors import StoreError, UnknownNameError, UsageError
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
+from turnwise.store.database import Writer
 from turnwise.store.sqlite import SqliteFile
-from turnwise.store.writer_thread import Writer
 
 THREADS, APPENDS = 16, 50
 

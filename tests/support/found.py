@@ -11,7 +11,7 @@ import numpy as np
 
 from turnwise._support.locations import Location
 from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest
-from turnwise.runs.part_files import DeadLetter, PartFiles
+from turnwise.runs.findings_sink import DeadLetter, PartFiles
 
 ANY_TURN = {"detector": "any_turn"}
 PRINCIPLES = ("context_integrity", "reciprocity")

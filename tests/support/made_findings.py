@@ -11,7 +11,7 @@ import numpy as np
 from turnwise._support.locations import Location
 from turnwise.findings import MANIFEST, PLACES, Counts, Findings, Input, Manifest, PartEntry, open_findings
 from turnwise.observers import OBSERVERS
-from turnwise.runs.part_files import PartFiles
+from turnwise.runs.findings_sink import PartFiles
 
 
 def make_findings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,24 +34,17 @@ class NotedWork:
     deaths: int = 1
     fails_at: int = -1
 
-    def open(self) -> NotedWorker:
-        return NotedWorker(self)
-
-
-class NotedWorker:
-    """A worker that loads something once, which shows in a file."""
-
-    def __init__(self, work: NotedWork) -> None:
-        self.work = work
-        (work.folder / f"opened-{os.getpid()}").touch(exist_ok=False)
+    def open(self) -> Callable[[Part], Done]:
+        """Load something, once in a process, which shows in a file."""
+        (self.folder / f"opened-{os.getpid()}").touch(exist_ok=False)
+        return self.do
 
     def do(self, part: Part, /) -> Done:
-        work = self.work
-        begun = len(list(work.folder.glob(f"begun-{part.number}-*")))
-        (work.folder / f"begun-{part.number}-{begun}").touch()
-        if part.number == work.dies_at and begun < work.deaths:
+        begun = len(list(self.folder.glob(f"begun-{part.number}-*")))
+        (self.folder / f"begun-{part.number}-{begun}").touch()
+        if part.number == self.dies_at and begun < self.deaths:
             os._exit(1)
-        if part.number == work.fails_at:
+        if part.number == self.fails_at:
             raise ObserverError("the observer can't go on")
         assert isinstance(part.content, LineBytes)
         return Done(PartEntry(part.number, part.input, part.first_row, Counts(), {}), len(part.content.lines))

@@ -1,4 +1,4 @@
-"""Folders and files that are on this machine or behind a URL (``s3://bucket/chats``), by one small set of verbs.
+"""Paths, and folders and files on this machine or behind a URL (``s3://bucket/chats``), by one small set of verbs.
 
 URLs go through fsspec, which is imported for them alone: ``pip install 'turnwise[scan]'``, and ``[s3]``, ``[gs]``
 or ``[az]`` for the clients of those clouds.
@@ -6,17 +6,39 @@ or ``[az]`` for the clients of those clouds.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from turnwise._support.paths import to_path
 from turnwise.errors import LocationError, TurnwiseError
+
+
+def to_path(name: str | PathLike[str], *, home: bool = False) -> Path:
+    r"""The path of a file or folder that is to be opened; with `home` a leading ``~`` is the home of a user.
+
+    A name that can't be that of a file (with a NUL character, or the home of nobody) raises an `OSError`, where
+    Python has other errors: whoever handles a file that can't be opened has handled this too.
+
+    >>> to_path("a\0b")
+    Traceback (most recent call last):
+        ...
+    OSError: [Errno 22] a file name can't have a NUL character: 'a\x00b'
+    """
+    text = fspath(name)
+    if "\0" in text:
+        raise OSError(errno.EINVAL, "a file name can't have a NUL character", text)
+    try:
+        return Path(text).expanduser() if home else Path(text)
+    except RuntimeError as error:
+        raise OSError(errno.ENOENT, "there is no home folder of that user", text) from error
+
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "adl": "az"}
 """The extra of turnwise that brings the client of a protocol."""

@@ -1,17 +1,49 @@
-"""Rows as files: Parquet, and cells of CSV that no spreadsheet takes for a formula, whoever wrote the text."""
+"""Texts in SQL, and rows as files: Parquet, and cells of CSV that no spreadsheet takes for a formula."""
 
 from __future__ import annotations
 
+import glob
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from turnwise._support.sql_text import quoted
 from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def quoted(text: str) -> str:
+    """A text as SQL has it.
+
+    >>> quoted("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def file_name(name: str) -> str:
+    """The name of a file, or its URL, for DuckDB's readers, which take names for patterns.
+
+    >>> file_name("logs[1]/chats*.parquet")
+    'logs[[]1]/chats[*].parquet'
+    """
+    return glob.escape(name)
+
+
+def hide_progress_bar(database: DuckDBPyConnection) -> None:
+    """Switch the progress bar off where it is on; the configuration must not be locked yet.
+
+    In a notebook without ipywidgets it is off, and DuckDB refuses to be told so.
+    """
+    shown = database.execute("SELECT current_setting('enable_progress_bar')").fetchone()
+    if shown is not None and shown[0]:
+        database.execute("SET enable_progress_bar = false")
+
 
 _FORMULA: Final = frozenset("=+-@")
 """What begins a formula, in any width, behind blanks and what does not show. Source: OWASP, "CSV Injection"."""

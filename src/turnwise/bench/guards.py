@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._version import __version__
 from turnwise.conversation import Conversation, Side
 from turnwise.errors import TurnwiseError, UnknownNameError, UsageError

@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 

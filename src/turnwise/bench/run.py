@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._version import __version__
 from turnwise.bench.guards import NO_SCORE, Answer, Guard, GuardFailedError, GuardTimeoutError, within
 from turnwise.bench.record import RATES, digest_of, results_of

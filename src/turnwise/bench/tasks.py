@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets import (
     BadRecord,

@@ -56,7 +56,7 @@ def explore(
         import nicegui  # noqa: F401 - to say early what is missing
     except ImportError as error:
         raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
-    from turnwise._support.paths import to_path
+    from turnwise._support.locations import to_path
     from turnwise.explorer.data.named_sources import SERVICE_KEY, Named
     from turnwise.explorer.data.record import Record
     from turnwise.explorer.server import PASSWORD, access_for

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import ConversationError, UsageError
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
 
 def open_state_store(state: str) -> RedisStateStore | SqliteStateStore:
     """A state store that is there: an SQLite file is not made."""
-    from turnwise._support.paths import to_path
+    from turnwise._support.locations import to_path
     from turnwise.guard import open_state_store
     from turnwise.guard.state.settings import store_of
 

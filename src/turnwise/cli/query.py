@@ -228,7 +228,7 @@ def _answer_sql(
     json: bool,
 ) -> None:
     """Ask and print; rows are taken from the database as they are written."""
-    from turnwise.store.sql import ask
+    from turnwise.store.query import ask
 
     answer = ask(store.mirror, statement, seconds)
     if csv is not None and export is not None:

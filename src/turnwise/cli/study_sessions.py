@@ -74,7 +74,7 @@ def session_rules(
 
 def _read(file: str) -> tuple[SessionRecord, ...]:
     from turnwise._support.bounded import read_json
-    from turnwise._support.paths import to_path
+    from turnwise._support.locations import to_path
     from turnwise.sessions.recorded_sessions import read_records
 
     where = "standard input" if file == "-" else file

@@ -17,8 +17,7 @@ from io import BufferedIOBase, BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from typing import Any
 
-from turnwise._support.locations import Location, is_url
-from turnwise._support.paths import to_path
+from turnwise._support.locations import Location, is_url, to_path
 from turnwise.errors import DatasetError, LocationError, UsageError
 
 DAMAGED = (EOFError, OSError, zlib.error)

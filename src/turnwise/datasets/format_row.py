@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from turnwise._support.bounded import YamlError, read_yaml
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.conversation import Label, Sequence, sharegpt_messages
 from turnwise.conversation.message_entries import SPEAKERS
 from turnwise.datasets.labels_and_roles import parse_label, parse_label_map, parse_role_map, with_roles

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from turnwise._support.bounded import YamlError, read_yaml
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._support.visible import shown
 from turnwise.conversation import Label, Sequence
 from turnwise.conversation.message_entries import ROLES, SPEAKERS, Role

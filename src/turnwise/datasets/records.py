@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from turnwise._support.bounded import ShallowStream, read_json
 from turnwise._support.locations import filesystem, is_url
-from turnwise._support.sql_text import file_name
+from turnwise._support.table_files import file_name
 from turnwise.datasets.files import DAMAGED, MAX_LINE, NOT_UTF8, Blanks, bounded_lines
 from turnwise.datasets.protocol import BadRecord, RecordError
 from turnwise.errors import DatasetError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise._support.bounded import read_yaml
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.detectors.protocol import Detector, ThresholdSource
 from turnwise.detectors.registry import build_detector, read_spec
 from turnwise.detectors.specs import format_spec

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.guard.audit.settings import AuditSettings

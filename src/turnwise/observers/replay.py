@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP
 from turnwise.guard.validation import Lines, check_keys, read_yaml, settings_of

@@ -22,7 +22,7 @@ from turnwise.datasets.traces.steps import Step
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.findings import PartEntry
 from turnwise.runs.parts import Part, Records
-from turnwise.runs.run import Tell
+from turnwise.runs.engines import Tell
 from turnwise.runs.scanning import ScanPlan
 
 if TYPE_CHECKING:

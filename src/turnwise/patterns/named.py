@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import Path
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import PatternError
 from turnwise.patterns.expression import Expression, Named, lifted
 from turnwise.patterns.library import Library, default_library, read_patterns

@@ -1,8 +1,7 @@
-"""Engines: how work gets to workers, in this thread, in threads, or in spawned processes (Ray: `ray_engine`)."""
+"""Runs: what a sink lacks goes through an engine to workers (here, in threads or processes; Ray: `ray_engine`)."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import multiprocessing
 import multiprocessing.connection
@@ -11,26 +10,145 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from turnwise.errors import ObserverError, TurnwiseError, UnknownNameError, UsageError
-from turnwise.runs.ray_engine import RayEngine
-from turnwise.runs.run import Engine, PaidWork, Work, Worker, check_travels, checked_jobs
+from turnwise.findings import Counts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Given_contra = TypeVar("Given_contra", contravariant=True)
+Made_co = TypeVar("Made_co", covariant=True)
 
 ENGINES: Final = ("inline", "process", "ray")
 """What ``turnwise scan --engine`` takes."""
 
 _GPU_DEVICES = frozenset({"cuda", "tensorrt", "migraphx"})
 """Devices that Ray counts as a GPU."""
+
+_WHILE = 0.05
+"""Seconds after which the lack of a result is told."""
+
+
+class Work(Protocol[Given_contra, Made_co]):
+    """All that a worker must know. Picklable and light where it goes to other processes."""
+
+    def open(self) -> Callable[[Given_contra], Made_co]:
+        """Load what is slow to load, and return what does an item in this process.
+
+        Both raise TurnwiseError where nothing can be done (any more), such as an observer that can't go on.
+        """
+
+
+class Engine(Protocol):
+    """Gives items to workers."""
+
+    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+        """Yield what came since the last time, now and then nothing; TurnwiseError where a worker can't go on.
+
+        Items are taken only as there is room, so that memory is bounded; their generator may raise. Where the
+        iterator is closed, or an error ends it, items that have not begun are dropped and no worker is left
+        running.
+        """
+
+
+class SpendingLimits(NamedTuple):
+    """What all workers of a paid observer together may spend, and send in a minute; None for no limit."""
+
+    budget_usd: float | None = None
+    per_minute: float | None = None
+
+
+@runtime_checkable
+class PaidWork(Protocol):
+    """Work that may be paid for: its workers share one budget and one pace, however many they are.
+
+    `limits` are None where nothing is paid for. The allowance is a
+    `turnwise.observers.llm.limits.Allowance`.
+    """
+
+    @property
+    def limits(self) -> SpendingLimits | None: ...
+    def with_allowance(self, allowance: Any) -> Any: ...
+
+
+def checked_jobs(jobs: int) -> int:
+    """The number of workers; UsageError where there are none."""
+    if jobs < 1:
+        raise UsageError(f"a scan needs at least 1 worker, not {jobs}")
+    return jobs
+
+
+def check_travels(work: object) -> None:
+    """Raise UsageError unless work can go to another process."""
+    try:
+        pickle.dumps(work)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"this observer or detector can't go to another process ({error}): use the engine inline"
+        ) from error
+
+
+class Sink(Protocol[Made_co, Given_contra]):
+    """Where results go. It knows what it has, so that a run goes on where it was stopped or killed."""
+
+    def missing(self) -> Iterator[Made_co]:
+        """Yield the work that is left; it is taken only as there is room."""
+
+    def take(self, results: Sequence[Given_contra]) -> None:
+        """Take what came since the last time, perhaps nothing."""
+
+    def close(self, *, complete: bool) -> None:
+        """Return once all that was taken is durable; `complete` says that nothing is missing any more."""
+
+
+def carry_out(work: Work[Item, Result], engine: Engine, sink: Sink[Item, Result]) -> None:
+    """Do what a sink lacks. After an error or an interrupt too, what was done is durable before it goes on."""
+    complete = False
+    try:
+        for results in engine.run(work, sink.missing()):
+            sink.take(results)
+        complete = True
+    finally:
+        sink.close(complete=complete)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a run.
+
+    Args:
+        done: how much is done of `total`: bytes of the inputs of a scan, sequences of an evaluation.
+        total: how much there is.
+        before: what of it needed nothing any more in this call.
+        here: conversations that this call finished.
+        seconds: seconds since this call began.
+        counts: what came of it: of a scan in all calls, of an evaluation in this one.
+    """
+
+    done: int
+    total: int
+    before: int
+    here: int
+    seconds: float
+    counts: Counts = field(default_factory=Counts)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left at the pace of this call; None while nothing is done."""
+        done = self.done - self.before
+        return self.seconds * (self.total - self.done) / done if done > 0 else None
+
+
+Tell = Callable[[Progress], None]
+"""Is told how far a run is, each time that more of it is done and durable."""
 
 
 @contextmanager
@@ -50,13 +168,9 @@ class InlineEngine:
 
     def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         """Yield what comes of each item, in order; see `Engine`."""
-        worker = work.open()
+        do = work.open()
         for item in items:
-            yield [worker.do(item)]
-
-
-def _nothing() -> None:
-    """What is under way is finished."""
+            yield [do(item)]
 
 
 class ThreadEngine:
@@ -66,20 +180,20 @@ class ThreadEngine:
     interrupt what is under way is finished and given first; `stop` cuts short what only waits.
     """
 
-    def __init__(self, threads: int, *, ordered: bool = False, stop: Callable[[], None] = _nothing) -> None:
+    def __init__(self, threads: int, *, ordered: bool = False, stop: Callable[[], None] = lambda: None) -> None:
         self._threads = threads
         self._ordered = ordered
         self._stop = stop
 
     def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         """Yield what comes of items; see `Engine`."""
-        worker, most = work.open(), 2 * self._threads
+        do, most = work.open(), 2 * self._threads
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="turnwise-run")
         try:
             if self._ordered:
-                yield from _in_order(pool, worker.do, items, most)
+                yield from _in_order(pool, do, items, most)
             else:
-                yield from _as_they_come(pool, worker.do, items, most, self._stop)
+                yield from _as_they_come(pool, do, items, most, self._stop)
         except BaseException:
             self._stop()  # else closing the pool would wait for the pauses between retries
             raise
@@ -117,11 +231,12 @@ class ProcessEngine:
         """
         check_travels(work)
         stopped, stop = multiprocessing.Pipe(duplex=False)
+        spawn = multiprocessing.get_context("spawn")
         with (
             stopped,
             stop,
             shared_allowance(work) as shared,
-            _process_pool(self._jobs, pickle.dumps(shared), stopped) as pool,
+            ProcessPoolExecutor(self._jobs, spawn, _enter_process, (pickle.dumps(shared), stopped)) as pool,
         ):
             do: Callable[[Item], Result] = _do
             try:
@@ -129,7 +244,7 @@ class ProcessEngine:
                     yield from _in_order(pool, do, items, 2 * self._jobs)
                 else:
                     # One more than workers, so that none waits for its next item; what is held is bounded by that.
-                    cut_short = stop.close if shared is work else _nothing
+                    cut_short = stop.close if shared is work else (lambda: None)
                     yield from _as_they_come(pool, do, items, self._jobs + 1, cut_short)
             except BrokenProcessPool as error:
                 raise ObserverError(
@@ -164,6 +279,8 @@ def make_engine(
     if address is not None and name != "ray":
         raise UsageError(f"--address is that of a Ray cluster, and the engine is {name}: add --engine ray")
     if name == "ray":
+        from turnwise.runs.ray_engine import RayEngine
+
         return RayEngine(jobs, address, gpus=float(device in _GPU_DEVICES))
     return InlineEngine() if name == "inline" else ProcessEngine(1 if jobs is None else jobs)
 
@@ -178,10 +295,6 @@ def _in_order(
             yield [running.popleft().result()]
     while running:
         yield [running.popleft().result()]
-
-
-_WHILE = 0.05
-"""Seconds after which the lack of a result is told."""
 
 
 def _as_they_come(
@@ -228,22 +341,15 @@ def _take(ended: SimpleQueue[Future[Result]]) -> list[Future[Result]]:
     return done
 
 
-def _process_pool(jobs: int, work: bytes, stopped: Connection) -> ProcessPoolExecutor:
-    """Spawned processes that leave interrupts to this one, and end once it ends or `stopped` is closed."""
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(
-        jobs, mp_context=spawn, initializer=functools.partial(_enter_process, work, stopped)
-    )
-
-
 class _Process:
     """What a worker process holds; a class, since a process has only one."""
 
     work: bytes = b""
-    worker: Worker[Any, Any] | None = None
+    do: Callable[[Any], Any] | None = None
 
 
 def _enter_process(work: bytes, stopped: Connection) -> None:
+    """Leave interrupts to the parent, and end once that ends or `stopped` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     waited_for: list[Connection | int] = [stopped] if parent is None else [stopped, parent.sentinel]
@@ -258,10 +364,10 @@ def _enter_process(work: bytes, stopped: Connection) -> None:
 
 def _do(item: Any) -> Any:
     try:
-        if _Process.worker is None:
+        if _Process.do is None:
             opened: Work[Any, Any] = pickle.loads(_Process.work)  # made by the parent, a moment ago
-            _Process.worker = opened.open()
-        return _Process.worker.do(item)
+            _Process.do = opened.open()
+        return _Process.do(item)
     except TurnwiseError as error:
         # Text travels between processes; an error with arguments of its own may not.
         raise ObserverError(str(error)) from error

@@ -1,22 +1,31 @@
-"""An evaluation: a run whose sink is the store."""
+"""An evaluation: a run whose sink is the store; what that has of a run is not scored again."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
 
+from turnwise._support.batches import batched
 from turnwise._support.revision import code_version
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
 from turnwise.errors import UsageError
+from turnwise.findings import Counts
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     BoundsRequests,
     CanStop,
     Context,
     KeepsReplies,
+    NotRead,
+    Observation,
+    ObservationFailure,
     Observer,
     Workers,
     build_observer,
@@ -24,12 +33,9 @@ from turnwise.observers import (
     check_supported,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.runs.engines import InlineEngine, ProcessEngine, ThreadEngine
-from turnwise.runs.plan import Plan, describe_run, describe_stages
-from turnwise.runs.run import Engine, Tell, carry_out
-from turnwise.runs.store_sink import StoreSink, Summary
-from turnwise.runs.task_work import TaskWork
-from turnwise.scoring import EvaluationKey
+from turnwise.runs.engines import Engine, InlineEngine, ProcessEngine, Progress, Tell, ThreadEngine, carry_out
+from turnwise.runs.plan import Plan, Scored, Task, TaskWork, describe_run, describe_stages, tasks_of
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance, Unread
 from turnwise.store import Run, Store
 
 _BATCH = 16
@@ -165,3 +171,295 @@ def _refuse_other_versions(run: str, stored: Mapping[str, str], wanted: Mapping[
                 f"run {run!r} was scored against version {stored[name]} of principle {name!r}, not "
                 f"{wanted[name]}: a run never mixes versions; use another --run"
             )
+
+
+_MOST = 2_000
+"""Outcomes that may wait for the write before them; then whoever brings more waits."""
+
+Outcome = Evaluation | Failure | Unread
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one call of `evaluate` did; counts are of this call.
+
+    Args:
+        run: name of the run.
+        sequences: sequences that were looked at.
+        evaluations: scores that were made and stored.
+        failures: scores that were tried and failed, each stored with its reason.
+        skipped: scores that the run had already, and those of texts that it did not read.
+        gaps: scores on which the observer had nothing to say.
+        seconds: how long the call took.
+        calls: calls to a language model that the scores and failures rest on.
+        cached: how many of them were answered by a reply that had been paid for before.
+        prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
+        completion_tokens: tokens of their replies, as far as they were counted.
+        cost_usd: what the scores and failures cost, in US dollars; None where no price is known.
+        structured: how many replies came to requests that asked for JSON by ``json_schema``, ``json_object`` and
+            ``none``; a weaker one than was wanted where the server refused that.
+        commonest_failure: the reason that most of the failures have, with an example; None where nothing failed.
+        unread: scores that were not made since the observer does not read the text, by its language. They are
+            stored as such, and are no failures.
+    """
+
+    run: str
+    sequences: int
+    evaluations: int
+    failures: int
+    skipped: int
+    gaps: int
+    seconds: float
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    structured: Mapping[str, int] = field(default_factory=dict)
+    commonest_failure: FailureReason | None = None
+    unread: Mapping[str, int] = field(default_factory=dict)
+
+
+class StoreSink:
+    """Takes the scores of a run, and keeps one write under way while the next ones come.
+
+    Args:
+        store: where they go.
+        run: the run, which the store has.
+        plan: what the run is to have.
+        versions: revision of each principle by name.
+        clock: gives the times that are recorded.
+        batch: sequences that a worker takes at once; None where each score is work of its own.
+        together: whether then the principles of a side stay together.
+        pause: least time from the beginning of one write to that of the next, in seconds.
+        total: sequences that there are, for `tell`.
+        stages: runs of the observers that the run's own decides on, by the name of their stage.
+        tell: is told of sequences once they are stored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        run: Run,
+        plan: Plan,
+        versions: Mapping[str, str],
+        clock: Clock,
+        *,
+        batch: int | None,
+        together: bool = False,
+        pause: float = 0.0,
+        total: int = 0,
+        tell: Tell | None = None,
+        stages: Mapping[str, Run] | None = None,
+    ) -> None:
+        self._store = store
+        self._run = run.name
+        self._plan = plan
+        self._provenances = _provenances(run, versions)
+        self._stages = {name: (run.name, _provenances(run, versions)) for name, run in (stages or {}).items()}
+        self._clock = clock
+        self._batch = batch
+        self._together = together
+        self._tell = tell
+        self._began = time.perf_counter()
+        self._total = total
+        self._done = self._before = 0
+        self._count = _Count()
+        self._open: dict[str, int] = {}  # missing scores of sequences under way: progress goes by whole sequences
+        self._outbox = _Outbox(store, self._finished, pause)
+
+    def missing(self) -> Iterator[list[Task]]:
+        """Yield what the run lacks: some sequences at a time, or one score."""
+        tasks = self._tasks()
+        if self._batch is None:
+            return ([one] for task in tasks for one in task.split(together=self._together))
+        return batched(tasks, self._batch)
+
+    def _tasks(self) -> Iterator[Task]:
+        for task in tasks_of(self._store, self._run, self._plan):
+            self._count.sequences += 1
+            self._count.skipped += task.present
+            if task.missing:
+                self._open[task.sequence_id] = task.missing
+                yield task
+            else:
+                self._before += 1
+                self._finished(1)
+
+    def take(self, results: Ordered[list[Scored]]) -> None:
+        """Queue scores; raises if an earlier write failed."""
+        scored = [one for batch in results for one in batch]
+        outcomes = [outcome for one in scored for outcome in self._outcomes(one)]
+        of_stages = [outcome for one in scored for outcome in self._outcomes_of_stages(one)]
+        self._count.add(outcomes, sum(one.wanted for one in scored), of_stages)
+        self._outbox.put([*outcomes, *of_stages], sum(map(self._ends, scored)))
+
+    def close(self, *, complete: bool) -> None:
+        """Return once everything is durable, whether or not it is `complete`; raises if a write failed."""
+        self._outbox.close()
+
+    def summary(self, seconds: float) -> Summary:
+        """What came of it in so many seconds."""
+        return self._count.summary(self._run, seconds)
+
+    def _outcomes(self, scored: Scored) -> Iterator[Outcome]:
+        """What the run's observer gave."""
+        now = self._clock()
+        for observed in scored.turns:
+            for given in observed.given:
+                yield _outcome(self._run, scored.sequence_id, observed.turn, given, self._provenances, now)
+
+    def _outcomes_of_stages(self, scored: Scored) -> Iterator[Outcome]:
+        """What the observers gave on which the run's own decided; what an earlier try has stored is left out."""
+        now = self._clock()
+        given = [
+            (observed.turn, stage)
+            for observed in scored.turns
+            for one in observed.given
+            if not isinstance(one, NotRead)
+            for stage in one.stages
+        ]
+        known: set[EvaluationKey] = set()
+        for run, _ in self._stages.values() if given else ():
+            known |= self._store.recorded(run, [scored.sequence_id])
+            known |= {one.key for one in self._store.unread(run, ids=[scored.sequence_id])}
+        for turn, stage in given:
+            run, origins = self._stages[stage.name]
+            outcome = _outcome(run, scored.sequence_id, turn, stage.given, origins, now, stage.why)
+            if outcome.key not in known:
+                yield outcome
+
+    def _ends(self, scored: Scored) -> bool:
+        """Note that scores of a sequence are done, and tell whether those were the last of it."""
+        left = self._open.pop(scored.sequence_id) - scored.wanted
+        if left:
+            self._open[scored.sequence_id] = left
+        return not left
+
+    def _finished(self, sequences: int) -> None:
+        self._done += sequences
+        if self._tell is not None:
+            here, seconds = self._done - self._before, time.perf_counter() - self._began
+            counts = Counts(conversations=here, scores=self._count.evaluations, failures=self._count.failures)
+            self._tell(Progress(self._done, self._total, self._before, here, seconds, counts))
+
+
+def _provenances(run: Run, versions: Mapping[str, str]) -> dict[str, Provenance]:
+    return {name: run.provenance(version, code_version()) for name, version in versions.items()}
+
+
+def _outcome(
+    run: str,
+    sequence_id: str,
+    turn: int,
+    given: Observation | ObservationFailure | NotRead,
+    origins: Mapping[str, Provenance],
+    now: datetime,
+    why: str = "",
+) -> Outcome:
+    """Put key, provenance and time on what an observer gave; `why` tells why a stage was asked."""
+    key = EvaluationKey(run, sequence_id, turn, given.side, given.principle)
+    origin = origins[given.principle]
+    if isinstance(given, NotRead):
+        return Unread(key, given.language, origin, now)
+    calls = () if given.stages else given.calls  # they are with the stage that made them
+    rests = None if given.stages else given.raw_reply, given.latency_s, given.cost_usd, calls
+    if isinstance(given, Observation):
+        told = ". ".join(filter(None, (f"Asked: {why}" if why else "", given.reasoning)))
+        return Evaluation(key, given.score, origin, now, told or None, *rests)
+    return Failure(key, given.reason, given.message, origin, now, *rests)
+
+
+@dataclass(slots=True)
+class _Count:
+    """Counts what one call of `evaluate` does; the fields are those of `Summary`."""
+
+    sequences: int = 0
+    skipped: int = 0
+    evaluations: int = 0
+    failures: int = 0
+    gaps: int = 0
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    structured: Counter[str] = field(default_factory=Counter)
+    reasons: FailureReasons = field(default_factory=FailureReasons)
+    unread: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcomes: Ordered[Outcome], wanted: int, of_stages: Ordered[Outcome] = ()) -> None:
+        """Count what came of so many scores that were wanted; the rest are gaps. Of stages only calls count."""
+        self.gaps += wanted - len(outcomes)
+        calls = {  # one may be for several principles
+            (one.key.sequence_id, one.key.turn, one.key.side, id(call.reply or call)): call
+            for one in (*outcomes, *of_stages)
+            if not isinstance(one, Unread)
+            for call in one.calls
+        }.values()
+        self.calls += len(calls)
+        self.cached += sum(call.cached for call in calls)
+        paid = [call.reply for call in calls if call.reply is not None and not call.cached]
+        self.prompt_tokens += sum(reply.prompt_tokens or 0 for reply in paid)
+        self.completion_tokens += sum(reply.completion_tokens or 0 for reply in paid)
+        self.structured.update(call.reply.structured for call in calls if call.reply and call.reply.structured)
+        for outcome in outcomes:
+            if isinstance(outcome, Unread):
+                self.unread[outcome.language] += 1
+                continue
+            if isinstance(outcome, Failure):
+                self.failures += 1
+                self.reasons.add(outcome.reason, outcome.message)
+            else:
+                self.evaluations += 1
+            if outcome.cost_usd is not None:
+                self.cost_usd = (self.cost_usd or 0.0) + outcome.cost_usd
+
+    def summary(self, run: str, seconds: float) -> Summary:
+        counts = {name: getattr(self, name) for name in _Count.__slots__}
+        counts |= {"structured": dict(self.structured), "commonest_failure": counts.pop("reasons").commonest}
+        counts["unread"] = dict(self.unread.most_common())
+        return Summary(run=run, seconds=seconds, **counts)
+
+
+class _Outbox:
+    """Keeps one write under way, and collects what comes meanwhile for the next.
+
+    Where outcomes come one by one, somebody has to call `put` now and then even where none comes. `finished` is
+    told how many sequences more are durable.
+    """
+
+    def __init__(self, store: Store, finished: Callable[[int], None], pause: float) -> None:
+        self._store = store
+        self._tell = finished
+        self._pause = pause
+        self._not_before = time.monotonic()
+        self._waiting: list[Outcome] = []
+        self._finished = 0
+        self._under_way: Future[None] | None = None
+        self._finished_with_it = 0
+
+    def put(self, outcomes: Ordered[Outcome], finished: int) -> None:
+        """Take outcomes, with which so many sequences are finished."""
+        self._waiting += outcomes
+        self._finished += finished
+        free = self._under_way is None or self._under_way.done()
+        if (free and time.monotonic() >= self._not_before) or len(self._waiting) >= _MOST:
+            self._write()
+
+    def close(self) -> None:
+        """Return once everything is durable."""
+        while self._under_way is not None or self._waiting or self._finished:
+            self._write()
+
+    def _write(self) -> None:
+        """Wait for the write under way, and begin the next with all that waits."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            under_way.result()
+            if self._finished_with_it:
+                self._tell(self._finished_with_it)
+        if self._waiting or self._finished:
+            self._not_before = time.monotonic() + self._pause
+            self._under_way = self._store.append_soon(self._waiting)
+            self._waiting, self._finished_with_it, self._finished = [], self._finished, 0

@@ -219,7 +219,7 @@ def _conversations(prepared: ScanPlan, parts: Sequence[Part]) -> tuple[int, list
 
 def _timed(prepared: ScanPlan, taken: Sequence[conversation.Sequence]) -> float:
     """The seconds that a conversation takes."""
-    scorer = prepared.work.open().scorer
+    scorer = prepared.work.scorer()
     scorer.score(taken[:1])  # what is loaded at the first use is not counted
     began = time.monotonic()
     seconds, scored = 0.0, 0

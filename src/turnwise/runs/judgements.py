@@ -18,15 +18,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.conversation import Side
 from turnwise.datasets import judgement_files, read_judgements
 from turnwise.datasets.annotated import MODES, SECOND
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers import build_observer
 from turnwise.principles import Principle, builtin_principles, load_principle
-from turnwise.runs.evaluation import evaluate
-from turnwise.runs.store_sink import Summary
+from turnwise.runs.evaluation import Summary, evaluate
 from turnwise.store import Correction, HumanScore, Store
 
 

@@ -18,7 +18,7 @@ from turnwise.findings import PLACES, Counts
 from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
 from turnwise.observers.session import Look, ObservedMany, observe_conversations
 from turnwise.principles import Principle
-from turnwise.runs.part_files import DeadLetter, PartFiles
+from turnwise.runs.findings_sink import DeadLetter, PartFiles
 from turnwise.runs.parts import Done, Part, meets, read_part
 from turnwise.scoring import NOT_READ, Score, TurnScores
 from turnwise.store.where import Where, parse_where

@@ -1,18 +1,40 @@
-"""Parts: what a worker of a scan takes at once, how it is read, and what comes of it."""
+"""Parts of files: what a worker of a scan takes at once. They depend on the files and the size of parts alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
-from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase
+from io import BufferedIOBase, BufferedReader, BytesIO, FileIO, RawIOBase
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnwise._support.locations import Location
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader, get_loader
-from turnwise.datasets.records import ParsedRecord, parquet_lines, parse_json, read_lines
+from turnwise.datasets import BadRecord
+from turnwise.datasets import LoadOptions
+from turnwise.datasets import Loader
+from turnwise.datasets import RecordError
+from turnwise.datasets import RecordLoader
+from turnwise.datasets import get_loader
+from turnwise.datasets.files import DAMAGED
+from turnwise.datasets.files import MAX_LINE
+from turnwise.datasets.files import bounded_lines
+from turnwise.datasets.files import is_stream
+from turnwise.datasets.files import open_counted
+from turnwise.datasets.layout import Head
+from turnwise.datasets.layout import Layout
+from turnwise.datasets.layout import read_records
+from turnwise.datasets.records import parquet_groups
+from turnwise.datasets.records import ParsedRecord
+from turnwise.datasets.records import TOO_LONG
+from turnwise.datasets.records import broken_off
+from turnwise.datasets.records import parquet_lines
+from turnwise.datasets.records import parse_json
+from turnwise.datasets.records import read_lines
 from turnwise.errors import DatasetError, TurnwiseError
 from turnwise.findings import PartEntry
 from turnwise.runs.inputs import Reading
@@ -23,6 +45,12 @@ PART_ROWS = 2_000
 
 PART_BYTES = 32 << 20
 """Bytes of text that a part has at most, unless one record has more: workers hold a part in memory."""
+
+
+_LARGE_GROUP = 4
+"""Parts that a row group of Parquet may hold for workers to read them: each unpacks the group up to its rows."""
+
+Item = ParsedRecord | BadRecord | Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +77,7 @@ class LineBytes:
 class Records:
     """Records that were read already, or conversations where a format makes one of several records."""
 
-    items: tuple[ParsedRecord | BadRecord | Sequence, ...]
+    items: tuple[Item, ...]
 
 
 Content = ParquetRows | ByteRange | LineBytes | Records
@@ -90,29 +118,14 @@ class Done:
 def read_part(part: Part, reading: Reading) -> Iterator[tuple[int, int, Sequence | BadRecord]]:
     """Yield place in the part, row, and conversation of each record that is wanted, in order."""
     path = reading.files[part.input]
-    if isinstance(part.content, Records) and not any(isinstance(one, ParsedRecord) for one in part.content.items):
-        for place, item in enumerate(part.content.items):
-            if part.chosen is None or place in part.chosen:
-                yield place, _row(item, part.first_row + place), _made(item)
-        return
-    loader = get_loader(part.format)
-    for place, record in _records(part, path):
+    loader = get_loader(part.format) if part.format else None
+    for place, item in _items(part, path):
         if part.chosen is not None and place not in part.chosen:
             continue
-        if isinstance(record, BadRecord):
-            yield place, record.line, record
+        if isinstance(item, ParsedRecord):
+            yield place, item.number, _build(loader, item, path, reading.options)
         else:
-            yield place, record.number, _build(loader, record, path, reading.options)
-
-
-def _made(item: ParsedRecord | BadRecord | Sequence) -> Sequence | BadRecord:
-    assert not isinstance(item, ParsedRecord)
-    return item
-
-
-def _row(item: object, otherwise: int) -> int:
-    line = getattr(item, "line", None)
-    return otherwise if line is None else line
+            yield place, part.first_row + place if item.line is None else item.line, item
 
 
 def _build(loader: Any, record: ParsedRecord, path: str, options: LoadOptions) -> Sequence | BadRecord:
@@ -128,12 +141,11 @@ def _build(loader: Any, record: ParsedRecord, path: str, options: LoadOptions) -
         return BadRecord(record.number, f"the loader {loader.info.name} can't read it: {reason}")
 
 
-def _records(part: Part, path: str) -> Iterator[tuple[int, ParsedRecord | BadRecord]]:
+def _items(part: Part, path: str) -> Iterator[tuple[int, Item]]:
+    """Yield place and record of all that a part has."""
     content = part.content
     if isinstance(content, Records):
-        for place, item in enumerate(content.items):
-            assert not isinstance(item, Sequence)
-            yield place, item
+        yield from enumerate(content.items)
         return
     if isinstance(content, LineBytes):
         records = read_lines(BytesIO(content.lines), part.first_row)
@@ -203,3 +215,221 @@ def meets(where: Where | None, sequence: Sequence) -> bool:
             "metadata": sequence.metadata,
         }
     )
+
+
+class _Piece(NamedTuple):
+    """A part before it has a number: its first record, its records, and the bytes of content that they have."""
+
+    first_row: int
+    rows: int
+    content: Content
+    size: int
+
+
+def plan_parts(reading: Reading, part_rows: int) -> Iterator[Part]:
+    """Yield the parts of all inputs, in order; a file is read only when its turn comes.
+
+    A file that can't be read becomes a part with that as its one record. A part has `part_rows` records at most,
+    and also ends after `PART_BYTES` of text.
+    """
+    number = 0
+    for place in range(len(reading.files)):
+        try:
+            head, loader = reading.open(place)
+        except DatasetError as error:
+            yield _of_file(number, place, error)
+            number += 1
+            continue
+        try:
+            for piece in _to_scale(_pieces(head, loader, reading.options, part_rows), Location(head.path)):
+                yield Part(number, place, *piece, format=loader.info.name)
+                number += 1
+        except (DatasetError, *DAMAGED) as error:
+            yield _of_file(number, place, error)
+            number += 1
+
+
+def _to_scale(pieces: Iterator[_Piece], file: Location) -> Iterator[_Piece]:
+    """Yield pieces whose sizes add up to that of their file: content that was unpacked has other bytes."""
+    left = 0 if is_stream(file.name) or file.is_folder() else file.size()
+    held: _Piece | None = None
+    for piece in pieces:
+        if held is not None:
+            size = min(held.size, left)
+            left -= size
+            yield held._replace(size=size)
+        held = piece
+    if held is not None:
+        yield held._replace(size=left)
+
+
+def _of_file(number: int, place: int, error: Exception) -> Part:
+    return Part(number, place, 0, 1, Records((BadRecord(0, str(error)),)), 0)
+
+
+def _pieces(head: Head, loader: Loader, options: LoadOptions, part_rows: int) -> Iterator[_Piece]:
+    if not _is_record_wise(loader):
+        if isinstance(loader, RecordLoader) and head.stream is not None:
+            items: Iterable[Item] = loader.load_records(read_records(head), head.path, options)
+        else:
+            items = loader.load(head.path, options)
+        return _of_items(items, part_rows)
+    if head.layout is Layout.PARQUET:
+        return _of_parquet(head.path, part_rows)
+    if head.layout is Layout.LINES:
+        return _of_lines(head, part_rows)
+    return _of_items(read_records(head), part_rows)
+
+
+def _is_record_wise(loader: Loader) -> bool:
+    """Whether each record of a format is a conversation of its own, so that a file can be cut anywhere."""
+    return isinstance(loader, RecordLoader) and type(loader).load_records is RecordLoader.load_records
+
+
+def _of_parquet(path: str, part_rows: int) -> Iterator[_Piece]:
+    groups = parquet_groups(path)
+    total, size = sum(rows for rows, _ in groups), sum(size for _, size in groups)
+    if not total:
+        return  # no rows are no fault
+    packed = Location(path).size()
+    most = max(1, min(part_rows, PART_BYTES * total // max(size, 1)))
+    if max(rows for rows, _ in groups) > _LARGE_GROUP * most:
+        start = 0
+        for rows, _ in groups:
+            lines = (line.encode() + b"\n" for line in parquet_lines(path, (start, start + rows)))
+            for piece in _of_line_bytes(lines, part_rows, first=start + 1, last=start + rows):
+                yield piece._replace(size=packed * piece.rows // total)
+            start += rows
+        return
+    for first in range(0, total, most):
+        rows = min(most, total - first)
+        yield _Piece(first + 1, rows, ParquetRows(), packed * rows // total)
+
+
+def _of_lines(head: Head, part_rows: int) -> Iterator[_Piece]:
+    if head.stream is not None:
+        with head.stream:
+            yield from _of_line_bytes(bounded_lines(head.stream), part_rows)
+        return
+    with open_counted(head.path, head.encoding) as (stream, packed):
+        if head.encoding is None and isinstance(stream.raw, FileIO) and not is_stream(head.path):
+            yield from _of_ranges(stream, part_rows)
+        else:
+            yield from _of_line_bytes(bounded_lines(stream), part_rows, packed)
+
+
+def _of_ranges(stream: BufferedReader, part_rows: int) -> Iterator[_Piece]:
+    start = end = stream.tell()  # behind a byte order mark
+    first, rows = 1, 0
+    while line := stream.readline(MAX_LINE + 1):
+        end += len(line)
+        if len(line) > MAX_LINE and not line.endswith(b"\n"):
+            continue
+        rows += 1
+        if rows == part_rows or end - start >= PART_BYTES:
+            yield _Piece(first, rows, ByteRange(start, end), end - start)
+            start, first, rows = end, first + rows, 0
+    if end > start:
+        yield _Piece(first, max(rows, 1), ByteRange(start, end), end - start)
+
+
+def _of_line_bytes(
+    lines: Iterable[bytes | None],
+    part_rows: int,
+    packed: Callable[[], int] | None = None,
+    first: int = 1,
+    last: int | None = None,
+) -> Iterator[_Piece]:
+    """Yield the pieces of lines that a worker can't read itself; None stands for a line that is too long.
+
+    `packed` gives the bytes of the file that were read so far, where these are not those of the lines.
+    """
+    size = told = 0
+    held: list[bytes] = []
+
+    def piece() -> _Piece:
+        nonlocal told
+        before, told = told, told + size if packed is None else packed()
+        return _Piece(first, len(held), LineBytes(b"".join(held)), told - before)
+
+    def bad(record: BadRecord) -> _Piece:
+        return _Piece(record.line, 1, Records((record,)), 0)
+
+    try:
+        for line in lines:
+            if line is None:
+                if held:
+                    yield piece()
+                first, held, size = first + len(held) + 1, [], 0
+                yield bad(BadRecord(first - 1, TOO_LONG))
+                continue
+            held.append(line)
+            size += len(line)
+            if len(held) == part_rows or size >= PART_BYTES:
+                yield piece()
+                first, held, size = first + len(held), [], 0
+    except (DatasetError, *DAMAGED) as error:
+        if held:
+            yield piece()
+        row = first + len(held)
+        yield bad(broken_off(row, error) if last is None else unreadable(row, last, error))
+        return
+    if held:
+        yield piece()
+
+
+def _of_items(items: Iterable[Item], part_rows: int) -> Iterator[_Piece]:
+    first, size = 1, 0
+    held: list[Item] = []
+    for item in items:
+        held.append(item)
+        size += _weight(item)
+        if len(held) == part_rows or size >= PART_BYTES:
+            yield _Piece(first, len(held), Records(tuple(held)), size)
+            first, held, size = first + len(held), [], 0
+    if held:
+        yield _Piece(first, len(held), Records(tuple(held)), size)
+
+
+def _weight(item: Item) -> int:
+    """The characters of a record, about."""
+    if isinstance(item, Sequence):
+        return sum(len(turn.prompt) + len(turn.response or "") for turn in item.conversation)
+    if isinstance(item, BadRecord):
+        return len(item.reason)
+    size, stack = 0, [item.value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+        size += len(value) if isinstance(value, str) else 8
+    return size
+
+
+def chosen_places(places: Ordered[Ordered[int]], drawn: Ordered[int]) -> dict[int, frozenset[int]]:
+    """The places that a sample has of each part, by number of the part; parts without any are left out.
+
+    `places` are those of each part that can be drawn; `drawn` says which, counted from 0 over all parts, sorted.
+
+    >>> chosen_places([range(3), [5, 7]], [2, 3])
+    {0: frozenset({2}), 1: frozenset({5})}
+    """
+    found: dict[int, frozenset[int]] = {}
+    before = 0
+    for number, there in enumerate(places):
+        low, high = bisect_left(drawn, before), bisect_left(drawn, before + len(there))
+        if high > low:
+            found[number] = frozenset(there[one - before] for one in drawn[low:high])
+        before += len(there)
+    return found
+
+
+def draw(total: int, sample: int, seed: int) -> list[int]:
+    """Which records a sample has, sorted; all where there are no more.
+
+    >>> draw(10, 3, seed=1) == draw(10, 3, seed=1), len(draw(2, 3, seed=1))
+    (True, 2)
+    """
+    return sorted(random.Random(seed).sample(range(total), min(sample, total)))

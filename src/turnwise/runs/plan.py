@@ -1,16 +1,26 @@
-"""What a run is to have of stored sequences, and which of these scores it still lacks."""
+"""What a run of stored sequences is to have, which of these scores it lacks, and the work of making them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnwise._support.batches import batched
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.conversation.json_values import json_object
-from turnwise.observers import Context, ContextMode, HasStages, Observer, ObserverInfo, Request
+from turnwise.observers import (
+    Context,
+    ContextMode,
+    HasStages,
+    ObservedTurn,
+    Observer,
+    ObserverInfo,
+    ObserverSession,
+    Request,
+    build_observer,
+)
 from turnwise.observers.protocol import asked_together
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey
@@ -61,10 +71,7 @@ class Task:
         return sum(map(len, self.wanted.values()))
 
     def split(self, *, together: bool) -> Iterator[Task]:
-        """One for each score, for observers whose scores depend on the texts of the turns alone.
-
-        With `together` it is one for each side of a turn.
-        """
+        """One for each score, with `together` for each side of a turn, where scores don't depend on each other."""
         for turn, wanted in self.wanted.items():
             for requests in asked_together(wanted, together=together):
                 yield replace(self, wanted={turn: tuple(requests)}, present=0)
@@ -147,3 +154,35 @@ def describe_stages(name: str, observer: Observer | None, context: Context) -> d
         )
         for stage, one in observer.stages.items()
     }
+
+
+class Scored(NamedTuple):
+    """A sequence with all that came of its task, turn by turn; `wanted` is how many scores were asked for."""
+
+    sequence_id: str
+    turns: tuple[ObservedTurn, ...]
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """What scores tasks: an observer, or in other processes one that is built there by its specification."""
+
+    observer: str | Observer
+    context: Context
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def open(self) -> Callable[[Ordered[Task]], list[Scored]]:
+        """What scores some tasks; threads may share it where the observer allows that."""
+        observer = self.observer
+        if isinstance(observer, str):
+            observer = build_observer(observer, **self.settings)
+        return lambda tasks: [score_task(observer, self.context, task) for task in tasks]
+
+
+def score_task(observer: Observer, context: Context, task: Task) -> Scored:
+    """Score what is wanted of a sequence; errors as for `ObserverSession`."""
+    if not task.wanted:
+        return Scored(task.sequence_id, (), 0)
+    session = ObserverSession(observer, context, task.sequence_id)
+    return Scored(task.sequence_id, session.observe_all(task.turns, task.wanted), task.missing)

@@ -11,22 +11,19 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
-from turnwise.runs.run import PaidWork, SpendingLimits, Work, Worker, check_travels, checked_jobs
+from turnwise.runs.engines import Item, PaidWork, Result, SpendingLimits, Work, check_travels, checked_jobs
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 TRIES = 3
 """How often an item is begun: one that kills each worker that takes it would else go on for ever."""
@@ -54,7 +51,7 @@ class RayEngine:
         _ray(alone=address in {None, "local"})
 
     def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
-        """Yield what comes of each item as it comes; see `turnwise.runs.run.Engine`."""
+        """Yield what comes of each item as it comes; see `Engine`."""
         check_travels(work)
         with self.cluster() as ray, _sharing(ray, work) as shared:
             pickled = pickle.dumps(shared)
@@ -91,8 +88,9 @@ class RayEngine:
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", **settings)
         except (ConnectionError, RuntimeError, ValueError) as error:
+            first = str(error).strip().partition("\n")[0]
             raise UsageError(
-                f"no Ray cluster at {self._address!r} ({_first_line(error)}); start one by `ray start --head`, or "
+                f"no Ray cluster at {self._address!r} ({first}); start one by `ray start --head`, or "
                 "leave --address out to use this machine alone"
             ) from error
         try:
@@ -123,7 +121,6 @@ class _Books:
         self._ledger = Ledger(*limits)
 
     def name(self) -> str:
-        """The name under which the actor is found."""
         import ray
 
         return str(ray.get_runtime_context().get_actor_name())
@@ -132,7 +129,6 @@ class _Books:
         return self._ledger.call(worker, name, argument)
 
     def gone(self, worker: str) -> None:
-        """Take back what a worker had before it was replaced."""
         self._ledger.gone(worker)
 
 
@@ -187,9 +183,8 @@ def _done(ray: ModuleType, actors: list[Any], items: Iterable[Any]) -> Iterator[
                     "continues where it stopped (--engine inline shows the cause)"
                 ) from error
             except ray.exceptions.RayError as error:
-                raise ObserverError(
-                    f"a Ray worker failed: {_last_line(error)}; the same command continues"
-                ) from error
+                said = str(error).strip().rpartition("\n")[2]  # behind a traceback
+                raise ObserverError(f"a Ray worker failed: {said}; the same command continues") from error
             if fault is not None:
                 raise ObserverError(fault)
             yield [done]
@@ -201,20 +196,20 @@ class _Actor:
     def __init__(self, work: bytes, version: str) -> None:
         self._work = work
         self._version = version
-        self._worker: Worker[Any, Any] | None = None
+        self._do: Callable[[Any], Any] | None = None
 
     def do(self, item: Any) -> tuple[Any, str | None]:
         """What came of an item, or why nothing can be done any more."""
         try:
-            if self._worker is None:
+            if self._do is None:
                 if self._version != __version__:
                     raise ObserverError(
                         f"a Ray worker has turnwise {__version__}, this is {self._version}: rows would differ; "
                         "install the same version on all nodes"
                     )
                 opened: Work[Any, Any] = pickle.loads(self._work)  # made by the driver
-                self._worker = opened.open()
-            return self._worker.do(item), None
+                self._do = opened.open()
+            return self._do(item), None
         except TurnwiseError as error:
             return None, str(error)
 
@@ -231,12 +226,3 @@ def _ray(*, alone: bool) -> ModuleType:
         return import_module("ray")
     except ImportError as error:
         raise PluginError('the engine ray needs Ray: pip install "turnwise[ray]"') from error
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def _last_line(error: BaseException) -> str:
-    """What is behind the traceback that Ray puts into an error's text."""
-    return str(error).strip().rpartition("\n")[2]

@@ -31,19 +31,16 @@ from turnwise.observers import (
     describe_observer,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.runs.cutting import chosen_places, draw, plan_parts
-from turnwise.runs.engines import InlineEngine
-from turnwise.runs.findings_sink import FindingsSink, alone, stored_manifest
+from turnwise.runs.engines import Engine, InlineEngine, SpendingLimits, Tell, carry_out
+from turnwise.runs.findings_sink import FindingsSink, alone, done_parts, stored_manifest
 from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.paid_replies import ScanJournal
-from turnwise.runs.part_files import done_parts
-from turnwise.runs.parts import PART_ROWS, Part, meets, read_part
+from turnwise.runs.parts import PART_ROWS, Done, Part, chosen_places, draw, meets, plan_parts, read_part
 from turnwise.runs.plan import describe_run, describe_stages
-from turnwise.runs.run import Engine, SpendingLimits, Tell, carry_out
 from turnwise.store.where import STORED, parse_where
 
 if TYPE_CHECKING:
-    from turnwise.runs.part_work import ScanWorker
+    from turnwise.runs.part_work import Scorer
 
 DEFAULT_DETECTOR = "cusum"
 """What judges conversations where nothing else is named."""
@@ -87,9 +84,15 @@ class ScanWork:
         """The same work, whose workers share an allowance."""
         return replace(self, allowance=allowance)
 
-    def open(self) -> ScanWorker:
-        """A worker of this process."""
-        from turnwise.runs.part_work import ScanWorker, Scorer  # numpy comes with it
+    def open(self) -> Callable[[Part], Done]:
+        """What does a part in this process."""
+        from turnwise.runs.part_work import ScanWorker  # numpy comes with it
+
+        return ScanWorker(self, self.scorer()).do
+
+    def scorer(self) -> Scorer:
+        """What scores conversations in this process."""
+        from turnwise.runs.part_work import Scorer
 
         observer: Any = self.observer
         if isinstance(observer, str):
@@ -103,8 +106,7 @@ class ScanWork:
         if isinstance(observer, KeepsReplies):
             observer = observer.with_journal(ScanJournal(self.folder))
         detector = pickle.loads(self.detector)  # made by the driver, a moment ago
-        scorer = Scorer(observer, self.context, self.principles, self.sides, detector, self.threads)
-        return ScanWorker(self, scorer)
+        return Scorer(observer, self.context, self.principles, self.sides, detector, self.threads)
 
 
 @dataclass(frozen=True, slots=True)

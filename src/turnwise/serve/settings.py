@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.clock import utc_now
 from turnwise.errors import GuardError, StateError, UsageError
 from turnwise.guard.config import Config, with_observer

@@ -2,14 +2,12 @@
 
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
-from turnwise.store.dataset_import import Imported, OtherLabel, import_sequences
 from turnwise.store.erasure import Erasure
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.people import Correction, HumanScore, People, Review, Status
-from turnwise.store.reading import ScoreTable, StoredScore
 from turnwise.store.runs import Run
-from turnwise.store.sequences import Added
-from turnwise.store.source import SequenceHead
+from turnwise.store.sequences import Added, Imported, OtherLabel, import_sequences
+from turnwise.store.source import ScoreTable, SequenceHead, StoredScore
 from turnwise.store.store import Store
 from turnwise.store.tallies import RunTally
 

@@ -2,26 +2,244 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from array import array
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, Engine, RowMapping, Select, Table, insert
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Engine,
+    NestedTransaction,
+    RowMapping,
+    Select,
+    Table,
+    cast,
+    func,
+    insert,
+    select,
+    type_coerce,
+)
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.types import LargeBinary
 
 from turnwise.clock import Clock
-from turnwise.errors import StoreError, StoreUnreachableError, UsageError
+from turnwise.errors import StoreError, StoreLockedError, StoreUnreachableError, UsageError
 from turnwise.store import schema
 from turnwise.store.backend import Backend, Patience, shown_url
 from turnwise.store.damage import read_all
 from turnwise.store.sqlite import SqliteFile, check_name, path_of_url
-from turnwise.store.writer_thread import Writer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_NUMBERS = 1_000_000
+"""Rows of numbers that are held in memory at once."""
+
+_SPAN = 500_000
+"""Row numbers that one statement goes through in PostgreSQL, which holds what it finds in memory."""
+
+_HEAD = 20
+"""Bytes before the first element of an array in PostgreSQL's binary form: five numbers about the array."""
+
+
+def rows(record: Connection, query: Select[Any]) -> Generator[tuple[Any, ...], None, None]:
+    """Yield the rows of a query. In SQLite values come as they are stored, times and JSON as text."""
+    if record.dialect.name != "sqlite":
+        yield from map(tuple, record.execute(query))
+        return
+    cursor: Any = record.connection.cursor()
+    cursor.execute(str(query.compile(record.engine, compile_kwargs={"literal_binds": True})))
+    yield from cursor
+
+
+def numbers(
+    record: Connection, query: Select[Any], key: ColumnElement[int], after: int, last: int
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the rows of a query whose columns are numbers, none of them missing, at most a million at a time.
+
+    Only rows whose `key` is above `after` and up to `last`, which in SQLite has to be the last there is. Raises
+    ValueError or TypeError where a value is missing or no number.
+    """
+    if record.dialect.name == "sqlite":
+        yield from _from_sqlite(record, query.where(key > after))
+        return
+    for start in range(after, last, _SPAN):
+        yield from _from_postgresql(record, query.where(key > start, key <= min(start + _SPAN, last)))
+
+
+def _from_sqlite(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.float64]]:
+    import numpy as np
+
+    width = len(query.selected_columns)
+    with closing(rows(record, query)) as found:
+        values = chain.from_iterable(found)
+        while flat := array(
+            "d", islice(values, _NUMBERS * width)
+        ):  # numpy would take a text for a number, and None
+            yield np.frombuffer(flat).reshape(-1, width)
+
+
+def _from_postgresql(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.float64]]:
+    """Yield the whole result: each column comes as an array of PostgreSQL, which numpy can read."""
+    import numpy as np
+
+    element = np.dtype([("bytes", ">i4"), ("value", ">f8")])
+    found = query.subquery()
+    packed = [
+        type_coerce(func.array_send(func.array_agg(cast(column, Double))), LargeBinary) for column in found.columns
+    ]
+    columns = record.execute(select(*packed)).one()
+    if columns[0] is None:
+        return
+    arrays = [np.frombuffer(column, element, offset=_HEAD) for column in columns]
+    if any((array["bytes"] != element["value"].itemsize).any() for array in arrays):
+        raise ValueError("a number is missing")
+    yield np.stack([array["value"].astype(np.float64) for array in arrays], axis=1)
+
 
 Result = TypeVar("Result")
+_Job = tuple[Callable[[Connection], Any], "Future[Any]"]
+_Outcome = tuple["Future[Any]", Any, Exception | None]
+
+GROUP = 256
+"""Jobs that share a transaction at most."""
+
+
+class Writer:
+    """Writes with group commit.
+
+    Jobs that wait at the same moment share a transaction, each in a savepoint of its own: one that fails is
+    rolled back alone. A future is done only once the transaction is on disk, so an acknowledged write is durable.
+
+    Where a server goes away, the jobs are done again once it is back, unless they turn out to be in the record. So
+    a job may run several times, and only its last run counts.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name="turnwise-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more work."""
+        return self._closed
+
+    def submit(self, job: Callable[[Connection], Result]) -> Future[Result]:
+        """Queue a job; the future has its result once that is durable, or what it raised."""
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._closed:
+                raise StoreError("the store is closed; open it again")
+            self._jobs.put((job, future))
+        return future
+
+    def close(self) -> None:
+        """Write what is queued, then stop. Closing twice is harmless."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            batch: list[_Job] = []
+            job = self._jobs.get()
+            while job is not None:
+                if job[1].set_running_or_notify_cancel():
+                    batch.append(job)
+                if len(batch) == GROUP or self._jobs.empty():
+                    break
+                job = self._jobs.get()
+            going = job is not None
+            if batch:
+                self._write(batch)
+
+    def _write(self, batch: list[_Job]) -> None:
+        try:
+            outcomes = self._written(batch)
+        except Exception as error:  # noqa: BLE001 - nothing was committed: every caller must know
+            outcomes = [(future, None, error) for _, future in batch]
+        for future, result, failure in outcomes:
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
+
+    def _written(self, batch: list[_Job]) -> list[_Outcome]:
+        """Write a batch, again where the server was lost, and return what became of each job."""
+        patience: Patience | None = None
+        committing: list[_Outcome] | None = None
+        while True:
+            try:
+                if committing is not None and self._backend.was_committed():
+                    return committing
+                committing = None
+                with (
+                    self._backend.translated(),
+                    self._backend.engine.connect().execution_options(writes="batch") as connection,
+                    connection.begin() as transaction,
+                ):
+                    outcomes = [self._done(connection, job, future, len(batch)) for job, future in batch]
+                    committing = outcomes
+                    transaction.commit()
+                return outcomes
+            except (StoreUnreachableError, StoreLockedError) as error:
+                if committing is None and not isinstance(error, StoreUnreachableError):
+                    raise
+                patience = patience or Patience(self._backend.busy_seconds)
+                if not patience.wait():
+                    if committing is None:
+                        raise
+                    raise StoreUnreachableError(
+                        f"{error}; whether the last rows were stored is not known: the same command finds out"
+                    ) from error
+
+    def _done(
+        self, connection: Connection, job: Callable[[Connection], Any], future: Future[Any], of: int
+    ) -> _Outcome:
+        if of == 1:  # what it raises rolls back the transaction, which is its own
+            return future, job(connection), None
+        savepoint = connection.begin_nested()
+        try:
+            with self._backend.translated():
+                result = job(connection)
+                savepoint.commit()
+        except StoreUnreachableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it belongs to the caller, who gets it
+            _undo(savepoint, error)
+            return future, None, error
+        return future, result, None
+
+
+def _undo(savepoint: NestedTransaction, error: Exception) -> None:
+    """Roll one job back, or, where the database has given up the whole transaction, fail all of its jobs.
+
+    A full disk, for one, makes SQLite roll back everything at once: then no job of the batch was stored.
+    """
+    try:
+        savepoint.rollback()
+    except SQLAlchemyError:
+        raise error from None
+
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it says that the store is locked."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from turnwise._support.locations import Location
 from turnwise.errors import StoreError
-from turnwise.store.findings.places import for_the_user
+from turnwise.store.findings.files import for_the_user
 
 FILE: Final = "verdicts.db"
 

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection, case, false, func, or_, select
 
 from turnwise._support.process_memory import give_back_memory
+from turnwise._support.table_files import hide_progress_bar
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
 from turnwise.store import schema
-from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import check_numbers, check_places, intact, read_all
-from turnwise.store.database import Database, edition
+from turnwise.store.database import Database, edition, numbers, rows
 from turnwise.store.people import Review, stored_reviews
-from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.where import Labels, known_names, parse_where
 
 if TYPE_CHECKING:

@@ -28,13 +28,21 @@ from turnwise.conversation.json_values import json_object
 from turnwise.errors import UnknownNameError
 from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Unread
 from turnwise.store import schema
-from turnwise.store.bulk import numbers, rows
 from turnwise.store.column_types import read_time
 from turnwise.store.damage import check_content, check_places, intact
-from turnwise.store.database import PAGE, Database, edition
+from turnwise.store.database import PAGE, Database, edition, numbers, rows
 from turnwise.store.runs import Run, read_runs, run_names
 from turnwise.store.score_rows import calls_of, read_call, read_evaluation, read_failure, read_unread
-from turnwise.store.source import Lengths, Newest, NumberedHead, NumberedTexts, Page, Progress, SequenceHead
+from turnwise.store.source import (
+    Lengths,
+    Newest,
+    NumberedHead,
+    NumberedTexts,
+    Page,
+    Progress,
+    SequenceHead,
+    Source,
+)
 from turnwise.store.tallies import RunTally, still_failed, tallies
 
 if TYPE_CHECKING:
@@ -45,11 +53,12 @@ if TYPE_CHECKING:
     from turnwise.store.people import People
 
 
-class RecordSource:
-    """Reads a record; a `turnwise.store.source.Source`."""
+class RecordSource(Source):
+    """Reads a record."""
 
-    note: str | None = None
+    note = None
     has_texts = True
+    judged_with = None
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -58,14 +67,12 @@ class RecordSource:
 
     @cached_property
     def mirror(self) -> RecordMirror:
-        """The copy that questions are asked of."""
         from turnwise.store.mirror import RecordMirror
 
         return RecordMirror(self._db)
 
     @cached_property
     def people(self) -> People:
-        """What people said."""
         from turnwise.store.people import People
 
         return People(self._db, self)
@@ -74,12 +81,10 @@ class RecordSource:
         """Do nothing: questions bring their copy up to date themselves."""
 
     def close(self) -> None:
-        """Let go of the copy."""
         if "mirror" in vars(self):
             self.mirror.close()
 
     def counts(self) -> dict[str, int]:
-        """How many sequences, turns, runs, evaluations, failures and unread texts there are."""
         tables = (schema.sequences, schema.turns, schema.runs, schema.evaluations, schema.failures)
         queries = {table.name: select(func.count().label("n")).select_from(table) for table in tables}
         failures = queries["failures"]
@@ -88,7 +93,6 @@ class RecordSource:
         return {name: self._db.read(query)[0]["n"] for name, query in queries.items()}
 
     def newest(self) -> Newest:
-        """How far the record has come."""
         evaluations, failures, sequences = schema.evaluations.c, schema.failures.c, schema.sequences.c
         latest = select(func.max(evaluations.id)).scalar_subquery()
         last = select(evaluations.created_at).where(evaluations.id == latest).scalar_subquery()
@@ -106,27 +110,22 @@ class RecordSource:
     # Runs
 
     def run_names(self) -> list[str]:
-        """The names of all runs."""
         return run_names(self._db)
 
     def runs(self, name: str | None = None) -> tuple[Run, ...]:
-        """All runs, or those of a name."""
         return read_runs(self._db, name)
 
     def principle_versions(self, run: str) -> dict[str, str]:
-        """The version of every principle of a run."""
         table = schema.provenances
         query = select(table.c.principle, table.c.principle_version).join(schema.runs)
         found = self._db.read(query.where(schema.runs.c.name == run))
         return {row["principle"]: row["principle_version"] for row in found}
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """Every run with what it has come to."""
         found = tallies(self._db)
         return tuple((run, found.get(run.name, RunTally(run.name))) for run in self.runs())
 
     def tries(self, paid: Collection[str]) -> dict[str, tuple[int, int, float | None]]:
-        """Failed tries, unread texts and cost, by run."""
         name, failures, scores = schema.runs.c.name, schema.failures, schema.evaluations
         unread = func.count().filter(failures.c.reason == NOT_READ)
         failed = select(name, func.count() - unread, unread, func.sum(failures.c.cost_usd)).join_from(
@@ -144,8 +143,6 @@ class RecordSource:
         return self._db.ask(read)
 
     # Verdicts
-
-    judged_with = None
 
     def stamp(self, run: Run) -> str:
         """Its edition, and when the run was started: scores are added and never changed."""
@@ -169,12 +166,10 @@ class RecordSource:
         return list(map(self._head, rows)), upto
 
     def count_after(self, run: Run, after: int) -> int:
-        """How many sequences have evaluations above a row number."""
         query = select(func.count(schema.evaluations.c.sequence.distinct()).label("n"))
         return int(self._db.read(_above(query, run, after))[0]["n"])
 
     def times(self, turns: Mapping[int, int]) -> dict[int, datetime]:
-        """When a turn was said, else when its sequence was imported."""
         heads, said, found = schema.sequences.c, schema.turns.c, {}
         query = select(heads.id, heads.imported_at, said.turn, said.timestamp).join(
             schema.turns, said.sequence == heads.id
@@ -188,7 +183,6 @@ class RecordSource:
     # Sequences and turns
 
     def pages(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Page]:
-        """Yield the heads of sequences, some at a time."""
         table = schema.sequences.c
         columns = table.id, table.sequence_id, table.label, table.source, table.turns
         for page in self._rows(ids, label, *columns):
@@ -200,7 +194,6 @@ class RecordSource:
         return NumberedHead(row["id"], head)
 
     def sequences(self, page: Page) -> Iterator[Sequence]:
-        """Yield the sequences of a page, each checked against its digest."""
         keys, heads, texts = _numbers(page), schema.sequences, schema.turns
         stored = self._db.read(select(heads).where(heads.c.id.in_(keys)).order_by(heads.c.id))
         said = self._db.read(
@@ -232,7 +225,6 @@ class RecordSource:
             return tuple(_read_turn(row) for row in found if row["turn"] in turns)
 
     def lengths(self, page: Page, turns: range | None) -> Lengths:
-        """The length of every turn."""
         table = schema.turns
         columns = table.c.sequence, table.c.turn, table.c.prompt_chars, table.c.response_chars
         query = select(*columns).where(table.c.sequence.in_(_numbers(page)))
@@ -242,14 +234,12 @@ class RecordSource:
         return found
 
     def groups(self, ids: Collection[str] | None, label: Label | None) -> dict[str, str]:
-        """The group of each sequence by id."""
         table = schema.sequences.c
         pages = self._rows(ids, label, table.id, table.sequence_id, table.metadata)
         found = chain.from_iterable(pages)
         return {row["sequence_id"]: group_of(row["metadata"], row["sequence_id"]) for row in found}
 
     def ids_with(self, key: str, value: str | int, most: int) -> list[str]:
-        """The ids of sequences with a value in their metadata."""
         table = schema.sequences
         found = table.c.metadata[key]
         holds = found.as_string() == value if isinstance(value, str) else found.as_integer() == value
@@ -263,13 +253,10 @@ class RecordSource:
             yield row["sequence_id"], row["conversation"].get("participants") or {}
 
     def count(self, after: int = 0) -> int:
-        """How many sequences there are above a row number."""
         query = select(func.count()).select_from(schema.sequences).where(schema.sequences.c.id > after)
         return self._db.ask(lambda record: record.scalar(query) or 0)
 
     def texts(self, after: int, most: int) -> list[NumberedTexts]:
-        """The texts of the next sequences above a row number."""
-
         def read(record: Connection) -> list[NumberedTexts]:
             heads, turns = schema.sequences.c, schema.turns.c
             wanted = select(heads.id, heads.content_sha256).where(heads.id > after).order_by(heads.id).limit(most)
@@ -289,7 +276,6 @@ class RecordSource:
         return self._db.ask(lambda record: [(key, value) for key, value in rows(record, query)])
 
     def begun(self, imported: bool) -> dict[int, datetime]:
-        """When the first turn of each sequence was said, or when it was imported, by row number where known."""
         heads, turns = schema.sequences.c, schema.turns.c
         query = select(heads.id, heads.imported_at)
         if not imported:
@@ -338,7 +324,6 @@ class RecordSource:
     # Scores and failures
 
     def evaluations(self, run: Run, page: Page, turns: range | None, replies: bool) -> list[list[Evaluation]]:
-        """The evaluations of each sequence of a page."""
         table = schema.evaluations
         names = {number: head.sequence_id for number, head in page}
         query = _with_provenance(table, run, replies).where(table.c.sequence.in_(_numbers(page)))
@@ -357,7 +342,6 @@ class RecordSource:
         return [found.get(number, []) for number in names]
 
     def scores(self, run: Run, page: Page) -> Iterator[tuple[int, int, Side, str, float, float, float]]:
-        """Yield the scores of a page as plain values."""
         table = schema.evaluations.c
         order = table.sequence, table.turn, table.side, table.principle
         query = _of_run(select(*order, table.T, table.I, table.F, table.run), schema.evaluations, run)
@@ -367,7 +351,6 @@ class RecordSource:
             yield row["sequence"], row["turn"], side, row["principle"], row["T"], row["I"], row["F"]
 
     def peaks(self, run: Run) -> NDArray[np.float64]:
-        """Row number of the sequence, turn, and highest F over principles of the prompts of a run, a row each."""
         import numpy as np
 
         table = schema.evaluations.c
@@ -386,7 +369,6 @@ class RecordSource:
             return self._db.ask(read)
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
-        """How many scores a run has."""
         table = schema.evaluations
         query = _of_run(select(func.count().label("n")).select_from(table), table, run)
         count: int = self._db.read(query if page is None else query.where(table.c.sequence.in_(_numbers(page))))[
@@ -395,14 +377,12 @@ class RecordSource:
         return count
 
     def recorded(self, run: Run, ids: Collection[str]) -> set[EvaluationKey]:
-        """The keys of all evaluations that a run has of these sequences."""
         query, name = _keys(schema.evaluations, run), schema.sequences.c.sequence_id
         return self._read_keys(run, (query.where(name.in_(some)) for some in batched(ids, PAGE)))
 
     def failures(
         self, run: Run, ids: Collection[str] | None, turns: range | None, replies: bool
     ) -> tuple[Failure, ...]:
-        """Every failure of a run."""
         table = schema.failures
         found = self._without_score(run, ids, turns, replies, table.c.reason != NOT_READ)
         calls = self._calls(table, found) if replies else {}
@@ -410,14 +390,12 @@ class RecordSource:
             return tuple(read_failure(row, run, row["sequence_id"], calls.get(row["id"], ())) for row in found)
 
     def unread(self, run: Run, ids: Collection[str] | None, turns: range | None) -> tuple[Unread, ...]:
-        """What a run did not read, once each."""
         found = self._without_score(run, ids, turns, False, schema.failures.c.reason == NOT_READ)
         with intact(self.where, f"a text that run {run.name!r} did not read"):
             once = {one.key: one for one in (read_unread(row, run, row["sequence_id"]) for row in found)}
             return tuple(once.values())
 
     def failed(self, run: Run, ids: Collection[str] | None) -> set[EvaluationKey]:
-        """The keys of what failed and was not scored since."""
         failed = still_failed().subquery()
         return self._read_keys(run, self._narrowed(_keys(failed, run), failed.c.sequence, ids))
 

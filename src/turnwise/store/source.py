@@ -1,7 +1,6 @@
-"""What a store is asked of: a record in a database, or the findings of a scan.
+"""What a store is read from: a record in a database, or the findings of a scan.
 
 A source gives runs, sequences, turns, scores and failures, and tables of them for questions over all.
-`turnwise.store.reading` makes of them what `Store` returns, whichever source it is.
 """
 
 from __future__ import annotations
@@ -13,14 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from turnwise._support.notebook import Shown
+from turnwise._support.notebook import Shown, data_frame, html_table
 from turnwise.conversation import Label, Sequence, Side, Turn
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Unread
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
+from turnwise.store.damage import check_turns, intact
 from turnwise.store.runs import Run
 from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas
     from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
@@ -87,6 +89,68 @@ class NumberedTexts(NamedTuple):
     digest: str
 
 
+class StoredScore(NamedTuple):
+    """One score of a run, as a row of a table.
+
+    Args:
+        label: ground truth of the sequence.
+        source: the data set that it comes from.
+        turn: number of the turn, from 1.
+        side: the half of the turn that was judged.
+        principle: what it was judged against.
+        T: truth, in [0, 1].
+        I: indeterminacy, in [0, 1].
+        F: falsity, in [0, 1].
+    """
+
+    sequence_id: str
+    label: Label
+    source: str
+    turn: int
+    side: Side
+    principle: str
+    T: float
+    I: float  # noqa: E741 - the field's name for indeterminacy
+    F: float
+
+
+class ScoreTable:
+    """The scores of a run, a row each, read anew whenever they are asked for; `Store.scores` makes one.
+
+    Iterating yields one `StoredScore` after the other, by sequence in the order of import, with a few thousand in
+    memory at a time.
+    """
+
+    def __init__(self, run: str, rows: Callable[[], Iterator[StoredScore]], count: Callable[[], int]) -> None:
+        self.run = run
+        self._rows = rows
+        self._count = count
+
+    def __iter__(self) -> Iterator[StoredScore]:
+        return self._rows()
+
+    def __len__(self) -> int:
+        return self._count()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run and its scores as plain values."""
+        return {"run": self.run, "scores": [row._asdict() for row in self]}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the scores as a table of pandas, with the fields of `StoredScore` as columns.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        return data_frame(StoredScore._fields, ((*row[:1], str(row.label), *row[2:]) for row in self))
+
+    def __repr__(self) -> str:
+        return f"<ScoreTable of run {self.run!r}: {len(self)} scores>"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Scores of run {self.run!r}", StoredScore._fields, self, len(self))
+
+
 class Mirror(Protocol):
     """Tables of scores in DuckDB that questions are asked of."""
 
@@ -110,19 +174,20 @@ class Source(Protocol):
     """All that can be read of a store; StoreCorruptError where it is damaged, UnknownNameError for unknown ids.
 
     `ids` and `label` choose sequences, None for all; `turns` chooses turns of each by number, None for all.
+    What the last methods return is the same for every source; the others are a source's own.
     """
 
-    @property
-    def where(self) -> str:
-        """Its location, for messages."""
+    where: str
+    """Its location, for messages."""
 
-    @property
-    def note(self) -> str | None:
-        """What a reader ought to know of it; None where there is nothing."""
+    note: str | None
+    """What a reader ought to know of it; None where there is nothing."""
 
-    @property
-    def has_texts(self) -> bool:
-        """Whether it holds the texts of its sequences, and so the length of every turn."""
+    has_texts: bool
+    """Whether it holds the texts of its sequences, and so the length of every turn."""
+
+    judged_with: Mapping[str, Any] | None
+    """The detector that a scan judged with, as its manifest has it; None of a record."""
 
     @property
     def mirror(self) -> Mirror:
@@ -165,10 +230,6 @@ class Source(Protocol):
         """
 
     # Verdicts
-
-    @property
-    def judged_with(self) -> Mapping[str, Any] | None:
-        """The detector that a scan judged with, as its manifest has it; None of a record."""
 
     def stamp(self, run: Run) -> str:
         """Changes whenever what was scored in a run is other than it was, rather than more."""
@@ -251,3 +312,57 @@ class Source(Protocol):
 
     def failed(self, run: Run, ids: Collection[str] | None) -> set[EvaluationKey]:
         """The keys of what failed and was not scored since."""
+
+    # The same for every source
+
+    def run(self, name: str) -> Run:
+        """The run of a name; UnknownNameError where there is none."""
+        for run in self.runs(name):
+            return run
+        raise UnknownNameError("run", name, self.run_names())
+
+    def only_run(self) -> str:
+        """The name of the only run; UsageError where there are none or several."""
+        names = self.run_names()
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise UsageError(f"{self.where} has no run yet: make one with turnwise evaluate --store {self.where}")
+        raise UsageError(f"{self.where} has several runs: choose one with --run ({', '.join(names)})")
+
+    def trajectories(
+        self, run: str, ids: Collection[str] | None, label: Label | None, turns: range | None, replies: bool
+    ) -> Iterator[tuple[SequenceHead, Trajectory]]:
+        """Yield every sequence with its trajectory in a run; see `Store.trajectories`."""
+        known = self.run(run)
+        for page in self.pages(ids, label):
+            found = self.evaluations(known, page, turns, replies)
+            lengths = self.lengths(page, turns)
+            for (number, head), scored in zip(page, found, strict=True):
+                with intact(self.where, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
+                    part = range(1, head.turns + 1)
+                    if turns is not None:
+                        part = range(max(turns.start, 1), min(turns.stop, head.turns + 1))
+                    chars = lengths.get(number, {})
+                    if self.has_texts:
+                        check_turns(part, chars)
+                    trajectory = Trajectory(run, head.sequence_id, part.stop - 1, scored, chars, first=part.start)
+                yield head, trajectory
+
+    def score_table(self, run: str, ids: Collection[str] | None, label: Label | None) -> ScoreTable:
+        """The scores of a run as rows; see `Store.scores`."""
+        known = self.run(run)
+
+        def rows() -> Iterator[StoredScore]:
+            for page in self.pages(ids, label):
+                heads = dict(page)
+                for score in self.scores(known, page):
+                    head = heads[score[0]]
+                    yield StoredScore(head.sequence_id, head.label, head.source, *score[1:])
+
+        def count() -> int:
+            if ids is None and label is None:
+                return self.score_count(known)
+            return sum(self.score_count(known, page) for page in self.pages(ids, label))
+
+        return ScoreTable(run, rows, count)

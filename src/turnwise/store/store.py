@@ -13,16 +13,16 @@ from turnwise.conversation import Label, Sequence, Turn
 from turnwise.errors import UsageError
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store.audit_log import AuditLog
-from turnwise.store.database import BUSY_SECONDS
+from turnwise.store.database import BUSY_SECONDS, Database
 from turnwise.store.erasure import Erasure, erase_from_record
-from turnwise.store.findings.places import is_findings
+from turnwise.store.findings.files import is_findings
 from turnwise.store.journal import Journal
 from turnwise.store.kept_verdicts import KeptVerdicts
-from turnwise.store.reading import ScoreTable, only_run, run_of, score_table, trajectories
-from turnwise.store.record import Record
-from turnwise.store.runs import Run
+from turnwise.store.record_source import RecordSource
+from turnwise.store.runs import Run, Runs
+from turnwise.store.score_rows import Appender
 from turnwise.store.sequences import Added, add_sequences
-from turnwise.store.source import Mirror, SequenceHead, Source
+from turnwise.store.source import Mirror, ScoreTable, SequenceHead, Source
 from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
@@ -30,6 +30,26 @@ if TYPE_CHECKING:
     from turnwise.store.people import People
     from turnwise.store.query import QueryResult
     from turnwise.store.transfer import Exported, Merged
+
+
+class Record:
+    """A record that is open."""
+
+    def __init__(self, location: str, *, create: bool, clock: Clock, busy_seconds: float) -> None:
+        self.database = Database(location, create=create, clock=clock, busy_seconds=busy_seconds)
+        self.source = RecordSource(self.database)
+        self.runs = Runs(self.database)
+        self.appender = Appender(self.database, self.runs)
+        self.journal = Journal(self.database)
+        self.audit = AuditLog(self.database)
+
+    def close(self) -> None:
+        """Write what is pending and let go of the database."""
+        self.database.finish()
+        self.runs.close()
+        self.journal.close()
+        self.database.close()
+
 
 _ANOTHER = "scan into another folder"
 _IMPORT = "make a store with turnwise import"
@@ -231,7 +251,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no run of that name.
         """
-        return run_of(self._source, name)
+        return self._source.run(name)
 
     def only_run(self) -> str:
         """Return the name of the only run.
@@ -239,7 +259,7 @@ class Store:
         Raises:
             UsageError: the store has none, or several; the message lists them.
         """
-        return only_run(self._source)
+        return self._source.only_run()
 
     def start_run(self, run: Run) -> Run:
         """Store a run, or return the one of that name if it has the same configuration.
@@ -296,7 +316,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run.
         """
-        run_of(self._source, run)
+        self._source.run(run)
         return next(tally for known, tally in self.tallies() if known.name == run)
 
     def principle_versions(self, run: str) -> dict[str, str]:
@@ -374,7 +394,7 @@ class Store:
             UnknownNameError: the store has no such run, or, once rows are read, no sequence of one of the ids.
             UsageError: no run is named where there are several.
         """
-        return score_table(self._source, self.only_run() if run is None else run, ids, label)
+        return self._source.score_table(self.only_run() if run is None else run, ids, label)
 
     def trajectory(
         self, run: str, sequence_id: str, *, turns: range | None = None, replies: bool = False
@@ -413,7 +433,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
-        return trajectories(self._source, run, ids, label, turns, replies)
+        return self._source.trajectories(run, ids, label, turns, replies)
 
     def failures(
         self,
@@ -427,7 +447,7 @@ class Store:
 
         Arguments and errors as for `trajectories`.
         """
-        return self._source.failures(run_of(self._source, run), ids, turns, replies)
+        return self._source.failures(self._source.run(run), ids, turns, replies)
 
     def unread(
         self, run: str, *, ids: Collection[str] | None = None, turns: range | None = None
@@ -436,7 +456,7 @@ class Store:
 
         Arguments and errors as for `trajectories`.
         """
-        return self._source.unread(run_of(self._source, run), ids, turns)
+        return self._source.unread(self._source.run(run), ids, turns)
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
         """Return the keys of all evaluations that a run has of these sequences, without failures.
@@ -444,7 +464,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run.
         """
-        return self._source.recorded(run_of(self._source, run), sequence_ids)
+        return self._source.recorded(self._source.run(run), sequence_ids)
 
     def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
         """Return the keys of the scores of a run that failed and were not scored since.
@@ -452,7 +472,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
-        return self._source.failed(run_of(self._source, run), ids)
+        return self._source.failed(self._source.run(run), ids)
 
     @property
     def people(self) -> People:

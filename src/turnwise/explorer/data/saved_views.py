@@ -10,7 +10,7 @@ from typing import Final
 from turnwise._support.bounded import read_json
 from turnwise._support.locations import Location
 from turnwise.errors import StoreError, UsageError
-from turnwise.store.findings.places import for_the_user, is_findings
+from turnwise.store.findings.files import for_the_user, is_findings
 
 FILE: Final = "views.json"
 MOST: Final = 100

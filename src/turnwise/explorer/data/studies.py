@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from turnwise._support.bounded import read_json
-from turnwise._support.sql_text import file_name
+from turnwise._support.table_files import file_name
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.arm_scores import ArmScores
 

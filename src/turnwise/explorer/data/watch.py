@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard.audit.reader import missing_in, problem_of
 from turnwise.guard.audit.record import CHECK, GAP

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._support.table_files import cell
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError

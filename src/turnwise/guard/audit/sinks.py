@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows: one process a file
     fcntl = None  # type: ignore[assignment]
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import (

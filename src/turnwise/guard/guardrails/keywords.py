@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, Redaction
 from turnwise.guard.guardrail import Check, Guardrail

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from turnwise._support.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.guard.recognisers.hosts import (
     EDGES,
     FILL,

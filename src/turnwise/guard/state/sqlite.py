@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StateDownError, StateError

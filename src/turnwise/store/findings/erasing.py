@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise._support.bounded import read_json
 from turnwise._support.locations import Location
-from turnwise._support.sql_text import quoted
+from turnwise._support.table_files import quoted
 from turnwise.errors import FindingsError, LocationError, UsageError
 from turnwise.findings import (
     ABOUT,

@@ -14,7 +14,7 @@ from turnwise.clock import Clock
 from turnwise.errors import StoreError
 from turnwise.store.database import BUSY_SECONDS, Database
 from turnwise.store.erasure import Erasure, erase_rows, erasures, finish, matching, new_receipt
-from turnwise.store.findings.places import beside, for_the_user
+from turnwise.store.findings.files import beside, for_the_user
 from turnwise.store.people import People
 from turnwise.store.record_source import RecordSource
 from turnwise.store.sequences import add_sequences

@@ -22,12 +22,19 @@ from turnwise.store.database import PAGE
 from turnwise.store.erasure import Erasure
 from turnwise.store.findings.erasing import erase_from_findings
 from turnwise.store.findings.files import FoundFiles, part_of
-from turnwise.store.findings.index import NAME, Index
-from turnwise.store.findings.mirror import FoundMirror
 from turnwise.store.findings.people import FoundPeople
-from turnwise.store.people import Review
+from turnwise.store.findings.tables import NAME, FoundMirror, Index
 from turnwise.store.runs import Run
-from turnwise.store.source import Lengths, Newest, NumberedHead, NumberedTexts, Page, Progress, SequenceHead
+from turnwise.store.source import (
+    Lengths,
+    Newest,
+    NumberedHead,
+    NumberedTexts,
+    Page,
+    Progress,
+    SequenceHead,
+    Source,
+)
 from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
@@ -44,8 +51,8 @@ _BY_TURN: Final = "ORDER BY key, turn"
 _BY_SCORE: Final = "ORDER BY key, turn, side, principle"
 
 
-class FindingsSource:
-    """Reads findings as they were when opened; a `turnwise.store.source.Source` with one run.
+class FindingsSource(Source):
+    """Reads findings as they were when opened; they have one run.
 
     A row number is the key in the files plus 1. Heads come from the index, the rest from the files of their part.
     """
@@ -57,30 +64,31 @@ class FindingsSource:
         self.where = self._files.where
         self.note = self._files.note
         self.has_texts = self._files.has_texts
+        told = self._files.manifest.detector
+        self.judged_with = told if told.get("mapping") else None
         self._run = _read_run(self._files)
         self._origins = {
             name: self._run.provenance(revision, self._run.code_version)
             for name, revision in self._files.manifest.revisions.items()
         }
-        self.mirror = FoundMirror(self._files, self._index, self._run, self._reviews)
+
+    @cached_property
+    def mirror(self) -> FoundMirror:
+        return FoundMirror(self._files, self._index, self._run, self.people.reviews)
 
     @cached_property
     def people(self) -> FoundPeople:
-        """What people said, kept beside the findings."""
         return FoundPeople(self._files.findings.folder, self, self._clock)
-
-    def _reviews(self) -> tuple[Review, ...]:
-        return self.people.reviews()
 
     def prepare(self, progress: Progress) -> None:
         """Make the index, where there is none that fits."""
         self._index.ready(progress)
 
     def close(self) -> None:
-        """Let go of the files."""
         if "people" in vars(self):
             self.people.close()
-        self.mirror.close()
+        if "mirror" in vars(self):
+            self.mirror.close()
         self._index.close()
         self._files.close()
 
@@ -101,7 +109,6 @@ class FindingsSource:
         return self.people.finish_erasing(begun, counts)
 
     def counts(self) -> dict[str, int]:
-        """How many sequences, turns, runs, evaluations, failures and unread texts there are."""
         totals = self._files.manifest.totals
         return {
             "sequences": totals.conversations,
@@ -113,7 +120,6 @@ class FindingsSource:
         }
 
     def newest(self) -> Newest:
-        """How far the findings have come."""
         totals, last = self._files.manifest.totals, 0
         for part in self._files.parts:
             if part.counts.conversations:
@@ -126,19 +132,15 @@ class FindingsSource:
     # Runs
 
     def run_names(self) -> list[str]:
-        """The name of the run."""
         return [self._run.name]
 
     def runs(self, name: str | None = None) -> tuple[Run, ...]:
-        """The run, unless another name is given."""
         return (self._run,) if name in (None, self._run.name) else ()
 
     def principle_versions(self, run: str) -> dict[str, str]:
-        """The revision of every principle."""
         return self._files.manifest.revisions if self.runs(run) else {}
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """The run with what it has come to."""
         totals = self._files.manifest.totals
         reasons, failed, sequences = FailureReasons(), set(), set()
         for one in self._letters() if totals.failures or totals.unread else ():
@@ -164,12 +166,6 @@ class FindingsSource:
 
     # Verdicts
 
-    @property
-    def judged_with(self) -> Mapping[str, Any] | None:
-        """The detector that the scan judged with."""
-        told = self._files.manifest.detector
-        return told if told.get("mapping") else None
-
     def stamp(self, run: Run) -> str:
         """The digest of the files: parts don't end in order, so where one is added all are read again."""
         return self._files.digest
@@ -186,7 +182,6 @@ class FindingsSource:
         return page, page[-1].number if page else max(after, self.newest().sequences)
 
     def count_after(self, run: Run, after: int) -> int:
-        """How many scored sequences there are above a row number."""
         query = "SELECT count(*) FROM copied.found WHERE scored AND sequence > ?"
         return int(self._ask(query, [after])[0][0])
 
@@ -197,7 +192,6 @@ class FindingsSource:
     # Sequences and turns
 
     def pages(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Page]:
-        """Yield heads, some of a part at a time."""
         wanted = "TRUE" if label is None else f"label = '{label}'"
         query = f"SELECT sequence, sequence_id, label, source, turns FROM {NAME}.sequences WHERE {wanted}"
         if ids is not None:
@@ -211,7 +205,6 @@ class FindingsSource:
             last = rows[-1][0]
 
     def sequences(self, page: Page) -> Iterator[Sequence]:
-        """Yield the sequences of a page."""
         metadata = dict(self._rows(SEQUENCES, "metadata", dict(page)))
         turns = _by_number(self._rows(TURNS, "turn, prompt, response", dict(page), None, _BY_TURN))
         for number, head in page:
@@ -229,13 +222,11 @@ class FindingsSource:
             yield sequence
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Some turns of a sequence."""
         rows = self._rows(TURNS, "turn, prompt, response", self._keys([sequence_id]), turns, _BY_TURN)
         with intact(self.where, f"sequence {sequence_id!r}"):
             return tuple(map(_turn, rows))
 
     def lengths(self, page: Page, turns: range | None) -> Lengths:
-        """The length of every turn; without texts, only of what was scored."""
         if self.has_texts:
             sides = "length(prompt), coalesce(length(response), 0)"
             rows = self._rows(TURNS, f"turn, {sides}", dict(page), turns)
@@ -248,7 +239,6 @@ class FindingsSource:
         return found
 
     def groups(self, ids: Collection[str] | None, label: Label | None) -> dict[str, str]:
-        """The group of each sequence by id."""
         found: dict[str, str] = {}
         for page in self.pages(ids, label):
             metadata = dict(self._rows(SEQUENCES, "metadata", dict(page)))
@@ -258,7 +248,6 @@ class FindingsSource:
         return found
 
     def ids_with(self, key: str, value: str | int, most: int) -> list[str]:
-        """The ids of sequences with a value in their metadata."""
         path = '$."' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'  # one key, no path
         rows = self._ask(
             "SELECT sequence_id FROM copied.sequences JOIN copied.found USING (sequence) "
@@ -274,7 +263,6 @@ class FindingsSource:
                 yield one.sequence_id, one.conversation.participants
 
     def count(self, after: int = 0) -> int:
-        """How many sequences there are above a row number."""
         first = part_of(after + 1)
         whole = sum(part.counts.conversations for part in self._files.parts if part.number > first)
         [[rest]] = self._files.read(
@@ -295,7 +283,6 @@ class FindingsSource:
         ]
 
     def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
-        """Row number and metadata, as JSON, of the next sequences above a row number."""
         return self._next("metadata", after, most)
 
     def begun(self, imported: bool) -> dict[int, datetime]:
@@ -364,25 +351,21 @@ class FindingsSource:
         return (self._evaluations(head.sequence_id, rows.get(number, [])) for number, head in page)
 
     def scores(self, run: Run, page: Page) -> Iterator[tuple[int, int, Side, str, float, float, float]]:
-        """Yield the scores of a page as plain values."""
         for number, turn, side, *score in self._rows(
             SCORES, "turn, side, principle, T, I, F", dict(page), None, _BY_SCORE
         ):
             yield number, turn, Side(side), *score
 
     def peaks(self, run: Run) -> NDArray[np.float64]:
-        """Row number of the sequence, turn, and highest F over principles of the prompts of a run, a row each."""
         import numpy as np
 
         query = "SELECT sequence, turn, max(F) FROM copied.evaluations WHERE NOT response GROUP BY ALL"
         return np.array(self._ask(query), float).reshape(-1, 3)
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
-        """How many scores there are."""
         return self._files.manifest.totals.scores if page is None else len(self._rows(SCORES, "turn", dict(page)))
 
     def recorded(self, run: Run, ids: Collection[str]) -> set[EvaluationKey]:
-        """The keys of all scores of these sequences."""
         found = set()
         for page in self.pages(ids):
             heads = dict(page)
@@ -419,7 +402,6 @@ class FindingsSource:
         return tuple(found)
 
     def failed(self, run: Run, ids: Collection[str] | None) -> set[EvaluationKey]:
-        """The keys of what could not be scored."""
         return {failure.key for failure in self.failures(run, ids, None, False)}
 
     def _letters(self, ids: Collection[str] | None = None, turns: range | None = None) -> Iterator[dict[str, Any]]:

@@ -20,9 +20,8 @@ from typing import IO, Any
 from sqlalchemy import Table
 
 from turnwise.store import schema
-from turnwise.store.transfer.jsonl import line
-from turnwise.store.transfer.snapshot import Snapshot
-from turnwise.store.transfer.tables import Kind, Progress, Row, conversations, kind_of, time_text
+from turnwise.store.transfer.formats import line
+from turnwise.store.transfer.snapshot import Kind, Progress, Row, Snapshot, conversations, kind_of, time_text
 
 NOT_CARRIED = (
     "A whole number of more than 64 bits in metadata becomes a number of double precision in ArangoDB.",

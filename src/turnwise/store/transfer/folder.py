@@ -1,22 +1,29 @@
-"""The folder of an export: its manifest, and the formats of its files with what each can't carry."""
+"""The folder of an export, with its formats and manifest: written whole or not at all, read back row by row."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from sqlalchemy import Table
 
-from turnwise._support.paths import to_path
-from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError
+from turnwise._support.batches import batched
+from turnwise._support.locations import to_path
+from turnwise._support.notebook import Shown
+from turnwise._support.visible import shown
+from turnwise._version import __version__
+from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError, UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.transfer import arangodb, csv_tables, jsonl, parquet
-from turnwise.store.transfer.snapshot import Snapshot
-from turnwise.store.transfer.tables import Progress
+from turnwise.store.database import PAGE, Database
+from turnwise.store.transfer import arangodb, formats
+from turnwise.store.transfer.snapshot import TABLES, Progress, Row, Snapshot, read_snapshot, value_reader
 
 MANIFEST = "manifest.json"
 
@@ -118,9 +125,153 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "parquet": Format(parquet.write, parquet.read),
-    "jsonl": Format(jsonl.write, jsonl.read),
-    "csv": Format(csv_tables.write, not_carried=csv_tables.NOT_CARRIED),
+    "parquet": Format(formats.write_parquet, formats.read_parquet),
+    "jsonl": Format(formats.write_jsonl, formats.read_jsonl),
+    "csv": Format(formats.write_csv, not_carried=formats.CSV_NOT_CARRIED),
     "arangodb": Format(arangodb.write, not_carried=arangodb.NOT_CARRIED),
 }
 """The formats by name."""
+
+
+_PART = "What belongs to no run that was wanted is left out, the audit of guards among it."
+
+
+@dataclass(frozen=True, slots=True)
+class Exported(Shown):
+    """What an export did: `rows` by file, and `not_carried`, a sentence for each thing that it does not hold."""
+
+    folder: str
+    format: str
+    rows: Mapping[str, int]
+    not_carried: tuple[str, ...]
+
+
+def export(
+    database: Database,
+    folder: str | Path,
+    format: str,
+    *,
+    runs: Collection[str] | None,
+    where: str | None,
+    progress: Progress,
+) -> Exported:
+    """Write a store into a new folder; see `Store.export`."""
+    if format not in FORMATS:
+        raise UnknownNameError("format", format, FORMATS)
+    made = FORMATS[format]
+    not_carried = (*made.not_carried, *(() if runs is None and where is None else (_PART,)))
+    target = _new_folder(folder)
+    part: Path | None = None
+
+    def write(record: Snapshot) -> dict[str, int]:
+        nonlocal part
+        _remove(part)  # of a try before, in which the server was lost
+        record.check()
+        part = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        return made.write(part, record, progress)
+
+    try:
+        rows = read_snapshot(database, write, runs, where)
+        assert part is not None
+        manifest = Manifest(
+            turnwise=__version__,
+            schema_version=SCHEMA_VERSION,
+            format=format,
+            created_at=database.clock(),
+            runs=None if runs is None else list(runs),
+            where=where,
+            files={name: FileEntry(rows=count, sha256=digest(part / name)) for name, count in rows.items()},
+            not_carried=list(not_carried),
+        )
+        manifest.write(part)
+        part.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        part.rename(target)
+    except OSError as error:
+        raise StoreError(f"can't write {folder}: {error.strerror or error}") from error
+    finally:
+        _remove(part)
+    return Exported(str(folder), format, rows, not_carried)
+
+
+def _remove(folder: Path | None) -> None:
+    if folder is not None and folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_folder(folder: str | Path) -> Path:
+    """The path of a folder that is to be made, or is empty; else UsageError."""
+    try:
+        target = to_path(folder)
+        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            raise UsageError(f"{folder} is there already: name a new folder, or an empty one")
+        if not target.parent.is_dir():
+            raise UsageError(f"can't write {folder}: there is no folder {target.parent}; make it first")
+    except OSError as error:
+        raise UsageError(f"can't write {folder}: {error.strerror or error}") from error
+    return target.absolute()
+
+
+class ExportFolder:
+    """An export that was checked against its manifest; a `Record`. A format that can't be imported is refused."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.name = str(folder)
+        self._folder = to_path(folder)
+        self._manifest = read_manifest(folder)
+        name = self._manifest.format
+        if name not in FORMATS:
+            raise StoreError(f"{folder} is an export in the unknown format {name!r}: {MEND}")
+        read = FORMATS[name].read
+        if read is None:
+            lost = " ".join(FORMATS[name].not_carried)
+            raise UsageError(
+                f"{folder} can't be imported: it is an export as {name}, which does not carry all of a store; "
+                f"export the store as {' or '.join(other for other in FORMATS if FORMATS[other].read)}. {lost}"
+            )
+        self._read = read
+        self._ending = name
+        tables = TABLES
+        if self._manifest.schema_version < SCHEMA_VERSION:  # a table that came later has no file
+            tables = tuple(table for table in TABLES if self._file(table) in self._manifest.files)
+        self._tables = frozenset(table.name for table in tables)
+        check_files(self._folder, self._manifest, [self._file(table) for table in tables])
+
+    def _file(self, table: Table) -> str:
+        return f"{table.name}.{self._ending}"
+
+    def pages(self, table: Table) -> Iterator[list[Row]]:
+        """Yield the rows of a table in the order of their keys, some hundreds at a time."""
+        if table.name not in self._tables:
+            return
+        path, said = self._folder / self._file(table), self._manifest.files[self._file(table)].rows
+        count = 0
+        for page in batched(self._rows(path, table), PAGE):
+            count += len(page)
+            yield page
+        if count != said:
+            raise StoreCorruptError(f"{path} has {count} rows, its manifest says {said}; {MEND}")
+
+    def _rows(self, path: Path, table: Table) -> Iterator[Row]:
+        readers = {column.name: value_reader(column) for column in table.columns}
+        fine = 0
+        try:
+            for row in self._read(path, table):
+                if row.keys() != readers.keys():
+                    self._check_columns(table, row)
+                yield {name: readers[name](value) for name, value in row.items()}
+                fine += 1
+        except OSError as error:
+            raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
+        except (ValueError, RecursionError) as error:
+            raise StoreCorruptError(f"{path}, row {fine + 1}: {error}; {MEND}") from error
+
+    def _check_columns(self, table: Table, row: dict[str, Any]) -> None:
+        """Refuse a row with unknown columns, or without one that this version wrote."""
+        for name in row:
+            if name not in table.c:
+                raise ValueError(f"a table {table.name} has no column {shown(name)}")
+        missing = [column.name for column in table.columns if column.name not in row]
+        if missing and self._manifest.schema_version == SCHEMA_VERSION:
+            raise ValueError(f"{missing[0]} is missing")

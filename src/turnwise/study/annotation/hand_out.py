@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.principles import builtin_principles
 from turnwise.runs.judgements import folder_of

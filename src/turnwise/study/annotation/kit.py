@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._support.visible import visible_lines
 from turnwise.conversation import Label, Seen, Sequence, Side
 from turnwise.datasets import digests

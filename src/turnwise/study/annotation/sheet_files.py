@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise._support.table_files import cell
 from turnwise._support.visible import shown
 from turnwise.errors import DatasetError, UsageError

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.errors import DatasetError, UsageError
 from turnwise.principles import builtin_principles
 from turnwise.runs.judgements import export_people, folder_of, record_people

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.conversation import Label
 from turnwise.datasets.labels_and_roles import UnknownLabelError, label_word, read_label
 from turnwise.errors import UsageError

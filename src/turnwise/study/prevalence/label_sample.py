@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from turnwise._support.bounded import read_json
 from turnwise._support.locations import Location, filesystem
 from turnwise._support.notebook import Shown
-from turnwise._support.sql_text import file_name, quoted
+from turnwise._support.table_files import file_name, quoted
 from turnwise.conversation import Conversation, Label
 from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import to_line

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnwise._support.bounded import read_json
-from turnwise._support.paths import to_path
+from turnwise._support.locations import to_path
 from turnwise.detectors import load_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.findings import Manifest

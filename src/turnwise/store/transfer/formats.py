@@ -1,7 +1,8 @@
-"""An export as Parquet: a file for each table, keys as in the store, times as timestamps, JSON as text."""
+"""The formats of an export that hold tables: JSON lines, CSV for spreadsheets, and Parquet."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +16,108 @@ from sqlalchemy import Column, Table
 
 from turnwise._support.batches import batched
 from turnwise._support.bounded import is_too_deep
-from turnwise._support.sql_text import file_name, quoted
+from turnwise._support.table_files import cell, file_name, hide_progress_bar, quoted
 from turnwise.errors import StoreError
-from turnwise.store.progress_bar import hide_progress_bar
-from turnwise.store.transfer.snapshot import Snapshot
-from turnwise.store.transfer.tables import TABLES, Kind, Progress, Row, kind_of, time_text
+from turnwise.store.transfer.snapshot import TABLES, Kind, Progress, Row, Snapshot, kind_of, time_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+def write_jsonl(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+    """Write all tables, and return how many rows each file has."""
+    return {f"{table.name}.jsonl": _write_jsonl_table(folder, record, table, progress) for table in TABLES}
+
+
+def _write_jsonl_table(folder: Path, record: Snapshot, table: Table, progress: Progress) -> int:
+    times = {column.name for column in table.columns if kind_of(column) is Kind.TIME}
+    names = [column.name for column in table.columns]
+    count = 0
+    with (folder / f"{table.name}.jsonl").open("wb") as file:
+        for page in record.pages(table):
+            for row in page:
+                values = {
+                    name: time_text(row[name]) if name in times and row[name] is not None else row[name]
+                    for name in names
+                }
+                file.write(line(values, f"{record.name}, {table.name}"))
+            count += len(page)
+    progress(table.name, count)
+    return count
+
+
+def line(values: dict[str, Any], where: str, *, halves: bool = True) -> bytes:
+    """A row as a line of JSON; StoreError for a number that is not finite, which JSON does not have.
+
+    `halves` says whether half of a surrogate pair is kept, as an escape; else it becomes a question mark.
+
+    >>> line({"id": 1, "text": "ja, né"}, "a.db").decode().split()
+    ['{"id":', '1,', '"text":', '"ja,', 'né"}']
+    """
+    try:
+        try:
+            text = f"{json.dumps(values, ensure_ascii=False, allow_nan=False)}\n"
+            return text.encode() if halves else text.encode(errors="replace")
+        except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can stand for
+            return f"{json.dumps(values, allow_nan=False)}\n".encode()
+    except ValueError as error:
+        key = values.get("id", values.get("_key", ""))
+        raise StoreError(f"{where}, row {key}: {error}; JSON has finite numbers only, Parquet has all") from error
+
+
+def read_jsonl(path: Path, table: Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; ValueError, which does not say where, for a line that is no JSON object."""
+    with path.open("rb") as file:
+        for text in file:
+            if is_too_deep(text):
+                raise ValueError("brackets are nested too deep")
+            row = json.loads(text)
+            if not isinstance(row, dict):
+                raise ValueError(f"a {type(row).__name__}, not an object with keys")
+            yield row
+
+
+CSV_NOT_CARRIED = (
+    "A text that a spreadsheet would take for a formula begins with an apostrophe, and NUL is written as \\0: "
+    "which of them were there before can't be told.",
+    "An empty cell is an empty text, or nothing at all.",
+)
+
+_NAMES = {
+    "sequence": ("sequence_id", "label", "source"),
+    "run": ("run_name",),
+    "provenance": ("principle_version", "code_version"),
+}
+"""What is said beside a key, by the name of the column of the key."""
+
+
+def write_csv(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+    """Write all tables, and return how many rows each file has."""
+    return {f"{table.name}.csv": _write_csv_table(folder, record, table, progress) for table in TABLES}
+
+
+def _write_csv_table(folder: Path, record: Snapshot, table: Table, progress: Progress) -> int:
+    columns: Sequence[Column[Any]] = tuple(table.columns)
+    names = [name for key, some in _NAMES.items() if key in table.c for name in some]
+    count = 0
+    with (folder / f"{table.name}.csv").open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, *(column.name for column in columns)])
+        for page in record.pages(table, named=True):
+            for row in page:
+                values = [*(row[name] for name in names), *(_plain(column, row) for column in columns)]
+                writer.writerow([cell(value) for value in values])
+            count += len(page)
+    progress(table.name, count)
+    return count
+
+
+def _plain(column: Column[Any], row: Row) -> Any:
+    value, kind = row[column.name], kind_of(column)
+    if kind is Kind.JSON:
+        return json.dumps(value, ensure_ascii=False)
+    return time_text(value) if kind is Kind.TIME and value is not None else value
+
 
 _TYPES = {
     Kind.WHOLE: "BIGINT",
@@ -46,11 +141,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+def write_parquet(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
     """Write all tables, and return how many rows each file has."""
     with TemporaryDirectory(dir=folder) as spool, _opened(str(Path(spool, "rows.duckdb")), folder) as database:
         return {
-            f"{table.name}.parquet": _write_table(folder, record, database, table, progress) for table in TABLES
+            f"{table.name}.parquet": _write_parquet_table(folder, record, database, table, progress)
+            for table in TABLES
         }
 
 
@@ -69,7 +165,7 @@ def _opened(location: str, where: Path) -> Iterator[DuckDBPyConnection]:
         raise StoreError(f"{where}: {str(error).splitlines()[0]}") from error
 
 
-def _write_table(
+def _write_parquet_table(
     folder: Path, record: Snapshot, database: DuckDBPyConnection, table: Table, progress: Progress
 ) -> int:
     columns = list(table.columns)
@@ -113,7 +209,7 @@ def _insert(database: DuckDBPyConnection, table: str, columns: Sequence[Column[A
 _TEXT: dict[Kind, Any] = {Kind.NUMBER: repr, Kind.TIME: time_text, Kind.JSON: json.dumps}
 
 
-def read(path: Path, table: Table) -> Iterator[dict[str, Any]]:
+def read_parquet(path: Path, table: Table) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file; ValueError, which does not say where, for a value that its column can't hold."""
     kinds = {column.name: kind_of(column) for column in table.columns}
     with _opened(":memory:", path) as database:
