@@ -51,8 +51,7 @@ from turnwise.observers import build_observer
 from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
 from turnwise.study.stats.agreement import krippendorff_alpha
-from turnwise.study.stats.holm import holm
-from turnwise.study.stats.mcnemar import mcnemar
+from turnwise.study.stats.significance import holm, mcnemar
 from turnwise.study.stats.thresholds import f1, threshold_for, threshold_for_f1
 
 sys.path.insert(0, str(CORPUS))

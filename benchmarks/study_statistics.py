@@ -25,29 +25,30 @@ from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData
-from turnwise.study.compare.arms import plan_arms
 from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
 from turnwise.study.compare.data import strata_of
 from turnwise.study.compare.judging import HighestScores
+from turnwise.study.compare.plan import plan_arms
 from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
 from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
-from turnwise.study.stats.judged_conversations import Judged, confusion
+from turnwise.study.stats.judged import Judged, confusion
 from turnwise.study.stats.matched_rates import RATES, matched_rates, roc_heads
-from turnwise.study.stats.metrics import compare, false_alarms, measure
-from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
-from turnwise.study.stats.split_scores import TEST, TRAIN
-from turnwise.study.stats.survival import kaplan_meier
-from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted_metrics import (
+from turnwise.study.stats.metrics import (
     auc_of,
+    compare,
     delay_of,
     f1_of,
+    false_alarms,
     fpr_of,
+    measure,
     precision_of,
     recall_at_of,
     recall_of,
 )
+from turnwise.study.stats.split_gains import TEST, TRAIN, SplitGains, draw_parts, split_gains
+from turnwise.study.stats.survival import kaplan_meier
+from turnwise.study.stats.thresholds import threshold_for
 
 if TYPE_CHECKING:
     from turnwise.study.stats.bootstrap import Statistic

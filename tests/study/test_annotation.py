@@ -21,8 +21,8 @@ from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, sheet_files, take_in
 from turnwise.study.annotation import kit as kits
+from turnwise.study.annotation.agreement import agreement
 from turnwise.study.compare.truth import read_reader
-from turnwise.study.people_agreement import agreement
 from turnwise.study.prevalence import read_labels
 
 TOLD = dict.fromkeys(PROVENANCE, "told")

@@ -18,8 +18,7 @@ from turnwise.runs.flips import Compared, arm_verdicts, compare_arms
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study import holm
-from turnwise.study.facets import OTHERS, facet_rates
-from turnwise.study.trends import Trends, trends
+from turnwise.study.facets_and_trends import OTHERS, Trends, facet_rates, trends
 
 FIRST = datetime(2026, 1, 5, 12, tzinfo=UTC)  # a Monday
 Facts = Callable[[int], dict[str, object]]

@@ -207,8 +207,8 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 
 def _print(study: Study) -> None:
-    from turnwise.study.report.all_tables import all_tables
     from turnwise.study.report.answer import answer
+    from turnwise.study.report.results import all_tables
     from turnwise.study.report.verdict_text import verdict
 
     for line in (answer(study), *verdict(study)):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from turnwise.store import Run, Store
     from turnwise.study import Loaded, Tuned
     from turnwise.study.compare.tuning import Tuning
-    from turnwise.study.fitting.calibrate import Guaranteed
+    from turnwise.study.fitting.fit import Guaranteed
 
 
 def tune(
@@ -224,7 +224,7 @@ def calibrate(
     """Set a threshold with a guaranteed false-positive rate, or say how many conversations that needs."""
     from turnwise.cli.files import check_file, write_text
     from turnwise.detectors import to_mapping
-    from turnwise.study.fitting.calibrate import guaranteed
+    from turnwise.study.fitting.fit import guaranteed
 
     require_study()
     if out is not None:

@@ -25,8 +25,8 @@ from turnwise.linear_regex import LinearRegex
 from turnwise.observers.local.languages import language_of
 from turnwise.rates import Rate
 from turnwise.study.annotation.queue import LabelQueue, Order, consensus
+from turnwise.study.facets_and_trends import MOST_VALUES, Series, Trends, mondays_of, weekly
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.trends import MOST_VALUES, Series, Trends, mondays_of, weekly
 
 if TYPE_CHECKING:
     from turnwise.store import Store

@@ -1,14 +1,12 @@
 """Studies: splits by group, thresholds with a guarantee, fitted detectors. Needs the ``study`` extra."""
 
+from turnwise.study.annotation.agreement import Agreement, agreement
 from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
-from turnwise.study.fitting.calibrate import Tuned, tune
-from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.fitting.fit import FITTED, Tuned, fit_detector, tune
 from turnwise.study.gain_simulation import GainMap, Kind, gain_map, kind_of
-from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
-from turnwise.study.stats.holm import holm
-from turnwise.study.stats.mcnemar import McNemar, mcnemar
 from turnwise.study.stats.power import StudySize, paired_power, study_size, unpaired_power
+from turnwise.study.stats.significance import McNemar, holm, mcnemar
 from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 __all__ = [

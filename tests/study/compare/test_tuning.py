@@ -15,7 +15,7 @@ from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data, strata_of
-from turnwise.study.compare.settings import make_folds
+from turnwise.study.compare.plan import make_folds
 from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
 
 SEED = 2

@@ -12,9 +12,8 @@ from sklearn.metrics import f1_score, roc_auc_score
 from turnwise.errors import UsageError
 from turnwise.study import threshold_for
 from turnwise.study.stats.bootstrap import Weights, difference, interval, interval_of, resamples
-from turnwise.study.stats.judged_conversations import Judged, confusion
-from turnwise.study.stats.survival import kaplan_meier
-from turnwise.study.stats.weighted_metrics import (
+from turnwise.study.stats.judged import Judged, confusion
+from turnwise.study.stats.metrics import (
     alarms_of,
     auc_of,
     delay_of,
@@ -25,6 +24,7 @@ from turnwise.study.stats.weighted_metrics import (
     recall_at_of,
     recall_of,
 )
+from turnwise.study.stats.survival import kaplan_meier
 
 
 @st.composite

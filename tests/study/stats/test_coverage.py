@@ -7,8 +7,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study.stats.bootstrap import Weights
-from turnwise.study.stats.judged_conversations import confusion
-from turnwise.study.stats.weighted_metrics import auc_of
+from turnwise.study.stats.judged import confusion
+from turnwise.study.stats.metrics import auc_of
 
 
 def test_the_world_has_the_numbers_it_says():

@@ -13,7 +13,7 @@ from turnwise.study.stats.diagnostics import (
     order_shuffle,
     threshold_transfer,
 )
-from turnwise.study.stats.judged_conversations import Judged
+from turnwise.study.stats.judged import Judged
 
 
 def rng():

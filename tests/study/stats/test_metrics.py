@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.judged_conversations import Judged
+from turnwise.study.stats.judged import Judged
 from turnwise.study.stats.metrics import compare, measure
 
 

@@ -17,7 +17,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import needed_benign, threshold_for, tune
 from turnwise.study.fitting.search import search
 from turnwise.study.stats.bootstrap import resamples
-from turnwise.study.stats.judged_conversations import Judged
+from turnwise.study.stats.judged import Judged
 from turnwise.study.stats.metrics import false_alarms, recall_at
 from turnwise.study.stats.thresholds import threshold_for_f1, weighted_thresholds
 

@@ -1,12 +1,11 @@
 """A comparison of detectors on the same conversations: arms, thresholds, verdicts, tests, diagnostics."""
 
-from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
 from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
 from turnwise.study.compare.context_and_trajectory import ApartGain, TwoByTwo
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data, strata_of
 from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
-from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.plan import BASELINES, REFERENCE, Arm, Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
 from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
 from turnwise.study.compare.why_flagged import WhyFlagged, why_flagged

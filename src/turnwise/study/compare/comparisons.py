@@ -9,16 +9,14 @@ from typing import Literal
 
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
-from turnwise.study.compare.arms import REFERENCE, Arm
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
-from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings
 from turnwise.study.stats import metrics
-from turnwise.study.stats.holm import holm_corrected
-from turnwise.study.stats.judged_conversations import Judged, evaluated_by_both, matched
+from turnwise.study.stats.judged import Judged, evaluated_by_both, matched
 from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
-from turnwise.study.stats.mcnemar import McNemar, mcnemar
 from turnwise.study.stats.metrics import DetectorResult, PairTest
+from turnwise.study.stats.significance import McNemar, holm_corrected, mcnemar
 
 LEVEL = 0.05
 """Level of all tests."""

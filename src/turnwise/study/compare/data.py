@@ -15,7 +15,7 @@ from turnwise.study.examples import Example
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store
-    from turnwise.study.compare.settings import Settings
+    from turnwise.study.compare.plan import Settings
 
 STRATA = {
     "category": ("category", "harm", "harm_category", "area", "risk"),

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
-from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
 from turnwise.study.compare.comparisons import (
     Cell,
@@ -31,16 +32,24 @@ from turnwise.study.compare.judging import (
     in_training,
     judge_arm,
 )
-from turnwise.study.compare.settings import Fold, Settings, make_folds, without
+from turnwise.study.compare.plan import (
+    Arm,
+    Fold,
+    Settings,
+    compared_runs,
+    make_folds,
+    plan_arms,
+    reference_of,
+    without,
+)
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import Caution, find_cautions
 from turnwise.study.compare.why_flagged import WhyFlagged
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
-from turnwise.study.stats.judged_conversations import evaluated
+from turnwise.study.stats.judged import PairedBounds, evaluated, paired_bounds
 from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.missing_bounds import PairedBounds, paired_bounds
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -256,8 +265,6 @@ def _tested_folds(study_data: StudyData, settings: Settings) -> tuple[Fold, ...]
 
 def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[DetectorResult]:
     """Measure every arm; those that evaluated the same conversations share their resamples."""
-    import numpy as np
-
     drawn: dict[tuple[str, ...], Resamples] = {}
     results = []
     for one in judgements:

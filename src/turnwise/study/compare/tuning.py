@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from turnwise._support.revision import versions
 from turnwise.detectors import to_mapping
 from turnwise.study.compare.data import StudyData
-from turnwise.study.compare.settings import Settings, make_folds
+from turnwise.study.compare.plan import Settings, make_folds
 from turnwise.study.fitting.search import CrossFitted, Objective, Searched, search
 
 if TYPE_CHECKING:

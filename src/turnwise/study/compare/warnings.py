@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 from turnwise.rates import Rate
 from turnwise.study.compare.arm_diagnostics import Checks
-from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.context_and_trajectory import ALL
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
-from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.plan import Fold, Settings, short_name
 from turnwise.study.compare.tuning import digest_of, read_origin
 from turnwise.study.stats.bootstrap import FEW_GROUPS
 from turnwise.study.stats.cautions import (
@@ -27,7 +26,7 @@ from turnwise.study.stats.cautions import (
     strong_baselines,
     thin_threshold,
 )
-from turnwise.study.stats.judged_conversations import evaluated, matched
+from turnwise.study.stats.judged import evaluated, matched
 from turnwise.study.stats.matched_rates import least_p
 from turnwise.study.stats.metrics import DetectorResult
 

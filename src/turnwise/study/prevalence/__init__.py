@@ -1,6 +1,13 @@
 """How common attacks are among what was scanned: from the flags of a scan, and from labels of a sample of it."""
 
-from turnwise.study.prevalence.from_flags import Prevalence, summarise
+from turnwise.study.prevalence.from_flags import (
+    DetectorRates,
+    Measured,
+    Prevalence,
+    read_rates,
+    shipped_rates,
+    summarise,
+)
 from turnwise.study.prevalence.from_labels import Labelled, estimate_from_labels, read_labels
 from turnwise.study.prevalence.label_sample import (
     TEXTS,
@@ -11,7 +18,6 @@ from turnwise.study.prevalence.label_sample import (
     read_label_sample,
     write_label_sample,
 )
-from turnwise.study.prevalence.rates import DetectorRates, Measured, read_rates, shipped_rates
 
 __all__ = [
     "TEXTS",

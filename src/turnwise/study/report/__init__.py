@@ -1,8 +1,7 @@
 """The report of a study: numbers, tables, figures and the page that holds them."""
 
-from turnwise.study.report.all_tables import all_tables
 from turnwise.study.report.page import check_folder, write_report
-from turnwise.study.report.result_files import record, summary
+from turnwise.study.report.results import all_tables, record, summary
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown
 from turnwise.study.report.verdict_text import verdict
 

@@ -9,7 +9,7 @@ from turnwise.study.compare.context_and_trajectory import CONTEXT, TRAJECTORY
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.figure_parts import Figure, figure, tips
 from turnwise.study.report.gain_tables import shown_words
-from turnwise.study.report.value_formats import points_cell
+from turnwise.study.report.table import points_cell
 from turnwise.study.stats.bootstrap import Difference
 
 

@@ -9,11 +9,11 @@ from turnwise.detectors import to_mapping
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     AT_ONE_THRESHOLD,
     NONE,
     Column,
+    Table,
     alone_cell,
     as_json,
     interval_cell,
@@ -29,10 +29,9 @@ from turnwise.study.report.value_formats import (
     within,
 )
 from turnwise.study.stats.auc import Auc
-from turnwise.study.stats.judged_conversations import Confusion
-from turnwise.study.stats.mcnemar import McNemar
+from turnwise.study.stats.judged import Confusion, Missing
 from turnwise.study.stats.metrics import DetectorResult, FalseAlarms, RecallAt
-from turnwise.study.stats.missing_bounds import Missing
+from turnwise.study.stats.significance import McNemar
 from turnwise.study.stats.survival import FirstFlag
 
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from turnwise.rates import Rate
 from turnwise.study.compare import Study
 from turnwise.study.compare.arm_diagnostics import Checks, PanelAgreement, Repeated
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     NONE,
     Column,
+    Table,
     as_json,
     interval_cell,
     json_row,

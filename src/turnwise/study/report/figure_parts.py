@@ -12,7 +12,7 @@ from turnwise.plots.style import CONFIG, Look, scales
 from turnwise.rates import clopper_pearson
 from turnwise.study.compare import Judgement, Study
 from turnwise.study.examples import Example
-from turnwise.study.stats.judged_conversations import Judged, evaluated
+from turnwise.study.stats.judged import Judged, evaluated
 from turnwise.study.stats.thresholds import threshold_for
 
 LOOKS = (

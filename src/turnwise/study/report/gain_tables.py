@@ -16,10 +16,10 @@ from turnwise.study.compare.context_and_trajectory import (
     Kind,
     TwoByTwo,
 )
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     NONE,
     Column,
+    Table,
     as_json,
     difference_cell,
     interval_cell,

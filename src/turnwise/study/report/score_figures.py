@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from turnwise.plots.style import LABELS, scales
 from turnwise.study.compare import Study
 from turnwise.study.report.figure_parts import LOOKS, Figure, figure, line_legend, mean_scores, plain, tips
-from turnwise.study.stats.judged_conversations import Judged
+from turnwise.study.stats.judged import Judged
 
 COURSES_SHOWN = 9
 """Single conversations that are drawn."""

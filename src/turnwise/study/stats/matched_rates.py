@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, resamples
+from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, Floats, resamples
 from turnwise.study.stats.split_gains import REPLICATES
 from turnwise.study.stats.thresholds import check_rate
-
-if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Floats
 
 RATES = (0.01, 0.03, 0.05)
 """False-positive rates at which arms are compared."""

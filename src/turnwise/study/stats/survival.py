@@ -6,9 +6,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.stats.judged_conversations import Judged
+from turnwise.study.stats.judged import Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,6 @@ def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag 
     >>> found.median, found.median_of_caught, found.lead
     (4, 4.0, (2.0, 2.0, 3.0))
     """
-    import numpy as np
-
     attacks = [one for one in judged if one.attack and one.evaluated]
     if not attacks:
         return None

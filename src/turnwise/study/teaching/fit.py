@@ -7,20 +7,16 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.observers.local.scores import sigmoid
 from turnwise.observers.local.taught_head import Head, unsure_of
-from turnwise.study.stats.bootstrap import Interval, resamples
-from turnwise.study.stats.scored_turns import Bin, area_of_turns, classes_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from turnwise.study.stats.auc import Bin, area_of_turns, classes_of
+from turnwise.study.stats.bootstrap import Floats, Interval, resamples
 
 LEAST_TURNS = 100
 LEAST_OF_EACH = 15
