@@ -19,7 +19,7 @@ from turnwise.principles import principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, sheet_files, take_in
+from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, take_in
 from turnwise.study.annotation import kit as kits
 from turnwise.study.annotation.agreement import agreement
 from turnwise.study.compare.truth import read_reader
@@ -350,7 +350,7 @@ def test_no_sheet_is_larger_than_what_is_read(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_out(store, tmp_path / "kit", ["ann"], twice=0)
-    monkeypatch.setattr(sheet_files, "MOST_BYTES", 1 << 10)
+    monkeypatch.setattr(kits, "MOST_BYTES", 1 << 10)
     with pytest.raises(DatasetError, match="a sheet has at most"):
         take(store, tmp_path / "kit")
     with pytest.raises(UsageError, match="hand out fewer"):

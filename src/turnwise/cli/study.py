@@ -207,9 +207,8 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 
 def _print(study: Study) -> None:
-    from turnwise.study.report.answer import answer
     from turnwise.study.report.results import all_tables
-    from turnwise.study.report.verdict_text import verdict
+    from turnwise.study.report.verdict_text import answer, verdict
 
     for line in (answer(study), *verdict(study)):
         say(line, "")

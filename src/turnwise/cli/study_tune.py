@@ -74,7 +74,8 @@ def _search(
     from turnwise.detectors import to_mapping
     from turnwise.study.compare import load_study_data
     from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
-    from turnwise.study.fitting.search import check_objective, check_search
+    from turnwise.study.fitting.fit import check_objective
+    from turnwise.study.fitting.search import check_search
 
     require_study("optuna")
     check_objective(objective)

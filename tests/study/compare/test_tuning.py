@@ -15,8 +15,8 @@ from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data, strata_of
-from turnwise.study.compare.plan import make_folds
-from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
+from turnwise.study.compare.plan import make_folds, read_origin, sha256_of_ids
+from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
 
 SEED = 2
 
@@ -99,11 +99,11 @@ def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, study
     assert found["run"] == {"name": "h", "observer": "made", "observer_version": "1", "context": "turn"}
     assert {"turnwise", "code", "optuna"} <= set(found["versions"])
     [fold] = make_folds(study_data.runs[0].examples, Settings(runs=("h",), seed=SEED))
-    assert found["split"]["sha256_of_ids"] == digest_of(fold.train)
+    assert found["split"]["sha256_of_ids"] == sha256_of_ids(fold.train)
     assert found["split"]["attacks"] + found["split"]["benign"] == len(fold.train)
     assert found["after"]["recall"][1] == found["split"]["attacks"]
     read = read_origin(str(file))
-    assert (read.run, read.digest) == ("h", digest_of(fold.train))
+    assert (read.run, read.digest) == ("h", sha256_of_ids(fold.train))
     assert "That is no test result" in text
 
 

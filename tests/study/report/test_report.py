@@ -22,6 +22,7 @@ from tests.support.memory import too_little_to_draw
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.plots.render import browser_library, canonical
+from turnwise.plots.style import Figure
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
@@ -45,12 +46,12 @@ from turnwise.study.report import (
     verdict,
     write_report,
 )
-from turnwise.study.report.answer import answer
 from turnwise.study.report.detection_tables import detectors_table
-from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
-from turnwise.study.report.figures import all_figures
+from turnwise.study.report.figures import all_figures, calibration_points, roc_points
 from turnwise.study.report.results import VERDICT_COLUMNS, verdicts_as_parquet
+from turnwise.study.report.score_figures import mean_scores
 from turnwise.study.report.table import html_text
+from turnwise.study.report.verdict_text import answer
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 

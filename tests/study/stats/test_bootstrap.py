@@ -13,18 +13,8 @@ from turnwise.errors import UsageError
 from turnwise.study import threshold_for
 from turnwise.study.stats.bootstrap import Weights, difference, interval, interval_of, resamples
 from turnwise.study.stats.judged import Judged, confusion
-from turnwise.study.stats.metrics import (
-    alarms_of,
-    auc_of,
-    delay_of,
-    f1_of,
-    fpr_of,
-    horizon_of,
-    precision_of,
-    recall_at_of,
-    recall_of,
-)
-from turnwise.study.stats.survival import kaplan_meier
+from turnwise.study.stats.metrics import alarms_of, auc_of, f1_of, fpr_of, precision_of, recall_at_of, recall_of
+from turnwise.study.stats.survival import delay_of, horizon_of, kaplan_meier
 
 
 @st.composite

@@ -6,9 +6,8 @@ from turnwise.study.compare.context_and_trajectory import ApartGain, TwoByTwo
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data, strata_of
 from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
 from turnwise.study.compare.plan import BASELINES, REFERENCE, Arm, Fold, Settings
-from turnwise.study.compare.study import Study, compare, compare_data
+from turnwise.study.compare.study import Study, WhyFlagged, compare, compare_data, why_flagged
 from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
-from turnwise.study.compare.why_flagged import WhyFlagged, why_flagged
 from turnwise.study.stats.split_gains import SplitGains
 
 __all__ = [

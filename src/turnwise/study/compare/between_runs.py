@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,14 +9,13 @@ import numpy as np
 
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.study.compare.comparisons import Test, run_tests_against
-from turnwise.study.compare.data import LabelledConversation, StudyData
+from turnwise.study.compare.data import StudyData, attacks_by_source
 from turnwise.study.compare.judging import HighestScores, Judgement, evaluated_of, make_detector
 from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings, short_name
 from turnwise.study.examples import Example
-from turnwise.study.stats import metrics
 from turnwise.study.stats.judged import matched
-from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.paired import MatchedRates, PairTest, matched_rates
 from turnwise.study.stats.significance import holm, holm_corrected
 from turnwise.study.stats.split_gains import TRAIN, SplitGains, draw_parts, split_gains
 
@@ -103,18 +101,6 @@ def _scored(
         raise UsageError(f"{arm.name} can't be fitted in the split of seed {seed}: {error}") from error
 
 
-def attacks_by_source(known: Sequence[LabelledConversation], least: int) -> dict[str, list[bool]]:
-    """For every source with enough attacks, where there are several, which conversations are of it."""
-    counts = Counter(one.strata["source"] for one in known if one.attack)
-    if len(counts) < 2:
-        return {}
-    return {
-        source: [one.strata["source"] == source for one in known]
-        for source in sorted(counts)
-        if counts[source] >= least
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class BetweenRuns:
     """One detector on two runs, on the conversations that both evaluated. Differences are second less first.
@@ -144,7 +130,7 @@ class BetweenRuns:
     gain: SplitGains | None
 
     @property
-    def differences(self) -> metrics.PairTest:
+    def differences(self) -> PairTest:
         """The differences with their intervals, at thresholds that flag equally many calibration conversations."""
         assert self.test.differences is not None  # `compare_runs` makes each with it
         return self.test.differences

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
-from turnwise.study.compare.between_runs import attacks_by_source
 from turnwise.study.compare.comparisons import LEVEL
-from turnwise.study.compare.data import StudyData
+from turnwise.study.compare.data import StudyData, attacks_by_source
 from turnwise.study.compare.judging import HighestScores, evaluated_of, in_training, make_detector
 from turnwise.study.compare.plan import Arm, Settings, short_name
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, Floats, Interval, resamples
-from turnwise.study.stats.matched_rates import paired_difference, roc_heads
+from turnwise.study.stats.paired import paired_difference, roc_heads
 from turnwise.study.stats.significance import holm_corrected
 
 if TYPE_CHECKING:

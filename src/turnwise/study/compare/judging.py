@@ -18,8 +18,8 @@ from turnwise.rates import Rate
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.plan import Arm, Fold, Settings
 from turnwise.study.examples import Example
-from turnwise.study.fitting.fit import FitInput, fit_detector
-from turnwise.study.fitting.search import cross_fitted, highest_scores
+from turnwise.study.fitting.fit import FitInput, fit_detector, highest_scores
+from turnwise.study.fitting.search import cross_fitted
 from turnwise.study.stats.judged import Judged, judge_all
 from turnwise.study.stats.thresholds import strictest_threshold, threshold_between, threshold_for
 

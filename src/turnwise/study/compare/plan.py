@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 from turnwise.detectors import load_detector, same_but_threshold
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers.protocol import Context, ContextMode
-from turnwise.study.compare.tuning import read_origin
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED
 from turnwise.study.stats.thresholds import check_rate
@@ -326,3 +327,36 @@ def _free_name(name: str, taken: set[str]) -> str:
     while free in taken:
         free, number = f"{name} ({number})", number + 1
     return free
+
+
+MARK = "# origin: "
+"""Begins the line of a detector file that says where it comes from, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The run that a detector was tuned on, and the SHA-256 of the ids of the conversations."""
+
+    run: str
+    digest: str
+
+
+def sha256_of_ids(ids: Iterable[str]) -> str:
+    """The SHA-256 of some ids, whatever their order.
+
+    >>> sha256_of_ids(["b", "a"]) == sha256_of_ids(["a", "b"])
+    True
+    """
+    return hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
+
+
+def read_origin(file: str) -> Origin | None:
+    """Where a detector file comes from; None where it does not say."""
+    for line in Path(file).read_text(encoding="utf-8").splitlines():
+        if line.startswith(MARK):
+            try:
+                found = json.loads(line.removeprefix(MARK))
+                return Origin(str(found["run"]["name"]), str(found["split"]["sha256_of_ids"]))
+            except (ValueError, KeyError, TypeError):  # somebody edited the heading: then it says nothing
+                return None
+    return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
+from turnwise.runs.why import explain_flag
 from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
 from turnwise.study.compare.comparisons import (
@@ -44,12 +45,10 @@ from turnwise.study.compare.plan import (
 )
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import Caution, find_cautions
-from turnwise.study.compare.why_flagged import WhyFlagged
-from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
 from turnwise.study.stats.judged import PairedBounds, evaluated, paired_bounds
-from turnwise.study.stats.matched_rates import MatchedRates
-from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.metrics import DetectorResult, measure
+from turnwise.study.stats.paired import MatchedRates
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -116,6 +115,11 @@ class Study:
     def followed(self) -> int:
         """The place of the arm that the report follows: the chosen one, else the reference."""
         return self.reference if self.chosen is None else self.chosen
+
+    @property
+    def compared_places(self) -> tuple[int, ...]:
+        """The places of the reference and of the arm that the report follows, once where it is the same."""
+        return tuple(dict.fromkeys((self.reference, self.followed)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -275,7 +279,7 @@ def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[Detec
             groups, labels = [item.group for item in known], [item.attack for item in known]
             drawn[ids] = resamples(groups, labels, rng, settings.replicates)
         results.append(
-            metrics.measure(
+            measure(
                 one.judged,
                 rng,
                 name=one.arm.name,
@@ -328,3 +332,46 @@ def _check_labels(study_data: StudyData) -> None:
 
 def _silent(_: str) -> None:
     return None
+
+
+SHOWN: Final = 5
+"""Attacks, and benign conversations, that are explained: those with the highest scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyFlagged:
+    """Why a tested conversation was flagged.
+
+    Args:
+        sequence_id: its id.
+        attack: what it is.
+        turn: the turn at which the arm fired.
+        principle: against which that turn has its highest F.
+        score: of the conversation, on the arm's own scale.
+        sentences: what its F rests on, with words of the text, and what is like it.
+    """
+
+    sequence_id: str
+    attack: bool
+    turn: int
+    principle: str
+    score: float
+    sentences: tuple[str, ...]
+
+
+def why_flagged(store: Store, study: Study, tell: Callable[[str], None]) -> tuple[WhyFlagged, ...]:
+    """Explain false alarms of the arm that the report follows, and attacks it caught, highest scores first.
+
+    What has to be read again is read by the run's own observer, and kept beside the store; one that costs money is
+    not asked. See `turnwise.runs.why.explain_flag`.
+    """
+    judgement = study.judgements[study.followed]
+    flags = [(one.score, one) for one in judgement.judged if one.fired and one.score is not None]
+    found = []
+    for attack in (False, True):
+        alike = [(score, one) for score, one in flags if one.attack is attack]
+        for score, one in sorted(alike, key=lambda pair: (-pair[0], pair[1].sequence_id))[:SHOWN]:
+            tell(f"explaining: {one.sequence_id}")
+            why = explain_flag(store, one.sequence_id, judgement.arm.run, turn=one.turn)
+            found.append(WhyFlagged(one.sequence_id, attack, why.turn, why.principle, score, why.sentences()))
+    return tuple(found)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise._support.revision import versions
 from turnwise.detectors import to_mapping
 from turnwise.study.compare.data import StudyData
-from turnwise.study.compare.plan import Settings, make_folds
-from turnwise.study.fitting.search import CrossFitted, Objective, Searched, search
+from turnwise.study.compare.plan import MARK, Settings, make_folds, sha256_of_ids
+from turnwise.study.fitting.fit import Objective
+from turnwise.study.fitting.search import CrossFitted, Searched, search
 
 if TYPE_CHECKING:
     from turnwise.store import Run
@@ -61,7 +59,7 @@ def tune_inside_training(
     known = [example for example in train if any(turn.scores for turn in example.turns)]
     found = search(spec, known, target_fpr, budget, seed, objective)
     attacks = sum(example.attack for example in known)
-    digest = digest_of(fold.train)
+    digest = sha256_of_ids(fold.train)
     return Tuning(found, data.run, settings, target_fpr, objective, budget, attacks, len(known) - attacks, digest)
 
 
@@ -124,36 +122,3 @@ def rates_as_json(found: CrossFitted) -> dict[str, Any]:
         "recall": [found.recall.count, found.recall.of],
         "false_positives": [found.false_positives.count, found.false_positives.of],
     }
-
-
-MARK = "# origin: "
-"""Begins the line of a detector file that says where it comes from, as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The run that a detector was tuned on, and the `digest_of` the ids of the conversations."""
-
-    run: str
-    digest: str
-
-
-def digest_of(ids: Iterable[str]) -> str:
-    """The SHA-256 of some ids, whatever their order.
-
-    >>> digest_of(["b", "a"]) == digest_of(["a", "b"])
-    True
-    """
-    return hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
-
-
-def read_origin(file: str) -> Origin | None:
-    """Where a detector file comes from; None where it does not say."""
-    for line in Path(file).read_text(encoding="utf-8").splitlines():
-        if line.startswith(MARK):
-            try:
-                found = json.loads(line.removeprefix(MARK))
-                return Origin(str(found["run"]["name"]), str(found["split"]["sha256_of_ids"]))
-            except (ValueError, KeyError, TypeError):  # somebody edited the heading: then it says nothing
-                return None
-    return None

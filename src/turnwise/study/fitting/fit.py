@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from turnwise.detectors import Detector, build_detector, load_detector, run_detector
+from turnwise.detectors.kit.base import ByPrinciple
 from turnwise.detectors.kit.likelihood import fit_beta
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.detectors.learned import FEATURES, Learned, features_by_turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.fitting.search import Objective, check_objective, highest_scores
 from turnwise.study.stats.thresholds import f1, needed_benign, threshold_for, threshold_for_f1
 
 PENALTIES = (0.1, 1.0, 10.0, 100.0)
@@ -392,3 +394,24 @@ def _beyond(benign: int, alpha: float, confidence: float, fitted: bool) -> str:
     able = 1 - (1 - confidence) ** (1 / benign) if benign else 1.0
     lowest = f"; {benign} can keep {100 * able:.2g} % at best" if able < 1 else ""
     return f"{lowest}. On average over such sets a rate needs fewer: see turnwise study tune.{more}"
+
+
+OBJECTIVES = ("recall", "f1")
+"""Recall where few benign conversations are flagged; F1, for those who reproduce results that were tuned by it."""
+
+
+Objective = Literal["recall", "f1"]
+
+
+def check_objective(objective: str) -> None:
+    """Raise an `UnknownNameError` where there is no such objective."""
+    if objective not in OBJECTIVES:
+        raise UnknownNameError("objective", objective, OBJECTIVES)
+
+
+def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
+    """The highest score of each conversation by a detector; minus infinity without evidence."""
+    if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
+        return [detector.highest(example.turns) for example in examples]
+    found = (run_detector(detector, example.turns).score for example in examples)
+    return [-math.inf if score is None else score for score in found]

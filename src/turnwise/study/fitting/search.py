@@ -6,30 +6,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from turnwise.detectors import Detector, build_detector, detector_names, load_detector, run_detector, to_mapping
-from turnwise.detectors.kit.base import ByPrinciple
+from turnwise.detectors import Detector, build_detector, detector_names, load_detector, to_mapping
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.fitting.fit import FITTED, Objective, check_objective, fit_detector, highest_scores
 from turnwise.study.stats.thresholds import f1, strictest_threshold, threshold_for, threshold_for_f1
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
-
-
-OBJECTIVES = ("recall", "f1")
-"""Recall where few benign conversations are flagged; F1, for those who reproduce results that were tuned by it."""
-
-Objective = Literal["recall", "f1"]
-
-
-def check_objective(objective: str) -> None:
-    """Raise an `UnknownNameError` where there is no such objective."""
-    if objective not in OBJECTIVES:
-        raise UnknownNameError("objective", objective, OBJECTIVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +96,6 @@ Make = Callable[[Sequence[Example]], Detector]
 
 Score = Callable[[Detector, Sequence[Example]], Sequence[float]]
 """Gives the highest score of each conversation by a detector."""
-
-
-def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
-    """The highest score of each conversation by a detector; minus infinity without evidence."""
-    if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
-        return [detector.highest(example.turns) for example in examples]
-    found = (run_detector(detector, example.turns).score for example in examples)
-    return [-math.inf if score is None else score for score in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from turnwise.study.report.table import (
     points_cell,
 )
 from turnwise.study.stats.bootstrap import Difference
-from turnwise.study.stats.matched_rates import MatchedRates
+from turnwise.study.stats.paired import MatchedRates
 
 ONE_THRESHOLD = (
     "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"
