@@ -23,33 +23,46 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData
+from turnwise.study import Example, threshold_for
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, strata_of
 from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
-from turnwise.study.compare.data import strata_of
 from turnwise.study.compare.judging import HighestScores
 from turnwise.study.compare.plan import plan_arms
-from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
-from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
-from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
-from turnwise.study.stats.judged import Judged, confusion
-from turnwise.study.stats.metrics import (
+from turnwise.study.stats import (
+    MATCHED_RATES,
+    TEST,
+    TRAIN,
+    Judged,
+    Method,
+    Scale,
+    SplitGains,
     auc_of,
+    auc_with_interval,
+    compare_pairs,
+    confusion,
+    delay_of,
+    delong_test,
+    difference,
+    draw_parts,
     f1_of,
     false_alarms,
     fpr_of,
+    icc_within,
+    interval,
+    kaplan_meier,
+    krippendorff_alpha,
+    matched_rates,
     measure,
     precision_of,
     recall_at_of,
     recall_of,
+    resamples,
+    roc_heads,
+    split_gains,
 )
-from turnwise.study.stats.paired import MATCHED_RATES, compare_pairs, matched_rates, roc_heads
-from turnwise.study.stats.split_gains import TEST, TRAIN, SplitGains, draw_parts, split_gains
-from turnwise.study.stats.survival import delay_of, kaplan_meier
-from turnwise.study.stats.thresholds import threshold_for
 
 if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Statistic
+    from turnwise.study.stats import Statistic
 
 SEED = 0
 RESAMPLES = 1_000
@@ -588,7 +601,9 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
     everyone = np.arange(400_000)  # each its own group
     attacks = everyone % 2 == 0
     scores = world.draw(rng, attacks, everyone)
-    true_areas = [roc_heads(scores[arm], attacks, np.ones((len(everyone), 1)), MATCHED_RATES)[0][:, 0] for arm in (0, 1)]
+    true_areas = [
+        roc_heads(scores[arm], attacks, np.ones((len(everyone), 1)), MATCHED_RATES)[0][:, 0] for arm in (0, 1)
+    ]
     ends: dict[str, list[tuple[float, float, float]]] = {name: [] for name in (EXPECTED, CONDITIONAL, *areas)}
     inside, helps = [], []
     for _ in range(repeats):

@@ -19,10 +19,9 @@ from turnwise.principles import principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, take_in
+from turnwise.study.annotation import PROVENANCE, TakenIn, agreement, hand_out, read_kit, take_in
 from turnwise.study.annotation import kit as kits
-from turnwise.study.annotation.agreement import agreement
-from turnwise.study.compare.truth import read_reader
+from turnwise.study.compare import read_reader
 from turnwise.study.prevalence import read_labels
 
 TOLD = dict.fromkeys(PROVENANCE, "told")

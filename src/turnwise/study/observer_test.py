@@ -20,9 +20,17 @@ from turnwise.errors import UsageError
 from turnwise.observers import Context, NotRead, Observation, Observer, ObserverSession, Request, check_supported
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
-from turnwise.study.stats.agreement import alpha_of
-from turnwise.study.stats.auc import Bin, area_of_turns, classes_of
-from turnwise.study.stats.bootstrap import Interval, Resamples, Statistic, interval, resamples
+from turnwise.study.stats import (
+    Bin,
+    Interval,
+    Resamples,
+    Statistic,
+    alpha_of,
+    area_of_turns,
+    classes_of,
+    interval,
+    resamples,
+)
 
 FLAG = 0.5
 """F from which a turn counts as flagged: what the readers' guideline calls a clear sign."""

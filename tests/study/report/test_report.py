@@ -36,22 +36,23 @@ from turnwise.study.compare import (
     strata_of,
 )
 from turnwise.study.report import (
+    VERDICT_COLUMNS,
     Table,
     all_tables,
+    answer,
     as_csv,
     as_latex,
     as_markdown,
+    html_text,
     record,
     summary,
     verdict,
+    verdicts_as_parquet,
     write_report,
 )
 from turnwise.study.report.detection_tables import detectors_table
 from turnwise.study.report.figures import all_figures, calibration_points, roc_points
-from turnwise.study.report.results import VERDICT_COLUMNS, verdicts_as_parquet
 from turnwise.study.report.score_figures import mean_scores
-from turnwise.study.report.table import html_text
-from turnwise.study.report.verdict_text import answer
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.judged import Judged
-from turnwise.study.stats.metrics import measure
-from turnwise.study.stats.paired import compare_pairs
+from turnwise.study.stats import Judged, compare_pairs, measure
 
 
 def arm(recall, *, seed=0, attacks=90, benign=130, missing=0, shift=1.0):

@@ -18,13 +18,15 @@ from turnwise.study.compare.data import RunData, StudyData
 from turnwise.study.compare.judging import Calibrated, HighestScores, Judgement, evaluated_of, judge_arm
 from turnwise.study.compare.plan import Arm, Fold, Settings
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats.agreement import Icc, icc_within, krippendorff_alpha
-from turnwise.study.stats.bootstrap import Interval
-from turnwise.study.stats.diagnostics import (
+from turnwise.study.stats import (
+    Icc,
+    Interval,
     LabelNoise,
     LengthMatched,
     OrderShuffle,
     Transfer,
+    icc_within,
+    krippendorff_alpha,
     label_noise,
     leave_one_source_out,
     length_matched,

@@ -13,11 +13,19 @@ from turnwise.study.compare.data import StudyData, attacks_by_source
 from turnwise.study.compare.judging import HighestScores, Judgement, evaluated_of, make_detector
 from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings, short_name
 from turnwise.study.examples import Example
-from turnwise.study.stats.judged import matched
-from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import MatchedRates, PairTest, matched_rates
-from turnwise.study.stats.significance import holm, holm_corrected
-from turnwise.study.stats.split_gains import TRAIN, SplitGains, draw_parts, split_gains
+from turnwise.study.stats import (
+    TRAIN,
+    DetectorResult,
+    MatchedRates,
+    PairTest,
+    SplitGains,
+    draw_parts,
+    holm,
+    holm_corrected,
+    matched,
+    matched_rates,
+    split_gains,
+)
 
 TOLD_EVERY = 10
 """Splits after which it is told how far the study is."""

@@ -12,10 +12,19 @@ from turnwise.rates import Rate
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
 from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings
-from turnwise.study.stats.judged import Judged, evaluated_by_both, matched
-from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import MatchedRates, PairTest, compare_pairs, matched_rates
-from turnwise.study.stats.significance import McNemar, holm_corrected, mcnemar
+from turnwise.study.stats import (
+    DetectorResult,
+    Judged,
+    MatchedRates,
+    McNemar,
+    PairTest,
+    compare_pairs,
+    evaluated_by_both,
+    holm_corrected,
+    matched,
+    matched_rates,
+    mcnemar,
+)
 
 LEVEL = 0.05
 """Level of all tests."""

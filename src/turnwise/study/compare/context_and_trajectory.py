@@ -17,9 +17,17 @@ from turnwise.study.compare.data import StudyData, attacks_by_source
 from turnwise.study.compare.judging import HighestScores, evaluated_of, in_training, make_detector
 from turnwise.study.compare.plan import Arm, Settings, short_name
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, Floats, Interval, resamples
-from turnwise.study.stats.paired import paired_difference, roc_heads
-from turnwise.study.stats.significance import holm_corrected
+from turnwise.study.stats import (
+    FEW_GROUPS,
+    TAILS,
+    Difference,
+    Floats,
+    Interval,
+    holm_corrected,
+    paired_difference,
+    resamples,
+    roc_heads,
+)
 
 if TYPE_CHECKING:
     from turnwise.store import Run

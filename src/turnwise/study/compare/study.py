@@ -45,10 +45,16 @@ from turnwise.study.compare.plan import (
 )
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import Caution, find_cautions
-from turnwise.study.stats.bootstrap import Resamples, resamples
-from turnwise.study.stats.judged import PairedBounds, evaluated, paired_bounds
-from turnwise.study.stats.metrics import DetectorResult, measure
-from turnwise.study.stats.paired import MatchedRates
+from turnwise.study.stats import (
+    DetectorResult,
+    MatchedRates,
+    PairedBounds,
+    Resamples,
+    evaluated,
+    measure,
+    paired_bounds,
+    resamples,
+)
 
 if TYPE_CHECKING:
     from turnwise.store import Store

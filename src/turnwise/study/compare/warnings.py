@@ -15,19 +15,20 @@ from turnwise.study.compare.context_and_trajectory import ALL
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.plan import Fold, Settings, read_origin, sha256_of_ids, short_name
-from turnwise.study.stats.bootstrap import FEW_GROUPS
-from turnwise.study.stats.cautions import (
+from turnwise.study.stats import (
     FEW_ABOVE,
+    FEW_GROUPS,
+    DetectorResult,
     copied_principles,
     different_rates,
     disjoint_sources,
+    evaluated,
+    least_p,
+    matched,
     principles_below_chance,
     strong_baselines,
     thin_threshold,
 )
-from turnwise.study.stats.judged import evaluated, matched
-from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.paired import least_p
 
 if TYPE_CHECKING:
     from turnwise.study.compare.study import Study

@@ -16,8 +16,7 @@ from turnwise.patterns.tree import Series
 from turnwise.rates import Rate
 from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example
-from turnwise.study.stats.bootstrap import Interval, Weights, interval, resamples
-from turnwise.study.stats.significance import holm
+from turnwise.study.stats import Interval, Weights, holm, interval, resamples
 
 _DECIMALS = 4
 _REPLICATES = 1000

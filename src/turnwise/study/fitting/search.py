@@ -13,7 +13,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, Objective, check_objective, fit_detector, highest_scores
-from turnwise.study.stats.thresholds import f1, strictest_threshold, threshold_for, threshold_for_f1
+from turnwise.study.stats import f1, strictest_threshold, threshold_for, threshold_for_f1
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -119,6 +119,14 @@ class CrossFitted:
     def scores(self) -> list[tuple[bool, float]]:
         """Label and highest score of each conversation."""
         return [*((False, score) for score in self.benign), *((True, score) for score in self.attacks)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how many of how many, and F1, as JSON values."""
+        return {
+            "f1": self.f1,
+            "recall": [self.recall.count, self.recall.of],
+            "false_positives": [self.false_positives.count, self.false_positives.of],
+        }
 
     def value(self, objective: Objective) -> float:
         """What a search makes as high as it can: attacks that were flagged, or F1."""

@@ -10,16 +10,27 @@ from turnwise.study.prevalence.from_flags import (
 )
 from turnwise.study.prevalence.from_labels import Labelled, estimate_from_labels, read_labels
 from turnwise.study.prevalence.label_sample import (
+    CLEAR,
+    DESIGN,
+    MISSED,
+    NARROW,
+    REST,
     TEXTS,
     Drawn,
     LabelSample,
     SampledStratum,
+    allocate,
     draw_label_sample,
     read_label_sample,
     write_label_sample,
 )
 
 __all__ = [
+    "CLEAR",
+    "DESIGN",
+    "MISSED",
+    "NARROW",
+    "REST",
     "TEXTS",
     "DetectorRates",
     "Drawn",
@@ -28,6 +39,7 @@ __all__ = [
     "Measured",
     "Prevalence",
     "SampledStratum",
+    "allocate",
     "draw_label_sample",
     "estimate_from_labels",
     "read_label_sample",

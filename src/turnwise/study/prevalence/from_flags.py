@@ -17,10 +17,10 @@ from turnwise.findings import Findings, Manifest
 from turnwise.principles import principle_names
 from turnwise.rates import Rate
 from turnwise.scoring import unread_in_words
-from turnwise.study.stats.prevalence import corrected_prevalence, expected_by_chance
+from turnwise.study.stats import corrected_prevalence, expected_by_chance
 
 if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Interval
+    from turnwise.study.stats import Interval
 
 SHIPPED: Final = "detector_rates.json"
 """Beside this module: what `benchmarks/screen.py --rates` measured of the shipped detectors and observers."""

@@ -19,7 +19,6 @@ from turnwise.study.report.table import (
     interval_cell,
     json_row,
     make_table,
-    p_cell,
     pick,
     points_cell,
     range_cell,
@@ -28,11 +27,17 @@ from turnwise.study.report.table import (
     share_of,
     within,
 )
-from turnwise.study.stats.auc import Auc
-from turnwise.study.stats.judged import Confusion, Missing
-from turnwise.study.stats.metrics import DetectorResult, FalseAlarms, RecallAt
-from turnwise.study.stats.significance import McNemar
-from turnwise.study.stats.survival import FirstFlag
+from turnwise.study.stats import (
+    Auc,
+    Confusion,
+    DetectorResult,
+    FalseAlarms,
+    FirstFlag,
+    McNemar,
+    Missing,
+    RecallAt,
+    p_cell,
+)
 
 
 def _auc_cell(auc: Auc) -> str:

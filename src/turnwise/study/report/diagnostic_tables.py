@@ -18,8 +18,7 @@ from turnwise.study.report.table import (
     make_table,
     rate_cell,
 )
-from turnwise.study.stats.bootstrap import Interval
-from turnwise.study.stats.diagnostics import LengthMatched, OrderShuffle
+from turnwise.study.stats import Interval, LengthMatched, OrderShuffle
 
 MOST_TRANSFERS = 30
 """Rows that a table of transfers has at most."""

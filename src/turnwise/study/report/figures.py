@@ -13,9 +13,7 @@ from turnwise.study.compare.context_and_trajectory import CONTEXT, TRAJECTORY
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.score_figures import courses, gains, shuffles, single_trajectories
 from turnwise.study.report.verdict_text import rate_words
-from turnwise.study.stats.bootstrap import Difference
-from turnwise.study.stats.judged import Judged, evaluated
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study.stats import Difference, Judged, evaluated, threshold_for
 
 LEFT_PART = 0.05
 """False-positive rate up to which the second ROC panel goes."""

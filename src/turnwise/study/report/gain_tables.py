@@ -24,12 +24,10 @@ from turnwise.study.report.table import (
     difference_cell,
     interval_cell,
     make_table,
-    p_cell,
     points,
     points_cell,
 )
-from turnwise.study.stats.bootstrap import Difference
-from turnwise.study.stats.paired import MatchedRates
+from turnwise.study.stats import Difference, MatchedRates, p_cell
 
 ONE_THRESHOLD = (
     "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"

@@ -49,11 +49,10 @@ from turnwise.study.report.table import (
     as_json,
     json_row,
     make_table,
-    p_cell,
     small_cell,
 )
 from turnwise.study.report.turn_tables import outcome_tables, outcomes_as_json, reader_tables, truth_as_json
-from turnwise.study.stats.judged import judge_all
+from turnwise.study.stats import judge_all, p_cell
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:

@@ -17,10 +17,10 @@ from turnwise.study.report.table import (
     interval_cell,
     json_row,
     make_table,
-    p_cell,
     pick,
     points_cell,
 )
+from turnwise.study.stats import p_cell
 
 SHORT = (
     Column("detector", "detector"),

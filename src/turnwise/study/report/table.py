@@ -12,7 +12,7 @@ from typing import Any
 
 from turnwise._support.table_files import cell
 from turnwise.rates import Rate
-from turnwise.study.stats.bootstrap import Difference, Interval
+from turnwise.study.stats import Difference, Interval, p_cell
 
 _SIGNS = ("-", "+")
 _NUMBERS = frozenset("0123456789., %()–−")
@@ -196,15 +196,6 @@ def small_cell(rate: Rate, least: int) -> str:
     if not rate.of:
         return NONE
     return rate_cell(rate) if rate.of >= least else f"too few ({rate.count} of {rate.of})"
-
-
-def p_cell(p: float) -> str:
-    """A p-value.
-
-    >>> p_cell(0.04321), p_cell(3.2e-20), p_cell(1.0)
-    ('0.043', '3.2e-20', '1.000')
-    """
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def interval_cell(

@@ -12,7 +12,7 @@ from turnwise.scoring import TurnScores
 from turnwise.sessions import first_break
 from turnwise.study.compare import ArmAgainstReader, Judgement, Study
 from turnwise.study.report.table import NONE, Column, Table, ends_of, json_row, make_table, pick, rate_cell
-from turnwise.study.stats.bootstrap import Interval
+from turnwise.study.stats import Interval
 
 
 def _rate_as_json(rate: Rate) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from turnwise.study.compare.context_and_trajectory import (
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.gain_tables import seeds_cell, shown_words
 from turnwise.study.report.run_tables import runs_words
-from turnwise.study.report.table import p_cell, points_cell
+from turnwise.study.report.table import points_cell
 from turnwise.study.report.turn_tables import reader_words
+from turnwise.study.stats import p_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:

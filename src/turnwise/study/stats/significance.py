@@ -197,3 +197,12 @@ def holm_corrected(tests: Sequence[T]) -> tuple[T, ...]:
     """A family of tests with `p_holm`, Holm's correction of `p`, or of `p_group` where that is larger."""
     adjusted = holm([max(test.p, getattr(test, "p_group", test.p)) for test in tests])
     return tuple(replace(test, p_holm=p) for test, p in zip(tests, adjusted, strict=True))
+
+
+def p_cell(p: float) -> str:
+    """A p-value.
+
+    >>> p_cell(0.04321), p_cell(3.2e-20), p_cell(1.0)
+    ('0.043', '3.2e-20', '1.000')
+    """
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
