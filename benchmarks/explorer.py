@@ -319,8 +319,7 @@ def compared(file: Path, detector: str) -> None:
     from turnwise.explorer.data.answers import Answers
     from turnwise.explorer.data.record import Record
     from turnwise.store import Store
-    from turnwise.study.facets import facet_rates
-    from turnwise.study.trends import trends
+    from turnwise.study import facet_rates, trends
 
     sides = ("generated", detector), ("again", detector)
     with Store(file) as store, Answers(Record(store)) as answers:

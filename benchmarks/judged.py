@@ -50,10 +50,8 @@ from turnwise.datasets.annotated import SECOND
 from turnwise.observers import build_observer
 from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
-from turnwise.study.stats.agreement import krippendorff_alpha
-from turnwise.study.stats.holm import holm
-from turnwise.study.stats.mcnemar import mcnemar
-from turnwise.study.stats.thresholds import f1, threshold_for, threshold_for_f1
+from turnwise.study import holm, mcnemar, threshold_for
+from turnwise.study.stats import f1, krippendorff_alpha, threshold_for_f1
 
 sys.path.insert(0, str(CORPUS))
 from tells import FEATURES, WordsOfTheDifference, shares_by_length, user_texts

@@ -15,7 +15,7 @@ from turnwise.principles import builtin_principles
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study import threshold_for
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 TURNWISE = [sys.executable, "-c", "from turnwise.cli import main; main()"]

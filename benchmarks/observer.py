@@ -34,7 +34,7 @@ from turnwise.observers.local.card import render_card
 from turnwise.observers.local.weights import METRICS_FILE, PRINCIPLES, SHIPPED, card_data, read_metrics
 from turnwise.observers.local.weights import shipped as shipped_weights
 from turnwise.rates import Rate
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study import threshold_for
 
 sys.path.insert(0, str(CORPUS))
 from tells import shares_by_length

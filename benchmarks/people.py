@@ -36,7 +36,7 @@ from scipy.stats import spearmanr
 from turnwise.conversation import Side
 from turnwise.observers import build_observer
 from turnwise.observers.local.weights import PEOPLE_FILE, SHIPPED, read_metrics, shipped
-from turnwise.study.stats.thresholds import needed_benign, threshold_for
+from turnwise.study import needed_benign, threshold_for
 
 WHERE = "by `benchmarks/people.py`"
 BOUNDS = f"{WHERE}: what must hold"

@@ -23,34 +23,46 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData
-from turnwise.study.compare.arms import plan_arms
+from turnwise.study import Example, threshold_for
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, strata_of
 from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
-from turnwise.study.compare.data import strata_of
 from turnwise.study.compare.judging import HighestScores
-from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
-from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
-from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
-from turnwise.study.stats.judged_conversations import Judged, confusion
-from turnwise.study.stats.matched_rates import RATES, matched_rates, roc_heads
-from turnwise.study.stats.metrics import compare, false_alarms, measure
-from turnwise.study.stats.split_gains import SplitGains, draw_parts, split_gains
-from turnwise.study.stats.split_scores import TEST, TRAIN
-from turnwise.study.stats.survival import kaplan_meier
-from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted_metrics import (
+from turnwise.study.compare.plan import plan_arms
+from turnwise.study.stats import (
+    MATCHED_RATES,
+    TEST,
+    TRAIN,
+    Judged,
+    Method,
+    Scale,
+    SplitGains,
     auc_of,
+    auc_with_interval,
+    compare_pairs,
+    confusion,
     delay_of,
+    delong_test,
+    difference,
+    draw_parts,
     f1_of,
+    false_alarms,
     fpr_of,
+    icc_within,
+    interval,
+    kaplan_meier,
+    krippendorff_alpha,
+    matched_rates,
+    measure,
     precision_of,
     recall_at_of,
     recall_of,
+    resamples,
+    roc_heads,
+    split_gains,
 )
 
 if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Statistic
+    from turnwise.study.stats import Statistic
 
 SEED = 0
 RESAMPLES = 1_000
@@ -559,7 +571,7 @@ def procedures(repeats: int, only: str) -> int:
     The true gain is the mean over twice as many further studies, known to about 0.15 points.
     """
     missed = 0
-    areas = [f"partial AUC difference to {100 * rate:g} %" for rate in RATES]
+    areas = [f"partial AUC difference to {100 * rate:g} %" for rate in MATCHED_RATES]
     if only in "".join((EXPECTED, CONDITIONAL, SINGLE, *areas)):
         for where, world in WORLDS:
             missed += _procedure(where, world, repeats, areas, only)
@@ -589,7 +601,9 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
     everyone = np.arange(400_000)  # each its own group
     attacks = everyone % 2 == 0
     scores = world.draw(rng, attacks, everyone)
-    true_areas = [roc_heads(scores[arm], attacks, np.ones((len(everyone), 1)), RATES)[0][:, 0] for arm in (0, 1)]
+    true_areas = [
+        roc_heads(scores[arm], attacks, np.ones((len(everyone), 1)), MATCHED_RATES)[0][:, 0] for arm in (0, 1)
+    ]
     ends: dict[str, list[tuple[float, float, float]]] = {name: [] for name in (EXPECTED, CONDITIONAL, *areas)}
     inside, helps = [], []
     for _ in range(repeats):
@@ -607,7 +621,7 @@ def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], onl
         ends[CONDITIONAL].append((judged.thresholds_used.low, judged.thresholds_used.high, truth))
         # The second arm whatever was followed: the choice was made by the same scores.
         pair = matched_rates(scores[0][tested], scores[1][tested], of, labels, replicates=DRAWS).partial_auc
-        for row, (rate, area) in enumerate(zip(RATES, areas, strict=True)):
+        for row, (rate, area) in enumerate(zip(MATCHED_RATES, areas, strict=True)):
             ends[area].append((pair[rate].low, pair[rate].high, float(true_areas[1][row] - true_areas[0][row])))
     missed = 0
     for name in (name for name in ends if only in name):
@@ -697,7 +711,7 @@ def speed(rng: np.random.Generator) -> None:
         measure(arm, np.random.default_rng(0), name=str(n), threshold=1.0) for n, arm in enumerate((first, second))
     ]
     middle = time.process_time()
-    compare(results)
+    compare_pairs(results)
     end = time.process_time()
     print(
         f"\n2,400 conversations, 2,000 resamples: {(middle - began) / 2:.2f} s of CPU to measure a detector, "

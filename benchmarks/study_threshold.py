@@ -15,7 +15,7 @@ from pathlib import Path
 
 from turnwise._support.table_files import write_parquet
 from turnwise.explorer.data.studies import FinishedStudy
-from turnwise.study.report.result_files import VERDICT_COLUMNS
+from turnwise.study.report import VERDICT_COLUMNS
 
 ARMS = ("any_turn", "cusum", "trust_ema", "slope")
 LIMIT = 1.6

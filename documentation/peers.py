@@ -62,8 +62,7 @@ def short(columns: Iterable[tuple[str, str, str]]) -> list[str]:
 
 def page() -> str:
     """Return the page of other guards, table by table."""
-    from turnwise.bench import read_record, table_of
-    from turnwise.bench.record import notes_of
+    from turnwise.bench import notes_of, read_record, table_of
 
     record = read_record(RECORD)
     told: Any = words("peers.toml")

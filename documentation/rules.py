@@ -129,7 +129,7 @@ def score_tables_page() -> str:
     from turnwise.findings import COLUMNS, STAGE_COLUMNS
     from turnwise.store import Store
     from turnwise.store.query import ask
-    from turnwise.study.report.result_files import VERDICT_COLUMNS
+    from turnwise.study.report import VERDICT_COLUMNS
 
     told = tomllib.loads((HERE / "score-tables.toml").read_text(encoding="utf-8"))
     lines = [

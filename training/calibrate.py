@@ -23,7 +23,7 @@ from turnwise.observers.local.scores import FEATURES, Calibration, features
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study import threshold_for
 
 DETECTORS = ("any_turn", "trust_ema", "slope", "cusum")
 """The detectors that get an operating point."""

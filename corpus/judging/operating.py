@@ -16,7 +16,7 @@ from pathlib import Path
 from turnwise.datasets import example_judgements, read_judgements
 from turnwise.detectors import build_detector, run_detector
 from turnwise.scoring import TurnScores
-from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study import threshold_for
 
 JUDGED = Path(__file__).parents[1] / "judged"
 SOURCE = "arena_real_users"

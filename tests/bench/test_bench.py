@@ -15,10 +15,21 @@ from typing import Any
 import pytest
 from chat_server import ChatServer
 
-from turnwise.bench import Answer, Guard, build_guard, html_page, load_tasks, read_record, run_bench, table_of
-from turnwise.bench.guards import Options
-from turnwise.bench.run import ask_conversation
-from turnwise.bench.tasks import Item, Task, yardstick
+from turnwise.bench import (
+    Answer,
+    Guard,
+    Item,
+    Options,
+    Task,
+    ask_conversation,
+    build_guard,
+    html_page,
+    load_tasks,
+    read_record,
+    run_bench,
+    table_of,
+    yardstick,
+)
 from turnwise.cli import main
 from turnwise.conversation import Conversation, Label
 from turnwise.datasets import example_judgements

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from turnwise.guard import build_guardrail
-from turnwise.study.report.table import html_text
+from turnwise.study.report import html_text
 
 ROWS = 160
 ATTACKS = 60

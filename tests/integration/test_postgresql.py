@@ -502,8 +502,7 @@ def test_two_runs_are_compared_as_in_a_file(url: str, tmp_path: Path) -> None:
     from turnwise.observers import ScriptedObserver
     from turnwise.runs import evaluate
     from turnwise.runs.flips import arm_verdicts, compare_arms
-    from turnwise.study.facets import facet_rates
-    from turnwise.study.trends import trends
+    from turnwise.study import facet_rates, trends
 
     told = []
     for location in (url, str(tmp_path / "work.db")):

@@ -14,7 +14,7 @@ from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.operations import report_audit
 from turnwise.store import Store
-from turnwise.study.annotation.queue import BLIND, LabelQueue, Order
+from turnwise.study.annotation import BLIND, LabelQueue, Order
 
 WORDS = {"guardrails": [{"keywords": {"keywords": ["forbidden"], "action": "block"}},
                         {"pii": {"types": ["email"], "action": "warn"}}]}  # fmt: skip

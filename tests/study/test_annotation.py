@@ -19,10 +19,9 @@ from turnwise.principles import principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.annotation import PROVENANCE, TakenIn, hand_out, read_kit, sheet_files, take_in
+from turnwise.study.annotation import PROVENANCE, TakenIn, agreement, hand_out, read_kit, take_in
 from turnwise.study.annotation import kit as kits
-from turnwise.study.compare.truth import read_reader
-from turnwise.study.people_agreement import agreement
+from turnwise.study.compare import read_reader
 from turnwise.study.prevalence import read_labels
 
 TOLD = dict.fromkeys(PROVENANCE, "told")
@@ -350,7 +349,7 @@ def test_no_sheet_is_larger_than_what_is_read(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_out(store, tmp_path / "kit", ["ann"], twice=0)
-    monkeypatch.setattr(sheet_files, "MOST_BYTES", 1 << 10)
+    monkeypatch.setattr(kits, "MOST_BYTES", 1 << 10)
     with pytest.raises(DatasetError, match="a sheet has at most"):
         take(store, tmp_path / "kit")
     with pytest.raises(UsageError, match="hand out fewer"):

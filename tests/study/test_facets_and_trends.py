@@ -17,9 +17,8 @@ from turnwise.runs import evaluate
 from turnwise.runs.flips import Compared, arm_verdicts, compare_arms
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study import holm
-from turnwise.study.facets import OTHERS, facet_rates
-from turnwise.study.trends import Trends, trends
+from turnwise.study import Trends, facet_rates, holm, trends
+from turnwise.study.facets_and_trends import OTHERS
 
 FIRST = datetime(2026, 1, 5, 12, tzinfo=UTC)  # a Monday
 Facts = Callable[[int], dict[str, object]]

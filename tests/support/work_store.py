@@ -13,7 +13,7 @@ from turnwise.principles import load_principle, principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.report.result_files import VERDICT_COLUMNS
+from turnwise.study.report import VERDICT_COLUMNS
 
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror='window.pwned=2'> \u202eevil\u202c \x1b[31m"
 """What must be shown as text, wherever it comes from."""

@@ -19,7 +19,7 @@ from turnwise.rates import Rate
 
 if TYPE_CHECKING:
     from turnwise.bench.tasks import Item, Task
-    from turnwise.study.report.table import Table
+    from turnwise.study.report import Table
 
 RATES = (0.01, 0.05)
 """False-alarm rates at which recall is told, for guards with scores."""
@@ -92,7 +92,7 @@ def _answered(items: Iterable[Item], rows: Mapping[str, Row]) -> Answered:
 
 
 def _at_rates(good: Answered, kind: Answered) -> dict[str, dict[str, Any] | None]:
-    from turnwise.study.stats.thresholds import needed_benign, threshold_for
+    from turnwise.study import needed_benign, threshold_for
 
     if all(score is None for _, row in good for score in row["scores"]):
         return {}
@@ -177,7 +177,7 @@ def table_of(records: Mapping[str, Mapping[str, Any]]) -> Table:
     Args:
         records: by a name that tells them apart.
     """
-    from turnwise.study.report.table import Table
+    from turnwise.study.report import Table
 
     named = Counter(guard["name"] for record in records.values() for guard in record["guards"])
     by_set: dict[tuple[bool, str, str], list[tuple[str, ...]]] = {}
@@ -254,7 +254,7 @@ li { font-size: .9rem; overflow-wrap: anywhere; }
 
 def html_page(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the page that sets records beside each other: one file, without scripts. All text is escaped."""
-    from turnwise.study.report.table import as_html, html_text
+    from turnwise.study.report import as_html, html_text
 
     table = table_of(records)
     notes = "".join(f"<li>{html_text(line)}</li>" for line in notes_of(records))

@@ -107,7 +107,7 @@ def run(
 def _guards(
     specs: list[str], detector: str, python: Mapping[str, str], settings: options.PromptSettings
 ) -> list[Guard]:
-    from turnwise.bench.guards import Options, build_guard
+    from turnwise.bench import Options, build_guard
 
     asked: list[str] = []
 
@@ -148,7 +148,7 @@ def compare(
 
 
 def _print(records: Mapping[str, Mapping[str, Any]]) -> None:
-    from turnwise.bench.record import notes_of, table_of
+    from turnwise.bench import notes_of, table_of
 
     table = table_of(records)
     print_table(table.columns, table.rows, numeric=table.columns[2:])

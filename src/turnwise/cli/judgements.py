@@ -16,7 +16,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, Store
-    from turnwise.study.people_agreement import Agreement
+    from turnwise.study.annotation import Agreement
 
 Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
 Author = Annotated[
@@ -180,7 +180,7 @@ def _tell(store: Store, said: Correction, json: bool) -> None:
 def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
     """Measure how far people agree: Krippendorff's alpha with its interval, by principle, label and turn."""
     from turnwise.store import Store
-    from turnwise.study.people_agreement import agreement as agreement_of
+    from turnwise.study.annotation import agreement as agreement_of
 
     with Store(store) as opened:
         people = opened.people

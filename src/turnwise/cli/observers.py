@@ -12,7 +12,7 @@ from turnwise.cli.output import dollars, print_json, print_table, say
 if TYPE_CHECKING:
     from turnwise.rates import Rate
     from turnwise.study.observer_test import ObserverTest
-    from turnwise.study.stats.bootstrap import Interval
+    from turnwise.study.stats import Interval
 
 
 @options.grouped

@@ -16,8 +16,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.runs.flips import ArmVerdicts, Flip
-    from turnwise.study.facets import FacetRate
-    from turnwise.study.trends import TrendWeek
+    from turnwise.study import FacetRate, TrendWeek
 
 FLIP_COLUMNS = {
     **dict.fromkeys(("sequence_id", "source", "label", "model", "category", "language", "flagged_by"), "VARCHAR"),
@@ -66,7 +65,7 @@ def compare_runs(
     """List what one run flags and the other does not, with the rates of both by source, model or label."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.runs.flips import arm_verdicts, compare_arms
-    from turnwise.study.facets import facet_rates
+    from turnwise.study import facet_rates
 
     specs: list[str | None] = [*detector] if detector else [None]
     if len(specs) > 2:
@@ -123,7 +122,7 @@ def run_trends(
     """Print what a run flags week by week, and which weeks have drifted from the first ones."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.runs.flips import arm_verdicts
-    from turnwise.study.trends import trends
+    from turnwise.study import trends
 
     if export is not None:
         check_export(export, ROW_FILES)

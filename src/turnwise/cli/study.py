@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from turnwise.observers import Observer
     from turnwise.store import Run, Store
     from turnwise.study import Loaded
-    from turnwise.study.compare import Study
-    from turnwise.study.compare.arm_diagnostics import Rescore
-    from turnwise.study.stats.power import Dependence
+    from turnwise.study.compare import Rescore, Study
+    from turnwise.study.stats import Dependence
 
 
 PRINTED = ("two_by_two", "gains", "runs", "reader", "outcomes", "detectors", "tests")
@@ -207,9 +206,7 @@ def _runs_by_turn(store: Store) -> list[str]:
 
 
 def _print(study: Study) -> None:
-    from turnwise.study.report.all_tables import all_tables
-    from turnwise.study.report.answer import answer
-    from turnwise.study.report.verdict_text import verdict
+    from turnwise.study.report import all_tables, answer, verdict
 
     for line in (answer(study), *verdict(study)):
         say(line, "")
@@ -240,8 +237,7 @@ def power(
     The two recalls may also be those of two observers.
     """
     from turnwise.study import needed_benign, paired_power, study_size, unpaired_power
-    from turnwise.study.stats.power import MOST_UNPAIRED
-    from turnwise.study.stats.thresholds import check_rate
+    from turnwise.study.stats import MOST_UNPAIRED, check_rate
 
     require_study()
     check_rate("target fpr", target_fpr)

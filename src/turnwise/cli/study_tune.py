@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from turnwise.detectors import Detector
     from turnwise.store import Run, Store
     from turnwise.study import Loaded, Tuned
-    from turnwise.study.compare.tuning import Tuning
-    from turnwise.study.fitting.calibrate import Guaranteed
+    from turnwise.study.compare import Tuning
+    from turnwise.study.fitting import Guaranteed
 
 
 def tune(
@@ -72,9 +72,8 @@ def _search(
 ) -> str:
     """Search, tell what was found, and return the file."""
     from turnwise.detectors import to_mapping
-    from turnwise.study.compare import load_study_data
-    from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
-    from turnwise.study.fitting.search import check_objective, check_search
+    from turnwise.study.compare import load_study_data, tune_inside_training
+    from turnwise.study.fitting import check_objective, check_search
 
     require_study("optuna")
     check_objective(objective)
@@ -85,10 +84,10 @@ def _search(
     note(f"{budget} trials on the training part of {len(study_data.known)} conversations")
     found = tune_inside_training(study_data, detector, target_fpr, budget, seed, objective)  # type: ignore[arg-type]
     if json:
-        print_json({"detector": to_mapping(found.searched.detector), **origin(found), **labels._asdict()})
+        print_json({"detector": to_mapping(found.searched.detector), **found.origin(), **labels._asdict()})
     else:
         _print_search(found)
-    return labels.as_heading() + as_file(found)
+    return labels.as_heading() + found.to_yaml()
 
 
 def _print_search(found: Tuning) -> None:
@@ -224,7 +223,7 @@ def calibrate(
     """Set a threshold with a guaranteed false-positive rate, or say how many conversations that needs."""
     from turnwise.cli.files import check_file, write_text
     from turnwise.detectors import to_mapping
-    from turnwise.study.fitting.calibrate import guaranteed
+    from turnwise.study.fitting import guaranteed
 
     require_study()
     if out is not None:

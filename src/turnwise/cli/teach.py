@@ -113,8 +113,7 @@ def _draft(
     json: bool,
 ) -> None:
     from turnwise.principles import load_principle
-    from turnwise.study.teaching import draft_principle, pick, write_candidates
-    from turnwise.study.teaching.draft import MOST_LOOKED_AT
+    from turnwise.study.teaching import MOST_LOOKED_AT, draft_principle, pick, write_candidates
 
     if out is not None and store is None:
         raise UsageError("--out needs --store, which has the turns to pick from")

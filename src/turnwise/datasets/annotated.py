@@ -12,12 +12,7 @@ from typing import Any
 
 from turnwise._support.bounded import read_json
 from turnwise._support.locations import to_path
-from turnwise.conversation import Conversation
-from turnwise.conversation import Label
-from turnwise.conversation import Seen
-from turnwise.conversation import SeenDigest
-from turnwise.conversation import Sequence
-from turnwise.conversation import Side
+from turnwise.conversation import Conversation, Label, Seen, SeenDigest, Sequence, Side
 from turnwise.datasets.opening import open_dataset
 from turnwise.datasets.protocol import BadRecord
 from turnwise.errors import DatasetError, ScoreError

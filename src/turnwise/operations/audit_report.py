@@ -24,9 +24,9 @@ from turnwise.guard.audit.record import CHECK, GAP
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers.local.languages import language_of
 from turnwise.rates import Rate
-from turnwise.study.annotation.queue import LabelQueue, Order, consensus
-from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.trends import MOST_VALUES, Series, Trends, mondays_of, weekly
+from turnwise.study import Trends, threshold_for
+from turnwise.study.annotation import LabelQueue, Order, consensus
+from turnwise.study.facets_and_trends import MOST_VALUES, Series, mondays_of, weekly
 
 if TYPE_CHECKING:
     from turnwise.store import Store

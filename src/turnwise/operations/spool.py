@@ -21,8 +21,8 @@ from turnwise.datasets.traces.otel import OTEL
 from turnwise.datasets.traces.steps import Step
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.findings import PartEntry
-from turnwise.runs.parts import Part, Records
 from turnwise.runs.engines import Tell
+from turnwise.runs.parts import Part, Records
 from turnwise.runs.scanning import ScanPlan
 
 if TYPE_CHECKING:

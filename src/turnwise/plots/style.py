@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 AXIS = {"labelFontSize": 11, "titleFontSize": 12, "gridColor": "#e8e8e8", "domainColor": "#888888"}
@@ -51,3 +53,70 @@ def scales(looks: dict[str, Look]) -> dict[str, Any]:
         "strokeDash": {"domain": names, "range": [look.dash for look in looks.values()]},
         "shape": {"domain": names, "range": [look.shape for look in looks.values()]},
     }
+
+
+def plain(
+    chart: Any, field: str, names: Sequence[str], looks: Sequence[Look], *, shape: bool = False
+) -> list[Any]:
+    """A layer for each name, in its colour and with its shape, that adds nothing to the legend.
+
+    A legend that bands or points share with lines shows them, and not the dashes of the lines. `chart` has the
+    marks with all encodings but colour and shape.
+    """
+    import altair as alt
+
+    layers = []
+    for name, look in zip(names, looks, strict=True):
+        one = chart.transform_filter(alt.FieldEqualPredicate(field=field, equal=name))
+        given = {"color": alt.value(look.colour)} | ({"shape": alt.value(look.shape)} if shape else {})
+        layers.append(one.encode(**given))
+    return layers
+
+
+def line_legend(columns: int = 0) -> Any:
+    """The legend of lines, which shows their dashes."""
+    import altair as alt
+
+    return alt.Legend(
+        title=None, orient="bottom", labelLimit=300, columns=columns, symbolSize=400, symbolStrokeWidth=2
+    )
+
+
+def tips(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """What is shown on hover: every field of the rows."""
+    import altair as alt
+
+    first = rows[0] if rows else {}
+    return [
+        alt.Tooltip(f"{name}:Q", format=".1f") if isinstance(value, float) else alt.Tooltip(f"{name}:N")
+        for name, value in first.items()
+    ]
+
+
+LOOKS = (
+    Look("#000000", [3, 1], "circle"),
+    Look("#D55E00", [1, 0], "triangle-up"),
+    Look("#0072B2", [6, 3], "square"),
+    Look("#009E73", [2, 2], "diamond"),
+    Look("#CC79A7", [8, 2, 2, 2], "triangle-down"),
+    Look("#E69F00", [4, 1], "cross"),
+    Look("#56B4E9", [1, 3], "triangle-right"),
+)
+"""How the arms look that are drawn together: Okabe and Ito's colours, each with a dash and a shape of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure; its files bear its name, and `spec` is Vega-Lite as JSON values."""
+
+    name: str
+    title: str
+    caption: str
+    spec: dict[str, Any]
+
+
+def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
+    """A figure of an Altair chart."""
+    spec: dict[str, Any] = chart.to_dict()
+    spec["config"] = CONFIG
+    return Figure(name, title, caption, spec)

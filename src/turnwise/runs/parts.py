@@ -14,27 +14,18 @@ from typing import Any, NamedTuple
 
 from turnwise._support.locations import Location
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord
-from turnwise.datasets import LoadOptions
-from turnwise.datasets import Loader
-from turnwise.datasets import RecordError
-from turnwise.datasets import RecordLoader
-from turnwise.datasets import get_loader
-from turnwise.datasets.files import DAMAGED
-from turnwise.datasets.files import MAX_LINE
-from turnwise.datasets.files import bounded_lines
-from turnwise.datasets.files import is_stream
-from turnwise.datasets.files import open_counted
-from turnwise.datasets.layout import Head
-from turnwise.datasets.layout import Layout
-from turnwise.datasets.layout import read_records
-from turnwise.datasets.records import parquet_groups
-from turnwise.datasets.records import ParsedRecord
-from turnwise.datasets.records import TOO_LONG
-from turnwise.datasets.records import broken_off
-from turnwise.datasets.records import parquet_lines
-from turnwise.datasets.records import parse_json
-from turnwise.datasets.records import read_lines
+from turnwise.datasets import BadRecord, Loader, LoadOptions, RecordError, RecordLoader, get_loader
+from turnwise.datasets.files import DAMAGED, MAX_LINE, bounded_lines, is_stream, open_counted
+from turnwise.datasets.layout import Head, Layout, read_records
+from turnwise.datasets.records import (
+    TOO_LONG,
+    ParsedRecord,
+    broken_off,
+    parquet_groups,
+    parquet_lines,
+    parse_json,
+    read_lines,
+)
 from turnwise.errors import DatasetError, TurnwiseError
 from turnwise.findings import PartEntry
 from turnwise.runs.inputs import Reading

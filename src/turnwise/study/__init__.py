@@ -1,28 +1,39 @@
 """Studies: splits by group, thresholds with a guarantee, fitted detectors. Needs the ``study`` extra."""
 
+from turnwise.study.annotation.agreement import Agreement, agreement
 from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
-from turnwise.study.fitting.calibrate import Tuned, tune
-from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.facets_and_trends import FacetRate, Trends, TrendWeek, facet_rates, trends
+from turnwise.study.fitting import FITTED, Tuned, fit_detector, tune
 from turnwise.study.gain_simulation import GainMap, Kind, gain_map, kind_of
-from turnwise.study.people_agreement import Agreement, agreement
 from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
-from turnwise.study.stats.holm import holm
-from turnwise.study.stats.mcnemar import McNemar, mcnemar
-from turnwise.study.stats.power import StudySize, paired_power, study_size, unpaired_power
-from turnwise.study.stats.thresholds import needed_benign, threshold_for
+from turnwise.study.stats import (
+    McNemar,
+    StudySize,
+    holm,
+    mcnemar,
+    needed_benign,
+    paired_power,
+    study_size,
+    threshold_for,
+    unpaired_power,
+)
 
 __all__ = [
     "FITTED",
     "Agreement",
     "Example",
+    "FacetRate",
     "GainMap",
     "Kind",
     "Loaded",
     "McNemar",
     "SecondLookRates",
     "StudySize",
+    "TrendWeek",
+    "Trends",
     "Tuned",
     "agreement",
+    "facet_rates",
     "fit_detector",
     "gain_map",
     "holm",
@@ -35,6 +46,7 @@ __all__ = [
     "split_by_group",
     "study_size",
     "threshold_for",
+    "trends",
     "tune",
     "unpaired_power",
 ]

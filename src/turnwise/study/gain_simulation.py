@@ -14,13 +14,11 @@ from itertools import product
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
-
-Floats = NDArray[np.float64]
+from turnwise.study.stats import Floats
 
 HIGHEST: Final = "any_turn"
 """The decision that the others are held against: the highest F of any turn."""

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from turnwise.conversation import Sequence as Chat
 from turnwise.conversation import Side, Turn
@@ -17,12 +19,17 @@ from turnwise.errors import UsageError
 from turnwise.observers import Context, NotRead, Observation, Observer, ObserverSession, Request, check_supported
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
-from turnwise.study.stats.agreement import alpha_of
-from turnwise.study.stats.bootstrap import Interval, Resamples, interval, resamples
-from turnwise.study.stats.scored_turns import Bin, area_of_turns, classes_of
-
-if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Statistic
+from turnwise.study.stats import (
+    Bin,
+    Interval,
+    Resamples,
+    Statistic,
+    alpha_of,
+    area_of_turns,
+    classes_of,
+    interval,
+    resamples,
+)
 
 FLAG = 0.5
 """F from which a turn counts as flagged: what the readers' guideline calls a clear sign."""
@@ -108,8 +115,6 @@ def observer_rates(observer: Observer, *, jobs: int = 1, seed: int = 0) -> Obser
         UsageError: it does not support the context or the principles, or gave hardly a score.
         ObserverError: it can't go on.
     """
-    import numpy as np
-
     check_supported(observer.info, _HISTORY, builtin_principles())
     chats = examples()
     first, second = (_read(second=later) for later in (False, True))

@@ -15,8 +15,7 @@ from turnwise.rates import Rate, rates_by_label
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
 from turnwise.store import SequenceHead, Store
 from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share
-from turnwise.study.stats.bootstrap import Interval
-from turnwise.study.stats.two_stage import StageRates, TwoStageRates, Unit, two_stage_rates
+from turnwise.study.stats import Interval, StageRates, TwoStageRates, Unit, two_stage_rates
 
 Counted = Literal["turns", "conversations"]
 

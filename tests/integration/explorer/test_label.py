@@ -10,7 +10,7 @@ from work_store import SHOWN, make
 from turnwise.cli.demo_run import demo_observer, run_demo
 from turnwise.conversation import Label
 from turnwise.store import Store
-from turnwise.study.annotation.queue import LabelQueue, Order
+from turnwise.study.annotation import LabelQueue, Order
 
 pytestmark = pytest.mark.integration
 

@@ -20,8 +20,7 @@ from turnwise.study.compare import (
     compare_data,
     strata_of,
 )
-from turnwise.study.report import all_tables, record, summary, verdict
-from turnwise.study.report.page import as_text
+from turnwise.study.report import all_tables, as_text, record, summary, verdict
 
 ATTACKS, BENIGN = 80, 140
 MADE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -20,10 +20,10 @@ from turnwise.study.compare import (
     Study,
     StudyData,
     compare_data,
+    strata_of,
 )
-from turnwise.study.compare.data import strata_of
 from turnwise.study.report import all_tables, as_markdown, record, summary, verdict
-from turnwise.study.stats.bootstrap import Difference
+from turnwise.study.stats import Difference
 
 TURNS = 6
 

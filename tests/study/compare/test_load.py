@@ -10,9 +10,8 @@ from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Score
 from turnwise.store import Run, Store
-from turnwise.study.compare import load_study_data, strata_of
+from turnwise.study.compare import compared_runs, load_study_data, strata_of
 from turnwise.study.compare.arm_diagnostics import repeats_agreement
-from turnwise.study.compare.arms import compared_runs
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 CALLS = {"latency_s": 0.5, "cost_usd": 0.01}

@@ -16,8 +16,7 @@ from turnwise.errors import UnknownNameError
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 from turnwise.study.compare import Settings, Study, compare, read_reader
-from turnwise.study.report import all_tables, record, verdict, write_report
-from turnwise.study.report.result_files import verdicts_as_parquet
+from turnwise.study.report import all_tables, record, verdict, verdicts_as_parquet, write_report
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Provenance("made", "1", "1", "history", {}, "0")

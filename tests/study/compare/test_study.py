@@ -24,7 +24,7 @@ from turnwise.study.compare import (
     compare_data,
     strata_of,
 )
-from turnwise.study.report.result_files import verdict_rows
+from turnwise.study.report import verdict_rows
 
 Make = Callable[..., StudyData]
 

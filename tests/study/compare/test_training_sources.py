@@ -18,8 +18,7 @@ from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.compare import Settings, compare
-from turnwise.study.report import record
-from turnwise.study.report.page import as_text
+from turnwise.study.report import as_text, record
 
 SOURCES = {"attacks": 60, "known chats": 90, "new chats": 120}
 

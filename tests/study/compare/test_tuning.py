@@ -14,9 +14,18 @@ from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data, strata_of
-from turnwise.study.compare.settings import make_folds
-from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    StudyData,
+    compare_data,
+    make_folds,
+    read_origin,
+    sha256_of_ids,
+    strata_of,
+    tune_inside_training,
+)
 
 SEED = 2
 
@@ -71,7 +80,7 @@ def tuned(study_data):
 @pytest.fixture
 def file(tuned, tmp_path):
     path = tmp_path / "cusum.yaml"
-    path.write_text(as_file(tuned), encoding="utf-8")
+    path.write_text(tuned.to_yaml(), encoding="utf-8")
     return path
 
 
@@ -80,13 +89,12 @@ def test_nothing_but_the_training_part_is_read(study_data, tuned):
     with pytest.raises(AssertionError):
         list(next(one.turns for one in hidden.runs[0].examples if isinstance(one.turns, Unread)))
     again = tune_inside_training(hidden, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
-    assert as_file(again) == as_file(tuned)
+    assert again.to_yaml() == tuned.to_yaml()
 
 
 def test_the_same_seed_writes_the_same_bytes_and_another_reads_another_part(study_data, tuned):
-    assert as_file(tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)) == as_file(
-        tuned
-    )
+    again = tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
+    assert again.to_yaml() == tuned.to_yaml()
     other = tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED + 1)
     assert other.sha256_of_ids != tuned.sha256_of_ids
 
@@ -94,16 +102,16 @@ def test_the_same_seed_writes_the_same_bytes_and_another_reads_another_part(stud
 def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, study_data):
     text = file.read_text(encoding="utf-8")
     assert load_detector(str(file)) == tuned.searched.detector == build_detector(yaml.safe_load(text))
-    found = origin(tuned)
+    found = tuned.origin()
     assert (found["seed"], found["budget"], found["target_fpr"], found["trials"]) == (SEED, 8, 0.05, 8)
     assert found["run"] == {"name": "h", "observer": "made", "observer_version": "1", "context": "turn"}
     assert {"turnwise", "code", "optuna"} <= set(found["versions"])
     [fold] = make_folds(study_data.runs[0].examples, Settings(runs=("h",), seed=SEED))
-    assert found["split"]["sha256_of_ids"] == digest_of(fold.train)
+    assert found["split"]["sha256_of_ids"] == sha256_of_ids(fold.train)
     assert found["split"]["attacks"] + found["split"]["benign"] == len(fold.train)
     assert found["after"]["recall"][1] == found["split"]["attacks"]
     read = read_origin(str(file))
-    assert (read.run, read.digest) == ("h", digest_of(fold.train))
+    assert (read.run, read.digest) == ("h", sha256_of_ids(fold.train))
     assert "That is no test result" in text
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.compare.truth import TurnVerdict, flagged_turns, summarise_turns
+from turnwise.study.compare import TurnVerdict, flagged_turns, summarise_turns
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from turnwise.detectors import build_detector, run_detector
 from turnwise.errors import UsageError
-from turnwise.study.fitting.search import FOLDS, cross_fitted
+from turnwise.study.fitting import FOLDS, cross_fitted
 
 
 def test_what_judges_a_conversation_never_saw_its_group(make_examples):

@@ -8,7 +8,7 @@ from turnwise.detectors import build_detector, check_detector, format_spec, run_
 from turnwise.errors import DetectorError, UnknownNameError, UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import FITTED, Example, fit_detector, tune
-from turnwise.study.fitting.fit import FitInput
+from turnwise.study.fitting import FitInput
 
 
 @pytest.mark.parametrize("name", sorted(FITTED))

@@ -11,7 +11,7 @@ import pytest
 from turnwise.detectors import DETECTORS, build_detector, check_detector, run_detector
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import Example, threshold_for
-from turnwise.study.fitting.search import SPACES, OneOf, highest_scores, search, space_of
+from turnwise.study.fitting import SPACES, OneOf, highest_scores, search, space_of
 
 
 def test_it_finds_what_suits_the_data(make_examples):

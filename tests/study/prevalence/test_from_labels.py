@@ -15,15 +15,20 @@ from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import Findings
 from turnwise.store import Store
 from turnwise.study.prevalence import (
+    CLEAR,
+    DESIGN,
+    MISSED,
+    NARROW,
+    REST,
     TEXTS,
     LabelSample,
+    allocate,
     draw_label_sample,
     estimate_from_labels,
     read_label_sample,
     read_labels,
     write_label_sample,
 )
-from turnwise.study.prevalence.label_sample import CLEAR, DESIGN, MISSED, NARROW, REST, allocate
 
 FLAGGED = [0.5 + place / 100 for place in range(40)]
 OTHERS = [place / 5_000 for place in range(960)]

@@ -10,8 +10,15 @@ import pytest
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
-from turnwise.study.compare.data import strata_of
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+    strata_of,
+)
 from turnwise.study.report import all_tables, record
 
 TURNS = 4

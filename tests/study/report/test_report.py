@@ -21,8 +21,8 @@ from tests.support.memory import too_little_to_draw
 
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
-from turnwise.plots.canonical import canonical
-from turnwise.plots.render import browser_library
+from turnwise.plots.render import browser_library, canonical
+from turnwise.plots.style import Figure
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
@@ -36,22 +36,23 @@ from turnwise.study.compare import (
     strata_of,
 )
 from turnwise.study.report import (
+    VERDICT_COLUMNS,
     Table,
     all_tables,
+    answer,
     as_csv,
     as_latex,
     as_markdown,
+    html_text,
     record,
     summary,
     verdict,
+    verdicts_as_parquet,
     write_report,
 )
-from turnwise.study.report.answer import answer
 from turnwise.study.report.detection_tables import detectors_table
-from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
-from turnwise.study.report.figures import all_figures
-from turnwise.study.report.result_files import VERDICT_COLUMNS, verdicts_as_parquet
-from turnwise.study.report.table import html_text
+from turnwise.study.report.figures import all_figures, calibration_points, roc_points
+from turnwise.study.report.score_figures import mean_scores
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
+from turnwise.study.stats import icc_within, krippendorff_alpha
 
 FISH = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
 """Six targets and four judges, table 2 of P. E. Shrout and J. L. Fleiss, Psychological Bulletin 86 (1979)."""

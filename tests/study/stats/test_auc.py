@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.stats.auc import auc_covariance, auc_with_interval, delong_test
+from turnwise.study.stats import auc_covariance, auc_with_interval, delong_test
 
 scores = st.lists(st.integers(0, 6).map(float) | st.floats(-3, 3), min_size=2, max_size=25)
 

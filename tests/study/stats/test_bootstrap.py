@@ -11,19 +11,24 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from turnwise.errors import UsageError
 from turnwise.study import threshold_for
-from turnwise.study.stats.bootstrap import Weights, difference, interval, interval_of, resamples
-from turnwise.study.stats.judged_conversations import Judged, confusion
-from turnwise.study.stats.survival import kaplan_meier
-from turnwise.study.stats.weighted_metrics import (
+from turnwise.study.stats import (
+    Judged,
+    Weights,
     alarms_of,
     auc_of,
+    confusion,
     delay_of,
+    difference,
     f1_of,
     fpr_of,
     horizon_of,
+    interval,
+    interval_of,
+    kaplan_meier,
     precision_of,
     recall_at_of,
     recall_of,
+    resamples,
 )
 
 

@@ -6,9 +6,7 @@ from benchmarks.study_statistics import INTERVALS, World, exact_coverage, simula
 from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.study.stats.bootstrap import Weights
-from turnwise.study.stats.judged_conversations import confusion
-from turnwise.study.stats.weighted_metrics import auc_of
+from turnwise.study.stats import Weights, auc_of, confusion
 
 
 def test_the_world_has_the_numbers_it_says():

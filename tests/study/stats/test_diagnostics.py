@@ -6,14 +6,14 @@ import pytest
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.study import Example, tune
-from turnwise.study.stats.diagnostics import (
+from turnwise.study.stats import (
+    Judged,
     label_noise,
     leave_one_source_out,
     length_matched,
     order_shuffle,
     threshold_transfer,
 )
-from turnwise.study.stats.judged_conversations import Judged
 
 
 def rng():

@@ -6,7 +6,7 @@ from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
-from turnwise.study.stats.judged_conversations import Judged, confusion, evaluated, judge_all, matched
+from turnwise.study.stats import Judged, confusion, evaluated, judge_all, matched
 
 
 def example(name, values, attack=True):

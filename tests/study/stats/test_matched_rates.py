@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from tests.study.stats.conftest import conversations
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.matched_rates import matched_rates, roc_heads
+from turnwise.study.stats import matched_rates, roc_heads
 
 
 @settings(max_examples=30, deadline=None)

@@ -9,7 +9,7 @@ from statsmodels.stats.contingency_tables import mcnemar as oracle
 
 from turnwise.errors import UsageError
 from turnwise.study import mcnemar
-from turnwise.study.stats.mcnemar import sign_flip
+from turnwise.study.stats import sign_flip
 
 verdicts = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 

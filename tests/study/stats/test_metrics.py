@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.judged_conversations import Judged
-from turnwise.study.stats.metrics import compare, measure
+from turnwise.study.stats import Judged, compare_pairs, measure
 
 
 def arm(recall, *, seed=0, attacks=90, benign=130, missing=0, shift=1.0):
@@ -92,7 +91,7 @@ def test_nothing_evaluated_is_refused():
 
 def test_a_planted_effect_is_found():
     results = [result(arm(share, seed=seed)) for share, seed in ((0.3, 1), (0.35, 2), (0.9, 3))]
-    tests = compare(results, replicates=150)
+    tests = compare_pairs(results, replicates=150)
     assert [(one.a, one.b) for one in tests] == [(0, 1), (0, 2), (1, 2)]
     none, large, _ = tests
     assert none.p > 0.05
@@ -108,17 +107,17 @@ def test_a_planted_effect_is_found():
 
 def test_results_can_be_compared_with_one_of_them():
     results = [result(arm(share, seed=seed)) for share, seed in ((0.3, 1), (0.5, 2), (0.9, 3))]
-    tests = compare(results, reference=1, replicates=60)
+    tests = compare_pairs(results, reference=1, replicates=60)
     assert [(one.a, one.b) for one in tests] == [(1, 0), (1, 2)]
     assert tests[0].recall.value < 0 < tests[1].recall.value
-    assert compare(results[:1]) == ()
+    assert compare_pairs(results[:1]) == ()
     with pytest.raises(UsageError, match="no result at place 7"):
-        compare(results, reference=7)
+        compare_pairs(results, reference=7)
 
 
 def test_final_verdicts_are_compared_apart():
     results = [result(arm(0.3, seed=1)), result(arm(0.9, seed=2))]
-    [ever], [final] = compare(results, replicates=60), compare(results, final=True, replicates=60)
+    [ever], [final] = compare_pairs(results, replicates=60), compare_pairs(results, final=True, replicates=60)
     assert final.b_alone < ever.b_alone
     assert final.recall.value == pytest.approx((results[1].final.caught - results[0].final.caught) / 90)
 
@@ -126,15 +125,15 @@ def test_final_verdicts_are_compared_apart():
 def test_only_what_both_evaluated_is_compared_and_the_rest_is_counted():
     results = [result(arm(0.5, seed=1)), result(arm(0.5, seed=2, missing=10))]
     assert results[1].missing.attacks.count == 10
-    [test] = compare(results, replicates=60)
+    [test] = compare_pairs(results, replicates=60)
     assert (test.conversations, test.left_out) == (210, 10)
-    assert compare(results, replicates=60) == (test,)
+    assert compare_pairs(results, replicates=60) == (test,)
 
 
 def test_arms_without_an_attack_in_common_are_refused():
     results = [result(arm(0.5, attacks=3)), result(arm(0.5, attacks=3, missing=3))]
     with pytest.raises(UsageError, match="share no attack"):
-        compare(results)
+        compare_pairs(results)
     other = dataclasses.replace(results[0], judged=tuple(arm(0.5, attacks=4)))
     with pytest.raises(UsageError, match="the same label"):
-        compare([results[0], other])
+        compare_pairs([results[0], other])

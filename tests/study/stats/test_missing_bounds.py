@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.judged_conversations import Judged, confusion
-from turnwise.study.stats.missing_bounds import missing_bounds, paired_bounds
+from turnwise.study.stats import Judged, confusion, missing_bounds, paired_bounds
 
 
 def judged(states, attack=True):

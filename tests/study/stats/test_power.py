@@ -9,7 +9,7 @@ from scipy.stats import binom, binomtest, fisher_exact
 
 from turnwise.errors import UsageError
 from turnwise.study import paired_power, study_size, unpaired_power
-from turnwise.study.stats.power import DEPENDENCES, discordant
+from turnwise.study.stats import DEPENDENCES, discordant
 
 recalls = st.floats(0, 1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats.prevalence import (
+from turnwise.study.stats import (
     FEWER,
     MORE,
     UNCLEAR,

@@ -10,11 +10,16 @@ from tests.study.stats.conftest import conversations
 
 from turnwise.errors import UsageError
 from turnwise.study import Example, split_by_group, threshold_for
-from turnwise.study.stats.bootstrap import Difference, resamples
-from turnwise.study.stats.matched_rates import matched_rates
-from turnwise.study.stats.split_gains import draw_parts, split_gains
-from turnwise.study.stats.split_scores import CALIBRATE, TEST
-from turnwise.study.stats.thresholds import weighted_thresholds
+from turnwise.study.stats import (
+    CALIBRATE,
+    TEST,
+    Difference,
+    draw_parts,
+    matched_rates,
+    resamples,
+    split_gains,
+    weighted_thresholds,
+)
 
 RATE = 0.1
 

@@ -8,8 +8,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.stats.judged_conversations import Judged
-from turnwise.study.stats.survival import first_flag, kaplan_meier
+from turnwise.study.stats import Judged, first_flag, kaplan_meier
 
 seen = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=2, max_size=50)
 

@@ -15,11 +15,8 @@ from sklearn.metrics import f1_score
 from turnwise.detectors import run_detector
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import needed_benign, threshold_for, tune
-from turnwise.study.fitting.search import search
-from turnwise.study.stats.bootstrap import resamples
-from turnwise.study.stats.judged_conversations import Judged
-from turnwise.study.stats.metrics import false_alarms, recall_at
-from turnwise.study.stats.thresholds import threshold_for_f1, weighted_thresholds
+from turnwise.study.fitting import search
+from turnwise.study.stats import Judged, false_alarms, recall_at, resamples, threshold_for_f1, weighted_thresholds
 
 scored = st.lists(
     st.tuples(st.booleans(), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.6, 1.0])), min_size=1, max_size=25

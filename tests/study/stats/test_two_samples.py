@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from turnwise.rates import Rate
-from turnwise.study.stats.two_samples import fisher_exact, rank_sum, sign_test
+from turnwise.study.stats import fisher_exact, rank_sum, sign_test
 
 counts = st.integers(0, 300)
 samples = st.lists(st.integers(0, 12).map(lambda value: value / 12), min_size=1, max_size=60)

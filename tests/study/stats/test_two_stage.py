@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.bootstrap import Interval
-from turnwise.study.stats.two_stage import TwoStageRates, Unit, two_stage_rates
+from turnwise.study.stats import Interval, TwoStageRates, Unit, two_stage_rates
 
 
 def units(found: int, alarms: int, rest: int, sampled: int, missed: int, stratum: str = "") -> list[Unit]:

@@ -14,8 +14,7 @@ from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import column, data_table, fact, heading, said, text
 from turnwise.explorer.views.label_parts import Again, LabelPart, show_turn
 from turnwise.runs.judgements import lines_of
-from turnwise.study.annotation.queue import SETTLED, LabelQueue
-from turnwise.study.people_agreement import Agreement, agreement
+from turnwise.study.annotation import SETTLED, Agreement, LabelQueue, agreement
 
 
 class Settling(LabelPart):

@@ -13,7 +13,7 @@ from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, fact, heading, text
 from turnwise.explorer.views.label_parts import ANSWERS, Again, LabelPart, show_turn
 from turnwise.rates import Rate
-from turnwise.study.annotation.queue import LabelQueue, Order, blind_answers
+from turnwise.study.annotation import LabelQueue, Order, blind_answers
 
 _ORDERS: Final = {
     Order.FLAGGED: "flagged, at random: how precise is the inbox",

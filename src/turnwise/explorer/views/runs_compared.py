@@ -14,8 +14,8 @@ from turnwise.explorer.curves import redraw, show_chart
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import NumberSlider, choice, data_table, finite, heading, refill, text, text_field
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
-from turnwise.study.facets import FacetRate, facet_rates
-from turnwise.study.trends import TIMES, Trends, TrendWeek, trends
+from turnwise.study import FacetRate, Trends, TrendWeek, facet_rates, trends
+from turnwise.study.facets_and_trends import TIMES
 
 if TYPE_CHECKING:
     from nicegui.elements.table import Table

@@ -27,8 +27,8 @@ from turnwise.study.annotation.kit import (
     Kit,
     cells_of,
     shown_digest,
+    write_sheet,
 )  # fmt: skip
-from turnwise.study.annotation.sheet_files import write_sheet
 
 if TYPE_CHECKING:
     from turnwise.store import Store

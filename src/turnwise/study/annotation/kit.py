@@ -1,19 +1,24 @@
-"""What was handed out to whom: rows to judge under neutral ids, and the manifest that says what each id is."""
+"""What was handed out to whom: rows to judge under neutral ids, the manifest, and the sheets of CSV."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Iterator, Mapping
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from turnwise._support.locations import to_path
-from turnwise._support.visible import visible_lines
-from turnwise.conversation import Label, Seen, Sequence, Side
+from turnwise._support.table_files import cell
+from turnwise._support.visible import shown, visible_lines
+from turnwise.conversation import Label, Seen, Side
+from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import digests
 from turnwise.datasets.annotated import MODES
-from turnwise.errors import DatasetError
+from turnwise.errors import DatasetError, UsageError
 
 MANIFEST: Final = "manifest.json"
 
@@ -122,7 +127,7 @@ def shown_digest(before: str, text: str) -> str:
     return hashlib.sha256(plain.encode(errors="backslashreplace")).hexdigest()[:16]
 
 
-def cells_of(sequence: Sequence, mode: str) -> Iterator[Cells]:
+def cells_of(sequence: Chat, mode: str) -> Iterator[Cells]:
     """The rows of a conversation, in the order of its turns. No row shows a later turn."""
     side, seen = READ[mode]
     known = digests(sequence.conversation, seen)
@@ -155,3 +160,192 @@ def _fitting(text: str) -> str:
         return text
     tail = MOST_CELL - _HEAD - 100
     return f"{text[:_HEAD]}\n[... {len(text) - _HEAD - tail:,} characters are left out ...]\n{text[-tail:]}"
+
+
+ANNOTATOR: Final = "annotator"
+NOTE: Final = "note"
+BEFORE: Final = "before"
+"""Column of the text that comes before what is judged."""
+
+MOST_BYTES: Final = 256 << 20
+"""Size of the largest sheet that is written or read."""
+
+_MOST_TOLD: Final = 20
+_MOST_NOTE: Final = 5_000
+
+Row = tuple[Item, Cells, Sequence[str]]
+"""A row to write: what it is, what it shows, and what was given so far, for who settles it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person put into a row: a number for each column to fill, or the label."""
+
+    item: Item
+    values: tuple[float, ...]
+    label: str
+    note: str
+
+
+class Sheet(NamedTuple):
+    """A sheet that came back: who filled it, and what they gave by row."""
+
+    file: str
+    annotator: str
+    given: Mapping[str, Given]
+
+
+class Faults:
+    """What is wrong with sheets, gathered so that all of it can be mended at once."""
+
+    def __init__(self) -> None:
+        self._told: list[str] = []
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        """Keep one fault."""
+        self._count += 1
+        if len(self._told) < _MOST_TOLD:
+            self._told.append(text)
+
+    def raise_any(self) -> None:
+        """Raise a DatasetError with what was gathered, if anything was."""
+        if self._count:
+            more = self._count - len(self._told)
+            told = [*self._told, *([f"and {more} more"] if more else [])]
+            raise DatasetError("nothing was taken in; mend this and try again:\n" + "\n".join(told))
+
+
+def write_sheet(path: Path, kit: Kit, annotator: str, rows: Iterable[Row], given: Sequence[str] = ()) -> None:
+    """Write a sheet; `given` names columns of what others gave. A file that is there is not written over."""
+    to_fill = kit.columns
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\r\n")
+    table.writerow((ANNOTATOR, "id", BEFORE, "text", *given, *to_fill, NOTE))
+    for item, cells, told in rows:
+        shows = (annotator, item.id, cells.before, cells.text, *told)
+        table.writerow([*map(cell, shows), *([""] * len(to_fill)), ""])
+    # With a byte order mark, by which Excel knows UTF-8.
+    content = written.getvalue().encode("utf-8-sig", errors="backslashreplace")
+    if len(content) > MOST_BYTES:
+        raise UsageError(f"{path} would have more than {MOST_BYTES >> 20} MiB; hand out fewer conversations")
+    with path.open("xb") as file:
+        file.write(content)
+
+
+def read_sheet(path: str | Path, kit: Kit, faults: Faults, wanted: Sequence[str] | None = None) -> Sheet:
+    """Read a filled sheet; what is wrong with its rows goes into `faults`.
+
+    It is CSV in UTF-8, or in UTF-16 with its mark, with commas, semicolons or tabs. `wanted` are the ids of the
+    rows that it has to have, by default those that its annotator was given. A DatasetError says why it is no sheet
+    of this kit at all.
+    """
+    annotator: str | None = None
+    given, seen = dict[str, Given](), set[str]()
+    for line, row in _rows(path, (ANNOTATOR, "id", BEFORE, "text", *kit.columns, NOTE)):
+        name, key = _plain(row[ANNOTATOR]), _plain(row["id"])
+        where = f"{path}, line {line} ({shown(key)})"
+        if annotator is None:
+            annotator = name
+            if wanted is None and name not in kit.sheets:
+                raise DatasetError(
+                    f"{path}, line {line}, column {ANNOTATOR}: {shown(name)} was handed no sheet; "
+                    f"known: {', '.join(kit.sheets)}"
+                )
+            wanted = kit.sheets[name] if wanted is None else wanted
+            due = frozenset(wanted)
+        if name != annotator:
+            faults.add(f"{where}, column {ANNOTATOR}: {shown(name)}, but the sheet begins with {shown(annotator)}")
+        elif key not in due:
+            faults.add(f"{where}, column id: no row of this sheet")
+        elif key in seen:
+            faults.add(f"{where}, column id: a second time")
+        else:
+            seen.add(key)
+            if shown_digest(row[BEFORE], row["text"]) != kit.items[key].shown:
+                faults.add(f"{where}, columns {BEFORE} and text: not the text that was handed out")
+            elif (found := _given(row, kit.items[key], kit, where, faults)) is not None:
+                given[key] = found
+    if annotator is None:
+        raise DatasetError(f"{path} has no row below its headings: restore the rows that were handed out")
+    missing = [one for one in wanted or () if one not in seen]
+    if missing:
+        few = ", ".join(missing[:5]) + (" and more" if len(missing) > 5 else "")
+        faults.add(f"{path}: {len(missing)} rows are missing: {few}")
+    return Sheet(str(path), annotator, given)
+
+
+def _given(row: Mapping[str, str], item: Item, kit: Kit, where: str, faults: Faults) -> Given | None:
+    values: list[float] = []
+    label, right = "", True
+    for column in kit.columns:
+        text = _plain(row[column])
+        if kit.mode == LABEL:
+            label = text.lower()
+            fits, wanted = label in LABELS, f"one of {', '.join(LABELS)}"
+        else:
+            values.append(_number(text))
+            fits, wanted = 0 <= values[-1] <= 1, "a number from 0 to 1"
+        if not fits:
+            right = False
+            faults.add(f"{where}, column {column}: {shown(text) if text else 'empty'}, where {wanted} is needed")
+    note = row[NOTE].strip()
+    if len(note) > _MOST_NOTE:
+        right = False
+        faults.add(f"{where}, column {NOTE}: {len(note):,} characters; at most {_MOST_NOTE:,} are kept")
+    return Given(item, tuple(values), label, note) if right else None
+
+
+def _number(text: str) -> float:
+    """The number of a cell, with a decimal point or comma; NaN where it is none."""
+    try:
+        return float(text.replace(",", ".", 1))
+    except ValueError:
+        return math.nan
+
+
+def _rows(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a file, each with the line where it begins and its cells by column; empty rows are left out."""
+    text = _text(path)
+    heading = text.partition("\n")[0].partition("\r")[0]
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=heading.count))
+    places: dict[str, int] = {}
+    while True:
+        line = rows.line_num + 1
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            raise DatasetError(f"{path}, line {line}: not CSV: {error}") from error
+        if row is None:
+            return
+        if not places:
+            names = [_plain(name) for name in row]
+            for name in columns:
+                if names.count(name) != 1:
+                    what = "no column" if name not in names else "two columns"
+                    raise DatasetError(f"{path}, line {line}: {what} {name!r}; keep the headings as they were")
+            places = {name: names.index(name) for name in columns}
+        elif any(one.strip() for one in row):
+            yield line, {name: row[place] if place < len(row) else "" for name, place in places.items()}
+
+
+def _text(path: str | Path) -> str:
+    try:
+        with to_path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise DatasetError(f"can't read {path}: {error.strerror or error}") from error
+    if len(content) > MOST_BYTES:
+        raise DatasetError(f"{path} is too large: a sheet has at most {MOST_BYTES >> 20} MiB")
+    if content.startswith(b"PK\3\4"):
+        raise DatasetError(f"{path} is a workbook: save it as 'CSV UTF-8'")
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        return content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DatasetError(f"{path}, line {line}: not UTF-8: save it as 'CSV UTF-8'") from error
+
+
+def _plain(text: str) -> str:
+    return text.strip().removeprefix("'")

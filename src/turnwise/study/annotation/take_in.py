@@ -16,9 +16,22 @@ from turnwise.principles import builtin_principles
 from turnwise.runs.judgements import export_people, folder_of, record_people
 from turnwise.scoring import Score
 from turnwise.store.people import SET, read_author
-from turnwise.study.annotation.kit import LABEL, MANIFEST, PROVENANCE, READ, Cells, Kit, cells_of, read_kit
-from turnwise.study.annotation.sheet_files import Faults, Given, Sheet, read_sheet, write_sheet
-from turnwise.study.people_agreement import Agreement, agreement
+from turnwise.study.annotation.agreement import Agreement, agreement
+from turnwise.study.annotation.kit import (
+    LABEL,
+    MANIFEST,
+    PROVENANCE,
+    READ,
+    Cells,
+    Faults,
+    Given,
+    Kit,
+    Sheet,
+    cells_of,
+    read_kit,
+    read_sheet,
+    write_sheet,
+)
 
 if TYPE_CHECKING:
     from turnwise.store import Store

@@ -1,16 +1,36 @@
 """A comparison of detectors on the same conversations: arms, thresholds, verdicts, tests, diagnostics."""
 
-from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
+from turnwise.study.compare.arm_diagnostics import Rescore
 from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
 from turnwise.study.compare.context_and_trajectory import ApartGain, TwoByTwo
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data, strata_of
 from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
-from turnwise.study.compare.settings import Fold, Settings
-from turnwise.study.compare.study import Study, compare, compare_data
-from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
-from turnwise.study.compare.why_flagged import WhyFlagged, why_flagged
-from turnwise.study.stats.split_gains import SplitGains
+from turnwise.study.compare.plan import (
+    BASELINES,
+    REFERENCE,
+    Arm,
+    Fold,
+    Origin,
+    Settings,
+    compared_runs,
+    make_folds,
+    read_origin,
+    sha256_of_ids,
+)
+from turnwise.study.compare.study import Study, WhyFlagged, compare, compare_data, why_flagged
+from turnwise.study.compare.truth import (
+    AgainstReader,
+    ArmAgainstReader,
+    ReaderTurns,
+    TurnSummary,
+    TurnVerdict,
+    flagged_turns,
+    read_reader,
+    summarise_turns,
+)
+from turnwise.study.compare.tuning import Tuning, tune_inside_training
+from turnwise.study.stats import SplitGains
 
 __all__ = [
     "BASELINES",
@@ -27,19 +47,31 @@ __all__ = [
     "Fold",
     "Judgement",
     "LabelledConversation",
+    "Origin",
     "ReaderTurns",
+    "Rescore",
     "RunData",
     "Settings",
     "SplitGains",
     "Study",
     "StudyData",
     "Test",
+    "Tuning",
+    "TurnSummary",
+    "TurnVerdict",
     "TwoByTwo",
     "WhyFlagged",
     "compare",
     "compare_data",
+    "compared_runs",
+    "flagged_turns",
     "load_study_data",
+    "make_folds",
+    "read_origin",
     "read_reader",
+    "sha256_of_ids",
     "strata_of",
+    "summarise_turns",
+    "tune_inside_training",
     "why_flagged",
 ]

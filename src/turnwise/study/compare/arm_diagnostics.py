@@ -7,23 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from turnwise.conversation import Conversation
 from turnwise.detectors import Detector, run_detector
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import RunData, StudyData
 from turnwise.study.compare.judging import Calibrated, HighestScores, Judgement, evaluated_of, judge_arm
-from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.plan import Arm, Fold, Settings
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats.agreement import Icc, icc_within, krippendorff_alpha
-from turnwise.study.stats.bootstrap import Interval
-from turnwise.study.stats.diagnostics import (
+from turnwise.study.stats import (
+    Icc,
+    Interval,
     LabelNoise,
     LengthMatched,
     OrderShuffle,
     Transfer,
+    icc_within,
+    krippendorff_alpha,
     label_noise,
     leave_one_source_out,
     length_matched,
@@ -32,8 +35,6 @@ from turnwise.study.stats.diagnostics import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from turnwise.store import Run, Store
 
 
@@ -81,8 +82,6 @@ def run_checks(
     rescore: Rescore | None,
 ) -> Checks:
     """Run all diagnostics, on the reference where no arm was chosen; scores are permuted in the first fold."""
-    import numpy as np
-
     data = {one.run.name: one for one in study_data.runs}
     followed = judgements[reference if chosen is None else chosen]
     rng = np.random.default_rng(settings.seed)
@@ -176,8 +175,6 @@ class Repeated:
 
 def panel_agreement(runs: Sequence[RunData], seed: int) -> tuple[PanelAgreement, ...]:
     """The agreement of every two runs of different observers in the same context."""
-    import numpy as np
-
     found = []
     for one, other in itertools.combinations(runs, 2):
         same = (one.run.observer, one.run.observer_version) == (other.run.observer, other.run.observer_version)

@@ -9,16 +9,22 @@ from typing import Literal
 
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
-from turnwise.study.compare.arms import REFERENCE, Arm
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
-from turnwise.study.compare.settings import Fold, Settings
-from turnwise.study.stats import metrics
-from turnwise.study.stats.holm import holm_corrected
-from turnwise.study.stats.judged_conversations import Judged, evaluated_by_both, matched
-from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
-from turnwise.study.stats.mcnemar import McNemar, mcnemar
-from turnwise.study.stats.metrics import DetectorResult, PairTest
+from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings
+from turnwise.study.stats import (
+    DetectorResult,
+    Judged,
+    MatchedRates,
+    McNemar,
+    PairTest,
+    compare_pairs,
+    evaluated_by_both,
+    holm_corrected,
+    matched,
+    matched_rates,
+    mcnemar,
+)
 
 LEVEL = 0.05
 """Level of all tests."""
@@ -186,7 +192,7 @@ def run_tests_against(
     for key, members in together.items():
         verdicts = verdicts_of[key]
         arms = [replace(results[reference], judged=verdicts), *(result for _, result in members)]
-        tests = metrics.compare(arms, seed, reference=0, replicates=replicates)
+        tests = compare_pairs(arms, seed, reference=0, replicates=replicates)
         for (place, result), test in zip(members, tests, strict=True):
             plain = _test(family, judgements[reference], judgements[place], verdicts, result.judged)
             found[place] = replace(plain, differences=test)

@@ -7,25 +7,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
-from turnwise.study.compare.arms import Arm, short_name
 from turnwise.study.compare.comparisons import LEVEL
-from turnwise.study.compare.data import StudyData
+from turnwise.study.compare.data import StudyData, attacks_by_source
 from turnwise.study.compare.judging import HighestScores, evaluated_of, in_training, make_detector
-from turnwise.study.compare.over_splits import attacks_by_source
-from turnwise.study.compare.settings import Settings
+from turnwise.study.compare.plan import Arm, Settings, short_name
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, Interval, resamples
-from turnwise.study.stats.holm import holm_corrected
-from turnwise.study.stats.matched_rates import paired_difference, roc_heads
+from turnwise.study.stats import (
+    FEW_GROUPS,
+    TAILS,
+    Difference,
+    Floats,
+    Interval,
+    holm_corrected,
+    paired_difference,
+    resamples,
+    roc_heads,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from turnwise.store import Run
-    from turnwise.study.stats.bootstrap import Floats
 
 Kind = Literal["gain of context", "gain of trajectory"]
 CONTEXT: Kind = "gain of context"
@@ -200,8 +205,6 @@ class _Measured:
         settings: Settings,
         scores: HighestScores,
     ) -> None:
-        import numpy as np
-
         self.settings, self.scores, self.runs = settings, scores, runs
         data = {one.run.name: one for one in study_data.runs if one.run.name in runs}
         self.contexts = {name: data[name].run.context for name in runs}
@@ -285,8 +288,6 @@ class _Measured:
 
     def _pooled(self, seed: int) -> dict[tuple[str, str], Floats]:
         """By decision and run, the score of every conversation by what the other folds chose and fitted."""
-        import numpy as np
-
         first = self.examples[self.runs[0]]
         parts = split_by_group(first, {str(n): 1 / self.folds for n in range(self.folds)}, seed)
         found = {(name, run): np.full(len(self.known), -np.inf) for run in self.runs for name in self._columns()}
@@ -316,8 +317,6 @@ class _Measured:
         return {name: chosen[name] for name in self._columns() if name != BEST} | {BEST: best}
 
     def _on_one_scale(self, arm: Arm, tuning: Sequence[Example], tested: Sequence[Example], seed: int) -> Floats:
-        import numpy as np
-
         detector = make_detector(arm, tuning, self.settings, seed, self.scores)
         of_benign = [one for one in tuning if not one.attack and one.sequence_id in self.place]
         benign = np.array(self.scores.of(arm, detector, of_benign))
@@ -337,8 +336,6 @@ class _Measured:
         return recall
 
     def _of(self, attacks: str) -> NDArray[np.bool_]:
-        import numpy as np
-
         chosen = [one.attack and attacks in (ALL, one.strata["source"]) for one in self.known]
         return np.array(chosen, dtype=bool)
 
@@ -347,8 +344,6 @@ class _Measured:
         return len({one.group for one, taken in zip(self.known, chosen, strict=True) if taken})
 
     def _cell(self, recalls: Floats) -> Interval:
-        import numpy as np
-
         low, high = np.quantile(recalls[1:][np.isfinite(recalls[1:])], TAILS)
         groups = self._groups(ALL)
         return Interval(float(recalls[0]), float(low), float(high), 0.95, "percentile", groups, self._note(groups))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from turnwise.study.examples import Example
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store
-    from turnwise.study.compare.settings import Settings
+    from turnwise.study.compare.plan import Settings
 
 STRATA = {
     "category": ("category", "harm", "harm_category", "area", "risk"),
@@ -236,3 +236,15 @@ def _milliseconds(evaluations: Iterable[Evaluation]) -> list[float | None]:
         if evaluation.latency_s is not None:
             by_turn[evaluation.key.turn].append(1000 * evaluation.latency_s)
     return [sum(values) for values in by_turn.values()]
+
+
+def attacks_by_source(known: Sequence[LabelledConversation], least: int) -> dict[str, list[bool]]:
+    """For every source with enough attacks, where there are several, which conversations are of it."""
+    counts = Counter(one.strata["source"] for one in known if one.attack)
+    if len(counts) < 2:
+        return {}
+    return {
+        source: [one.strata["source"] == source for one in known]
+        for source in sorted(counts)
+        if counts[source] >= least
+    }

@@ -8,19 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from turnwise.detectors import Detector, build_detector, load_detector
 from turnwise.detectors.learned import DIGITS, FEATURES, Learned
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
-from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import RunData
-from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.plan import Arm, Fold, Settings
 from turnwise.study.examples import Example
-from turnwise.study.fitting.fit import FitInput, fit_detector
-from turnwise.study.fitting.search import cross_fitted, highest_scores
-from turnwise.study.stats.judged_conversations import Judged, judge_all
-from turnwise.study.stats.thresholds import strictest_threshold, threshold_between, threshold_for
+from turnwise.study.fitting import FitInput, cross_fitted, fit_detector, highest_scores
+from turnwise.study.stats import Judged, judge_all, strictest_threshold, threshold_between, threshold_for
 
 FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""
@@ -58,8 +57,6 @@ class HighestScores:
 
     def _weighed(self, run: str, detector: Learned, examples: Sequence[Example]) -> list[float]:
         """What `learned` says, from the features of every turn."""
-        import numpy as np
-
         known = [self.inputs(run, example).every for example in examples]
         if not any(map(len, known)):
             return [-math.inf] * len(examples)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
+from turnwise.runs.why import explain_flag
 from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
-from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
 from turnwise.study.compare.comparisons import (
     Cell,
@@ -31,16 +33,28 @@ from turnwise.study.compare.judging import (
     in_training,
     judge_arm,
 )
-from turnwise.study.compare.settings import Fold, Settings, make_folds, without
+from turnwise.study.compare.plan import (
+    Arm,
+    Fold,
+    Settings,
+    compared_runs,
+    make_folds,
+    plan_arms,
+    reference_of,
+    without,
+)
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import Caution, find_cautions
-from turnwise.study.compare.why_flagged import WhyFlagged
-from turnwise.study.stats import metrics
-from turnwise.study.stats.bootstrap import Resamples, resamples
-from turnwise.study.stats.judged_conversations import evaluated
-from turnwise.study.stats.matched_rates import MatchedRates
-from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.missing_bounds import PairedBounds, paired_bounds
+from turnwise.study.stats import (
+    DetectorResult,
+    MatchedRates,
+    PairedBounds,
+    Resamples,
+    evaluated,
+    measure,
+    paired_bounds,
+    resamples,
+)
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -107,6 +121,11 @@ class Study:
     def followed(self) -> int:
         """The place of the arm that the report follows: the chosen one, else the reference."""
         return self.reference if self.chosen is None else self.chosen
+
+    @property
+    def compared_places(self) -> tuple[int, ...]:
+        """The places of the reference and of the arm that the report follows, once where it is the same."""
+        return tuple(dict.fromkeys((self.reference, self.followed)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -256,8 +275,6 @@ def _tested_folds(study_data: StudyData, settings: Settings) -> tuple[Fold, ...]
 
 def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[DetectorResult]:
     """Measure every arm; those that evaluated the same conversations share their resamples."""
-    import numpy as np
-
     drawn: dict[tuple[str, ...], Resamples] = {}
     results = []
     for one in judgements:
@@ -268,7 +285,7 @@ def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[Detec
             groups, labels = [item.group for item in known], [item.attack for item in known]
             drawn[ids] = resamples(groups, labels, rng, settings.replicates)
         results.append(
-            metrics.measure(
+            measure(
                 one.judged,
                 rng,
                 name=one.arm.name,
@@ -321,3 +338,46 @@ def _check_labels(study_data: StudyData) -> None:
 
 def _silent(_: str) -> None:
     return None
+
+
+SHOWN: Final = 5
+"""Attacks, and benign conversations, that are explained: those with the highest scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyFlagged:
+    """Why a tested conversation was flagged.
+
+    Args:
+        sequence_id: its id.
+        attack: what it is.
+        turn: the turn at which the arm fired.
+        principle: against which that turn has its highest F.
+        score: of the conversation, on the arm's own scale.
+        sentences: what its F rests on, with words of the text, and what is like it.
+    """
+
+    sequence_id: str
+    attack: bool
+    turn: int
+    principle: str
+    score: float
+    sentences: tuple[str, ...]
+
+
+def why_flagged(store: Store, study: Study, tell: Callable[[str], None]) -> tuple[WhyFlagged, ...]:
+    """Explain false alarms of the arm that the report follows, and attacks it caught, highest scores first.
+
+    What has to be read again is read by the run's own observer, and kept beside the store; one that costs money is
+    not asked. See `turnwise.runs.why.explain_flag`.
+    """
+    judgement = study.judgements[study.followed]
+    flags = [(one.score, one) for one in judgement.judged if one.fired and one.score is not None]
+    found = []
+    for attack in (False, True):
+        alike = [(score, one) for score, one in flags if one.attack is attack]
+        for score, one in sorted(alike, key=lambda pair: (-pair[0], pair[1].sequence_id))[:SHOWN]:
+            tell(f"explaining: {one.sequence_id}")
+            why = explain_flag(store, one.sequence_id, judgement.arm.run, turn=one.turn)
+            found.append(WhyFlagged(one.sequence_id, attack, why.turn, why.principle, score, why.sentences()))
+    return tuple(found)

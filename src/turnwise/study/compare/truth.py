@@ -14,11 +14,10 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.compare.judging import Judgement
-from turnwise.study.stats.bootstrap import Interval, Weights, interval, resamples
+from turnwise.study.stats import Floats, Interval, Weights, interval, resamples
 
 if TYPE_CHECKING:
     from turnwise.store import Store
-    from turnwise.study.stats.bootstrap import Floats
 
 
 FLAG = 0.5

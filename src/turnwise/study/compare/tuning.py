@@ -1,23 +1,19 @@
-"""A detector tuned for a study, and the line of its file that says on which conversations."""
+"""A detector tuned inside the training part of a study, and its file, which says on which conversations."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise._support.revision import versions
 from turnwise.detectors import to_mapping
 from turnwise.study.compare.data import StudyData
-from turnwise.study.compare.settings import Settings, make_folds
-from turnwise.study.fitting.search import CrossFitted, Objective, Searched, search
+from turnwise.study.compare.plan import MARK, Settings, make_folds, sha256_of_ids
+from turnwise.study.fitting import Objective, Searched, search
 
 if TYPE_CHECKING:
     from turnwise.store import Run
-
 
 LIBRARIES = ("numpy", "optuna", "scipy")
 """Packages whose versions a search depends on."""
@@ -27,8 +23,16 @@ LIBRARIES = ("numpy", "optuna", "scipy")
 class Tuning:
     """A detector tuned inside the training part, and which part that was.
 
-    `attacks` and `benign` count what was evaluated of it; `sha256_of_ids` is that of all its ids. `target_fpr` is
-    the false-positive rate at which recall was sought, `budget` the trials that were asked for.
+    Args:
+        searched: what the search found.
+        run: whose scores it is tuned on.
+        settings: of the study whose training part it is.
+        target_fpr: false-positive rate at which recall was sought.
+        objective: what was sought.
+        budget: trials that were asked for.
+        attacks: those of the part that were evaluated.
+        benign: likewise.
+        sha256_of_ids: of all ids of the part.
     """
 
     searched: Searched
@@ -41,6 +45,48 @@ class Tuning:
     benign: int
     sha256_of_ids: str
 
+    def to_yaml(self) -> str:
+        """Return the detector as a file for ``--detector``, with where it comes from in its heading."""
+        import yaml
+
+        found, before, after = self.searched, self.searched.before, self.searched.after
+        if self.objective == "f1":
+            reached = f"F1 there, cross-fitted by group: {after.f1:.3f}; as given {before.f1:.3f}."
+        else:
+            at = f"{100 * self.target_fpr:g} % false positives"
+            reached = f"Recall there, cross-fitted by group at {at}: {after.recall}; as given {before.recall}."
+        heading = (
+            f"# {found.detector.name}, tuned inside the training part: trial {found.best} of {found.trials}.\n"
+            f"# {reached}\n"
+            "# That is no test result: the best of many trials flatters itself.\n"
+            f"{MARK}{json.dumps(self.origin(), ensure_ascii=False, sort_keys=True)}\n"
+        )
+        return heading + yaml.safe_dump(to_mapping(found.detector), sort_keys=False, allow_unicode=True)
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the detector comes from, as JSON values."""
+        run, found = self.run, self.searched
+        return {
+            "budget": self.budget,
+            "seed": self.settings.seed,
+            "objective": self.objective,
+            "target_fpr": None if self.objective == "f1" else self.target_fpr,
+            "run": {name: getattr(run, name) for name in ("name", "observer", "observer_version", "context")},
+            "split": {
+                "part": "train",
+                "shares": list(self.settings.shares),
+                "attacks": self.attacks,
+                "benign": self.benign,
+                "sha256_of_ids": self.sha256_of_ids,
+            },
+            "sampler": "TPE",
+            "trials": found.trials,
+            "best_trial": found.best,
+            "before": found.before.to_dict(),
+            "after": found.after.to_dict(),
+            "versions": versions(LIBRARIES),
+        }
+
 
 def tune_inside_training(
     study_data: StudyData,
@@ -52,7 +98,17 @@ def tune_inside_training(
 ) -> Tuning:
     """Search a detector's parameters on what a study of the same seed trains on, and on nothing else.
 
-    The study data are those of one run. The seed is of the split, the folds inside it and the sampler.
+    Args:
+        study_data: of one run.
+        spec: specification of the detector.
+        target_fpr: false-positive rate at which recall is sought, in (0, 1).
+        budget: trials, at least 1.
+        seed: of the split, the folds inside it and the sampler.
+        objective: ``recall`` or ``f1``.
+
+    Raises:
+        UsageError: too few conversations, or a budget out of range.
+        UnknownNameError: no such detector, or it has no parameters to search.
     """
     [data] = study_data.runs
     settings = Settings(runs=(data.run.name,), target_fpr=target_fpr, seed=seed)
@@ -61,99 +117,5 @@ def tune_inside_training(
     known = [example for example in train if any(turn.scores for turn in example.turns)]
     found = search(spec, known, target_fpr, budget, seed, objective)
     attacks = sum(example.attack for example in known)
-    digest = digest_of(fold.train)
-    return Tuning(found, data.run, settings, target_fpr, objective, budget, attacks, len(known) - attacks, digest)
-
-
-def as_file(tuning: Tuning) -> str:
-    """The detector as a YAML file for ``--detector``, with where it comes from in its heading."""
-    import yaml
-
-    found = tuning.searched
-    detector = to_mapping(found.detector)
-    if tuning.objective == "f1":
-        reached = f"F1 there, cross-fitted by group: {found.after.f1:.3f}; as given {found.before.f1:.3f}."
-    else:
-        reached = (
-            f"Recall there, cross-fitted by group at {100 * tuning.target_fpr:g} % false positives: "
-            f"{found.after.recall}; as given {found.before.recall}."
-        )
-    heading = (
-        f"# {found.detector.name}, tuned inside the training part: trial {found.best} of {found.trials}.\n"
-        f"# {reached}\n"
-        "# That is no test result: the best of many trials flatters itself.\n"
-        f"{MARK}{json.dumps(origin(tuning), ensure_ascii=False, sort_keys=True)}\n"
-    )
-    return heading + yaml.safe_dump(detector, sort_keys=False, allow_unicode=True)
-
-
-def origin(tuning: Tuning) -> dict[str, Any]:
-    """Where a tuned detector comes from, as JSON values."""
-    run, found = tuning.run, tuning.searched
-    return {
-        "budget": tuning.budget,
-        "seed": tuning.settings.seed,
-        "objective": tuning.objective,
-        "target_fpr": None if tuning.objective == "f1" else tuning.target_fpr,
-        "run": {
-            "name": run.name,
-            "observer": run.observer,
-            "observer_version": run.observer_version,
-            "context": run.context,
-        },
-        "split": {
-            "part": "train",
-            "shares": list(tuning.settings.shares),
-            "attacks": tuning.attacks,
-            "benign": tuning.benign,
-            "sha256_of_ids": tuning.sha256_of_ids,
-        },
-        "sampler": "TPE",
-        "trials": found.trials,
-        "best_trial": found.best,
-        "before": rates_as_json(found.before),
-        "after": rates_as_json(found.after),
-        "versions": versions(LIBRARIES),
-    }
-
-
-def rates_as_json(found: CrossFitted) -> dict[str, Any]:
-    """Counts of a cross-fitted detector, how many of how many, and F1."""
-    return {
-        "f1": found.f1,
-        "recall": [found.recall.count, found.recall.of],
-        "false_positives": [found.false_positives.count, found.false_positives.of],
-    }
-
-
-MARK = "# origin: "
-"""Begins the line of a detector file that says where it comes from, as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The run that a detector was tuned on, and the `digest_of` the ids of the conversations."""
-
-    run: str
-    digest: str
-
-
-def digest_of(ids: Iterable[str]) -> str:
-    """The SHA-256 of some ids, whatever their order.
-
-    >>> digest_of(["b", "a"]) == digest_of(["a", "b"])
-    True
-    """
-    return hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
-
-
-def read_origin(file: str) -> Origin | None:
-    """Where a detector file comes from; None where it does not say."""
-    for line in Path(file).read_text(encoding="utf-8").splitlines():
-        if line.startswith(MARK):
-            try:
-                found = json.loads(line.removeprefix(MARK))
-                return Origin(str(found["run"]["name"]), str(found["split"]["sha256_of_ids"]))
-            except (ValueError, KeyError, TypeError):  # somebody edited the heading: then it says nothing
-                return None
-    return None
+    ids = sha256_of_ids(fold.train)
+    return Tuning(found, data.run, settings, target_fpr, objective, budget, attacks, len(known) - attacks, ids)

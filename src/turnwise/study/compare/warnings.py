@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING, Literal
 
 from turnwise.rates import Rate
 from turnwise.study.compare.arm_diagnostics import Checks
-from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.context_and_trajectory import ALL
 from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement, evaluated_of
-from turnwise.study.compare.settings import Fold, Settings
-from turnwise.study.compare.tuning import digest_of, read_origin
-from turnwise.study.stats.bootstrap import FEW_GROUPS
-from turnwise.study.stats.cautions import (
+from turnwise.study.compare.plan import Fold, Settings, read_origin, sha256_of_ids, short_name
+from turnwise.study.stats import (
     FEW_ABOVE,
+    FEW_GROUPS,
+    DetectorResult,
     copied_principles,
     different_rates,
     disjoint_sources,
+    evaluated,
+    least_p,
+    matched,
     principles_below_chance,
     strong_baselines,
     thin_threshold,
 )
-from turnwise.study.stats.judged_conversations import evaluated, matched
-from turnwise.study.stats.matched_rates import least_p
-from turnwise.study.stats.metrics import DetectorResult
 
 if TYPE_CHECKING:
     from turnwise.study.compare.study import Study
@@ -240,7 +239,7 @@ def _own_rule(judgements: Sequence[Judgement], known: Sequence[LabelledConversat
 def _files(judgements: Sequence[Judgement], folds: Sequence[Fold]) -> Iterator[str]:
     for detector in sorted({one.arm.detector for one in judgements if one.arm.from_file}):
         origin = read_origin(detector)
-        if origin and [origin.digest] == [digest_of(fold.train) for fold in folds]:
+        if origin and [origin.digest] == [sha256_of_ids(fold.train) for fold in folds]:
             continue  # tuned on just what the study trains on
         yield (
             f"{short_name(detector)} comes from a file: if it was tuned on conversations of this study, its "

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from turnwise.study.discovery.conditions import Members, Pool
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from turnwise.study.discovery.conditions import IntArray
 
 
@@ -66,8 +66,6 @@ class Search:
 
     def run(self, tell: Tell) -> list[Members]:
         """The conjunctions that reach the goal: of every parent the best few."""
-        import numpy as np
-
         attacks, benign = self._pool.counts()
         self.looked_at = len(attacks)
         self._found.update((int(place),) for place in np.flatnonzero(self._goal.reached(attacks, benign)))
@@ -83,8 +81,6 @@ class Search:
 
     def _grow(self, parent: Members, usable: NDArray[np.intp]) -> Iterator[tuple[Members, int, int]]:
         """Yield the best conjunctions of a parent with one condition more, with their counts."""
-        import numpy as np
-
         conditions = self._pool.conditions
         taken = {conditions[place].quantity for place in parent}
         free = np.array([place for place in usable if conditions[place].quantity not in taken], dtype=np.intp)
@@ -101,8 +97,6 @@ class Search:
 
     def _beam(self, grown: Sequence[tuple[Members, int, int]]) -> list[Members]:
         """The conjunctions to carry on: not good enough yet, and not all variants of the same."""
-        import numpy as np
-
         unique = {members: (a, b) for members, a, b in grown if b > self._goal.most_benign}
         if not unique:
             return []
@@ -124,8 +118,6 @@ class Search:
 
 
 def _highest(values: NDArray[np.float64] | IntArray) -> NDArray[np.intp]:
-    import numpy as np
-
     return np.argsort(-values, kind="stable")[:_OF_A_PARENT]
 
 
@@ -149,8 +141,6 @@ def choose_patterns(
     add about as many, within the margin, the simplest is taken: the one with the fewest conditions, then with the
     fewest false positives.
     """
-    import numpy as np
-
     benign_end = pool.layout.benign
     good: dict[Members, tuple[int, np.ndarray[tuple[int], np.dtype[np.bool_]]]] = {}
     for members in found:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.patterns import Expression
 from turnwise.patterns.expression import And
 from turnwise.study.discovery.quantities import Quantity, TurnValues
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bits = NDArray[np.uint8]
-    IntArray = NDArray[np.int64]
+Bits = NDArray[np.uint8]
+IntArray = NDArray[np.int64]
 
 
 Members = tuple[int, ...]
@@ -59,8 +57,6 @@ class Pool:
         return parts[0] if len(parts) == 1 else And(parts)
 
     def _joined(self, members: Members) -> Bits:
-        import numpy as np
-
         if not members:
             return np.full(self.layout.bytes, 255, dtype=np.uint8)
         joined: Bits = np.bitwise_and.reduce(self.bits[list(members)], axis=0)
@@ -72,8 +68,6 @@ def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: Layo
 
     Of several that hold at the same turns the simplest stays. One that holds nowhere or everywhere is left out.
     """
-    import numpy as np
-
     seen: dict[bytes, tuple[Condition, Bits]] = {}
     for place, quantity in enumerate(looked_at):
         values = table.columns[place]
@@ -123,8 +117,6 @@ def _comparisons(
 
 def _peaks(values: NDArray[np.float64], table: TurnValues) -> NDArray[np.float64]:
     """The highest value of every conversation; NaN where all are."""
-    import numpy as np
-
     peaks: NDArray[np.float64] = np.fmax.reduceat(values, table.starts)
     return peaks
 
@@ -154,8 +146,6 @@ def decimals_of(values: NDArray[np.float64]) -> int | None:
     >>> decimals_of(np.linspace(0, 1, 11)), decimals_of(np.linspace(0, 0.01, 11)), decimals_of(np.ones(3))
     (2, 4, None)
     """
-    import numpy as np
-
     known = values[~np.isnan(values)]
     if not known.size:
         return None
@@ -168,8 +158,6 @@ def decimals_of(values: NDArray[np.float64]) -> int | None:
 
 def usual_values(values: NDArray[np.float64]) -> tuple[float, ...]:
     """The five quantiles `USUAL` of a series over benign turns, rounded."""
-    import numpy as np
-
     decimals = decimals_of(values)
     known = values[~np.isnan(values)]
     if not known.size:
@@ -193,8 +181,6 @@ def limits_above(
     >>> limits_above(np.concatenate([low, high]), low, high, 0.01)
     (0.25, 0.4, 0.45, 0.48, 0.5, 0.54, 0.69, 0.7, 0.84)
     """
-    import numpy as np
-
     decimals = decimals_of(values)
     if decimals is None:
         return ()
@@ -207,8 +193,6 @@ def limits_above(
 
 
 def _quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
-    import numpy as np
-
     known = values[~np.isnan(values)]
     return [float(value) for value in np.quantile(known, shares)] if known.size else []
 
@@ -237,8 +221,6 @@ class Layout:
     def __init__(
         self, lengths: NDArray[np.intp], benign: int, searched_benign: int, searched_attacks: int
     ) -> None:
-        import numpy as np
-
         self.conversations = len(lengths)
         self.benign = benign
         self.searched_benign = slice(0, searched_benign)
@@ -255,16 +237,12 @@ class Layout:
 
     def pack(self, rows: NDArray[np.bool_]) -> Bits:
         """Truths as bits, a row a condition, a column a turn."""
-        import numpy as np
-
         wide = np.zeros((len(rows), self.bytes * 8), dtype=np.bool_)
         wide[:, self._places] = rows
         return np.packbits(wide, axis=1)
 
     def matched(self, bits: Bits) -> NDArray[np.bool_]:
         """By conversation, whether a condition held at any turn; a row a condition."""
-        import numpy as np
-
         held: NDArray[np.bool_] = bits[:, : self.conversations] != 0
         if self._long.size:
             held[:, self._long] |= np.bitwise_or.reduceat(bits[:, self.conversations :], self._starts, axis=1) != 0
@@ -272,8 +250,6 @@ class Layout:
 
     def counts(self, bits: Bits, within: Bits) -> tuple[IntArray, IntArray]:
         """How many searched attacks and benign conversations match each condition at turns within another's."""
-        import numpy as np
-
         attacks = np.empty(len(bits), dtype=np.int64)
         benign = np.empty(len(bits), dtype=np.int64)
         for begin in range(0, len(bits), _BLOCK):

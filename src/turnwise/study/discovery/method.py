@@ -6,7 +6,9 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.patterns import Expression
@@ -24,10 +26,6 @@ from turnwise.study.discovery.quantities import (
 )
 from turnwise.study.discovery.verify import Counts, Gain, Tested, best_rule, count_matches, peaks_of, verify
 from turnwise.study.examples import Example, split_by_group
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SINGLE_TURN = "single turn"
 """Name of the baseline that a pattern has to add to."""
@@ -185,8 +183,6 @@ class _Work:
     """The search on the discovery half."""
 
     def __init__(self, examples: Sequence[Example], max_fpr: float, seed: int) -> None:
-        import numpy as np
-
         parts = split_by_group(examples, PARTS, seed + 1)
         searched, rest = parts["searched"], parts["sifting"]
         by_label = [
@@ -227,8 +223,6 @@ class _Work:
         return list(map(pool.expression, chosen)), len(pool.conditions), search.looked_at
 
     def _missed_by_rule(self) -> NDArray[np.bool_]:
-        import numpy as np
-
         attacks = self._examples[self._layout.benign :]
         if self.rule is None:
             return np.ones(len(attacks), dtype=np.bool_)

@@ -6,7 +6,9 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.conversation import Side
 from turnwise.patterns import (
@@ -35,11 +37,6 @@ from turnwise.patterns.program import Program
 from turnwise.patterns.series import Series
 from turnwise.scoring import TurnScores
 from turnwise.study.examples import Example
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 WINDOWS = (3, 5)
 """Values that a slope is taken over, beside all of them."""
@@ -167,8 +164,6 @@ class TurnValues:
 
 def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) -> TurnValues:
     """The values of expressions at every evaluated turn; parts that several share are reckoned once."""
-    import numpy as np
-
     program = Program()
     places = [program.value(expression) for expression in expressions]
     fresh = json.dumps(program.start())  # the state before the first turn; read back far faster than copied deeply

@@ -6,7 +6,9 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
@@ -14,12 +16,7 @@ from turnwise.patterns.series import Series
 from turnwise.rates import Rate
 from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example
-from turnwise.study.stats.bootstrap import Interval, Weights, interval, resamples
-from turnwise.study.stats.holm import holm
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from turnwise.study.stats import Interval, Weights, holm, interval, resamples
 
 _DECIMALS = 4
 _REPLICATES = 1000
@@ -62,8 +59,6 @@ def best_rule(read: Sequence[Series], examples: Sequence[Example], most_benign: 
 
 def peaks_of(series: Series, examples: Sequence[Example]) -> NDArray[np.float64]:
     """The highest value of a series in each conversation; minus infinity where it has none."""
-    import numpy as np
-
     table = values_of([series], examples)
     peaks: NDArray[np.float64] = np.fmax.reduceat(table.columns[0], table.starts)
     return np.where(np.isnan(peaks), -np.inf, peaks)
@@ -110,8 +105,6 @@ def gain_of(
     Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood,
     "The statistical sign test", JASA 41 (1946).
     """
-    import numpy as np
-
     attack = np.array([example.attack for example in examples], dtype=bool)
     either = np.array(fired, dtype=bool) | np.array(matched, dtype=bool)
     values = np.full(len(examples), -np.inf) if rule is None or peaks is None else peaks

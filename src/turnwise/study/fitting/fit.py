@@ -1,20 +1,24 @@
-"""Detectors that are fitted: the learned one, and those that need densities of F."""
+"""Detectors that are fitted, and thresholds set for one's own data."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
-from turnwise.detectors import Detector, build_detector
+import numpy as np
+from numpy.typing import NDArray
+
+from turnwise.detectors import Detector, build_detector, load_detector, run_detector
+from turnwise.detectors.base import ByPrinciple
 from turnwise.detectors.change_points import fit_beta
 from turnwise.detectors.learned import FEATURES, Learned, features_by_turn
+from turnwise.detectors.loading import PatternSource
 from turnwise.errors import UnknownNameError, UsageError
+from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from turnwise.study.stats import f1, needed_benign, threshold_for, threshold_for_f1
 
 PENALTIES = (0.1, 1.0, 10.0, 100.0)
 """Strengths of the L2 penalty that cross-validation chooses from."""
@@ -46,8 +50,6 @@ class FitInput:
     @classmethod
     def of(cls, example: Example) -> FitInput:
         """What fits take of this conversation."""
-        import numpy as np
-
         last: dict[str, list[float]] = {}
         rows: list[list[float]] = []
         peaks: list[float] = []
@@ -117,8 +119,6 @@ def _fit_learned(name: str, examples: Sequence[Example], seed: int, inputs: Inpu
     chosen anew by the model of the last round. Source: S. Andrews, I. Tsochantaridis and T. Hofmann, "Support
     vector machines for multiple-instance learning", 2003, whose alternation this is.
     """
-    import numpy as np
-
     known = [(example, found) for example in examples if len(found := inputs(example).last)]
     folds = split_by_group([example for example, _ in known], {str(n): 1 / FOLDS for n in range(FOLDS)}, seed)
     fold_of = {example.sequence_id: fold for fold, part in folds.items() for example in part}
@@ -163,22 +163,16 @@ class _Features:
 
     @classmethod
     def of(cls, known: Sequence[tuple[Example, NDArray[np.float64]]]) -> _Features:
-        import numpy as np
-
         owner = np.repeat(np.arange(len(known)), [len(rows) for _, rows in known])
         attack = np.array([example.attack for example, _ in known])
         return cls(np.concatenate([rows for _, rows in known]), owner, attack)
 
     def of_conversations(self, chosen: NDArray[np.bool_]) -> _Features:
-        import numpy as np
-
         rows = chosen[self.owner]
         return _Features(self.rows[rows], (np.cumsum(chosen) - 1)[self.owner[rows]], self.attack[chosen])
 
     def worst(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """The row of each conversation's worst principle: to a model, or by its peak before there is one."""
-        import numpy as np
-
         badness = self.rows[:, FEATURES.index("peak")] if weights is None else _odds(self.rows, weights)
         begins = np.flatnonzero(np.diff(self.owner, prepend=-1))
         highest = np.maximum.reduceat(badness, begins)
@@ -189,8 +183,6 @@ class _Features:
 
 def _fit_rounds(known: _Features, penalty: float, near: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Intercept and weights, in the features' units; the search begins at those that are near, if any."""
-    import numpy as np
-
     rows = known.worst(None)
     weights = _fit_logistic(rows, known.attack, penalty, near)
     for _ in range(ROUNDS - 1):
@@ -207,15 +199,11 @@ def _odds(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np
     The product is not asked of BLAS: its threads wait for each other longer than so small a table takes, and their
     number would change the last digits.
     """
-    import numpy as np
-
     odds: NDArray[np.float64] = np.einsum("ij,j->i", rows, weights[1:]) + weights[0]
     return odds
 
 
 def _log_loss(weights: NDArray[np.float64], known: _Features) -> float:
-    import numpy as np
-
     signs = np.where(known.attack, 1.0, -1.0)
     return float(np.logaddexp(0.0, -signs * _odds(known.worst(weights), weights)).sum())
 
@@ -232,8 +220,6 @@ def _fit_logistic(
     Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1), from weights `near`
     the answer where some are known. The intercept is not penalised.
     """
-    import numpy as np
-
     truth = attack.astype(float)
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread < 1e-9] = 1.0
@@ -268,3 +254,164 @@ def _fit_logistic(
             break
     weights = values[1:] / spread
     return np.concatenate(([values[0] - (weights * mean).sum()], weights))
+
+
+SHARES = {"train": 0.6, "calibrate": 0.4}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A tuned detector, and what it does on the conversations that set its threshold.
+
+    Args:
+        detector: the detector, at its new threshold.
+        fitted: whether its parameters were fitted, or only its threshold was set.
+        train: conversations that it was fitted on.
+        calibrate: conversations that set the threshold.
+        flagged_benign: benign ones of the latter that it flags.
+        flagged_attacks: attacks of the latter that it flags; not a test result, though nothing was chosen on them
+            unless F1 was sought.
+    """
+
+    detector: Detector
+    fitted: bool
+    train: int
+    calibrate: int
+    flagged_benign: Rate
+    flagged_attacks: Rate
+
+    @property
+    def f1(self) -> float:
+        """F1 on the conversations that set the threshold."""
+        return f1(self.flagged_attacks.count, self.flagged_benign.count, self.flagged_attacks.of)
+
+
+def tune(
+    spec: str,
+    examples: Sequence[Example],
+    target_fpr: float = 0.01,
+    seed: int = 0,
+    *,
+    objective: Objective = "recall",
+    patterns: PatternSource | None = None,
+) -> Tuned:
+    """Fit a detector on three fifths of the groups and set its threshold on the rest.
+
+    The threshold is set on the benign conversations there for a false-positive rate, or for F1 on all of them.
+
+    Args:
+        spec: the name of a detector that is fitted, or a specification whose threshold alone is set.
+        examples: conversations of both labels.
+        target_fpr: share of benign conversations that may be flagged, in (0, 1).
+        seed: of the split.
+        objective: ``"recall"`` at that rate, or ``"f1"``, whatever the rate.
+        patterns: your own named patterns, or the YAML file that defines them.
+
+    Raises:
+        UnknownNameError: no such detector, parameter or objective.
+        DetectorError: a specification or value that does not fit.
+        UsageError: too few conversations; the message says how many are needed.
+    """
+    check_objective(objective)
+    parts = split_by_group(examples, SHARES, seed)
+    fitted = spec in FITTED
+    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
+    labels = [example.attack for example in parts["calibrate"]]
+    peaks = list(zip(labels, highest_scores(detector, parts["calibrate"]), strict=True))
+    benign = [score for attack, score in peaks if not attack]
+    limit = threshold_for_f1(peaks) if objective == "f1" else threshold_for(benign, target_fpr)
+    tuned = detector.with_threshold(limit)
+    flagged = [(example.attack, run_detector(tuned, example.turns).fired) for example in parts["calibrate"]]
+
+    def rate(attack: bool) -> Rate:
+        verdicts = [fired for label, fired in flagged if label is attack]
+        return Rate(sum(verdicts), len(verdicts))
+
+    return Tuned(tuned, fitted, len(parts["train"]), len(parts["calibrate"]), rate(False), rate(True))
+
+
+@dataclass(frozen=True, slots=True)
+class Guaranteed:
+    """A detector at a threshold that keeps the false-positive rate `alpha` with probability `confidence`.
+
+    `fitted_on` counts conversations, 0 where nothing was fitted. `flagged_benign` are of those that set the
+    threshold, in so many groups, `flagged_attacks` of the attacks beside them. `upper_bound` is the one-sided
+    exact one of the false-positive rate.
+    """
+
+    detector: Detector
+    alpha: float
+    confidence: float
+    fitted_on: int
+    flagged_benign: Rate
+    groups: int
+    flagged_attacks: Rate
+    upper_bound: float
+
+
+def guaranteed(
+    spec: str,
+    examples: Sequence[Example],
+    alpha: float = 0.01,
+    confidence: float = 0.95,
+    seed: int = 0,
+    *,
+    patterns: PatternSource | None = None,
+) -> Guaranteed:
+    """Set the threshold of a detector on benign conversations, with a guarantee.
+
+    A detector that is fitted is fitted on half of the groups, and its threshold set on the other half.
+    """
+    fitted = spec in FITTED
+    parts = split_by_group(examples, {"train": 0.5, "calibrate": 0.5}, seed) if fitted else {"calibrate": examples}
+    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
+    scores = list(zip(parts["calibrate"], highest_scores(detector, parts["calibrate"]), strict=True))
+    benign = [score for example, score in scores if not example.attack]
+    try:
+        limit = threshold_for(benign, alpha, confidence)
+    except UsageError as error:
+        raise UsageError(f"{error}{_beyond(len(benign), alpha, confidence, fitted)}") from error
+    placed = detector.with_threshold(limit)
+    attacks = [score for example, score in scores if example.attack]
+    flagged = sum(score >= limit for score in benign)
+    return Guaranteed(
+        placed,
+        alpha,
+        confidence,
+        len(parts["train"]) if fitted else 0,
+        Rate(flagged, len(benign)),
+        len({example.group for example, _ in scores if not example.attack}),
+        Rate(sum(score >= limit for score in attacks), len(attacks)),
+        clopper_pearson(flagged, len(benign), 1 - 2 * (1 - confidence))[1] if confidence > 0.5 else 1.0,
+    )
+
+
+def _beyond(benign: int, alpha: float, confidence: float, fitted: bool) -> str:
+    """What the data can bear instead, where the rates are in range at all."""
+    if not (0 < alpha < 1 and 0 < confidence < 1) or benign >= needed_benign(alpha, confidence):
+        return ""
+    more = " A detector that is fitted leaves half of them for the threshold." if fitted else ""
+    able = 1 - (1 - confidence) ** (1 / benign) if benign else 1.0
+    lowest = f"; {benign} can keep {100 * able:.2g} % at best" if able < 1 else ""
+    return f"{lowest}. On average over such sets a rate needs fewer: see turnwise study tune.{more}"
+
+
+OBJECTIVES = ("recall", "f1")
+"""Recall where few benign conversations are flagged; F1, for those who reproduce results that were tuned by it."""
+
+
+Objective = Literal["recall", "f1"]
+
+
+def check_objective(objective: str) -> None:
+    """Raise an `UnknownNameError` where there is no such objective."""
+    if objective not in OBJECTIVES:
+        raise UnknownNameError("objective", objective, OBJECTIVES)
+
+
+def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
+    """The highest score of each conversation by a detector; minus infinity without evidence."""
+    if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
+        return [detector.highest(example.turns) for example in examples]
+    found = (run_detector(detector, example.turns).score for example in examples)
+    return [-math.inf if score is None else score for score in found]

@@ -6,37 +6,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from turnwise.detectors import (
-    ByPrinciple,
-    Detector,
-    build_detector,
-    detector_names,
-    load_detector,
-    run_detector,
-    to_mapping,
-)
+from turnwise.detectors import Detector, build_detector, detector_names, load_detector, to_mapping
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.fitting.fit import FITTED, fit_detector
-from turnwise.study.stats.thresholds import f1, strictest_threshold, threshold_for, threshold_for_f1
+from turnwise.study.fitting.fit import FITTED, Objective, check_objective, fit_detector, highest_scores
+from turnwise.study.stats import f1, strictest_threshold, threshold_for, threshold_for_f1
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
-
-
-OBJECTIVES = ("recall", "f1")
-"""Recall where few benign conversations are flagged; F1, for those who reproduce results that were tuned by it."""
-
-Objective = Literal["recall", "f1"]
-
-
-def check_objective(objective: str) -> None:
-    """Raise an `UnknownNameError` where there is no such objective."""
-    if objective not in OBJECTIVES:
-        raise UnknownNameError("objective", objective, OBJECTIVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +98,6 @@ Score = Callable[[Detector, Sequence[Example]], Sequence[float]]
 """Gives the highest score of each conversation by a detector."""
 
 
-def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
-    """The highest score of each conversation by a detector; minus infinity without evidence."""
-    if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
-        return [detector.highest(example.turns) for example in examples]
-    found = (run_detector(detector, example.turns).score for example in examples)
-    return [-math.inf if score is None else score for score in found]
-
-
 @dataclass(frozen=True, slots=True)
 class CrossFitted:
     """What a detector does on conversations that neither fitted it nor set its threshold.
@@ -147,6 +119,14 @@ class CrossFitted:
     def scores(self) -> list[tuple[bool, float]]:
         """Label and highest score of each conversation."""
         return [*((False, score) for score in self.benign), *((True, score) for score in self.attacks)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how many of how many, and F1, as JSON values."""
+        return {
+            "f1": self.f1,
+            "recall": [self.recall.count, self.recall.of],
+            "false_positives": [self.false_positives.count, self.false_positives.of],
+        }
 
     def value(self, objective: Objective) -> float:
         """What a search makes as high as it can: attacks that were flagged, or F1."""

@@ -1,19 +1,36 @@
 """How common attacks are among what was scanned: from the flags of a scan, and from labels of a sample of it."""
 
-from turnwise.study.prevalence.from_flags import Prevalence, summarise
+from turnwise.study.prevalence.from_flags import (
+    DetectorRates,
+    Measured,
+    Prevalence,
+    read_rates,
+    shipped_rates,
+    summarise,
+)
 from turnwise.study.prevalence.from_labels import Labelled, estimate_from_labels, read_labels
 from turnwise.study.prevalence.label_sample import (
+    CLEAR,
+    DESIGN,
+    MISSED,
+    NARROW,
+    REST,
     TEXTS,
     Drawn,
     LabelSample,
     SampledStratum,
+    allocate,
     draw_label_sample,
     read_label_sample,
     write_label_sample,
 )
-from turnwise.study.prevalence.rates import DetectorRates, Measured, read_rates, shipped_rates
 
 __all__ = [
+    "CLEAR",
+    "DESIGN",
+    "MISSED",
+    "NARROW",
+    "REST",
     "TEXTS",
     "DetectorRates",
     "Drawn",
@@ -22,6 +39,7 @@ __all__ = [
     "Measured",
     "Prevalence",
     "SampledStratum",
+    "allocate",
     "draw_label_sample",
     "estimate_from_labels",
     "read_label_sample",

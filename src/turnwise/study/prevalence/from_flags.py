@@ -1,20 +1,198 @@
-"""How many flags of a scan chance alone would give, and how common attacks are among what was scanned."""
+"""How common attacks are, from the flags of a scan and how often its detector is right."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from turnwise._support.bounded import read_json
+from turnwise._support.locations import to_path
+from turnwise.detectors import load_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.findings import Findings, Manifest
+from turnwise.principles import principle_names
 from turnwise.rates import Rate
 from turnwise.scoring import unread_in_words
-from turnwise.study.prevalence.rates import DetectorRates, shipped_rates
-from turnwise.study.stats.prevalence import corrected_prevalence, expected_by_chance
+from turnwise.study.stats import corrected_prevalence, expected_by_chance
 
 if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Interval
+    from turnwise.study.stats import Interval
+
+SHIPPED: Final = "detector_rates.json"
+"""Beside this module: what `benchmarks/screen.py --rates` measured of the shipped detectors and observers."""
+
+SHAPE: Final = (
+    '{"recall": {"count": 62, "of": 84}, "false_positive_rate": {"count": 14, "of": 1515}}, '
+    "or results.json of a study"
+)
+"""What a file of rates holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A rate, and what it was measured on.
+
+    Args:
+        rate: flagged conversations of those that were counted.
+        on: what they were, in words.
+    """
+
+    rate: Rate
+    on: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        low, high = self.rate.interval
+        return {
+            "value": self.rate.count / self.rate.of,
+            "ci": [low, high],
+            "count": self.rate.count,
+            "of": self.rate.of,
+            "on": self.on,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorRates:
+    """What is known of how often a detector is right.
+
+    Args:
+        recall: share of attacks that it flags; None where nobody measured it.
+        false_positives: share of benign conversations that it flags; None likewise.
+        missing: why one of them is not known, and what to do; empty where both are.
+        caution: what keeps them from being those of these conversations; may be empty.
+    """
+
+    recall: Measured | None
+    false_positives: Measured | None
+    missing: str = ""
+    caution: str = ""
+
+
+def shipped_rates(manifest: Manifest) -> DetectorRates:
+    """Return what was measured of a scan's detector at the operating point of a shipped observer.
+
+    Recall is on attacks that a model wrote, false positives are on ordinary chats. None of them was trained on,
+    and prompts were judged with all that was said before them.
+
+    Args:
+        manifest: of the scan.
+    """
+    run, detector = manifest.run, manifest.detector
+    observer, context = str(run["observer"]), str(run["context"])
+    own = [str(one["name"]) for one in manifest.principles if one["name"] not in principle_names()]
+    if own:
+        return _unknown(f"no rates ship for principle {', '.join(own)}")
+    shipped = read_json((resources.files("turnwise.study.prevalence") / SHIPPED).read_bytes())
+    measured = shipped["observers"].get(str(run["observer_version"]))
+    if measured is None or (measured["observer"], measured["context"]) != (observer, context):
+        return _unknown(f"no rates ship for observer {observer} {run['observer_version']} in context {context}")
+    rows = measured["detectors"]
+    points = {name: row["threshold"] for name, row in rows.items()}
+    name = str(detector["mapping"].get("detector"))
+    if name not in rows or to_mapping(load_detector(name, points)) != dict(detector["mapping"]):
+        at = _number(detector["threshold"])
+        return _unknown(f"no rates ship for {detector['spec']} at threshold {at}: it is no operating point")
+    services = [Rate(*counts) for counts in rows[name]["by_service"].values()]
+    shares = [100 * one.count / one.of for one in services if one.of]
+    caution = f"false positives were {min(shares):.1f} % to {max(shares):.1f} % in single services"
+    if list(manifest.selection.get("sides", ("prompt",))) != ["prompt"]:
+        caution += "; they are of verdicts over prompts, and this scan judges replies too"
+    return DetectorRates(
+        Measured(Rate(*rows[name]["recall"]), shipped["recall_on"]),
+        Measured(Rate(*rows[name]["false_positives"]), shipped["false_positives_on"]),
+        caution=caution,
+    )
+
+
+def read_rates(path: str | Path, manifest: Manifest) -> DetectorRates:
+    """Return the rates in a file: counts that somebody wrote down, or ``results.json`` of a study.
+
+    Of a study the detector with the name and threshold of the scan's counts, on scores of the same observer.
+
+    Args:
+        path: JSON of the shape `SHAPE`.
+        manifest: of the scan.
+
+    Raises:
+        UsageError: it can't be read, has another shape, or is a study of something else.
+    """
+    try:
+        found = read_json(to_path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"can't read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON ({error}): a file of rates holds {SHAPE}") from error
+    if isinstance(found, Mapping) and isinstance(found.get("detectors"), list):
+        return _of_study(found, str(path), manifest)
+    if not isinstance(found, Mapping):
+        raise UsageError(f"{path} holds no rates: it must be {SHAPE}")
+    recall, wrong = (_rate(found, name, str(path)) for name in ("recall", "false_positive_rate"))
+    return DetectorRates(Measured(recall, str(path)), Measured(wrong, str(path)))
+
+
+def _rate(found: Mapping[str, Any], name: str, path: str) -> Rate:
+    value = found.get(name)
+    count, of = (value.get("count"), value.get("of")) if isinstance(value, Mapping) else (None, None)
+    if type(count) is int and type(of) is int and 0 <= count <= of and of:
+        return Rate(count, of)
+    raise UsageError(
+        f"{path}: {name} needs two whole numbers, of at least 1 and count from 0 to of, as in {SHAPE}"
+    )
+
+
+def _of_study(found: Mapping[str, Any], path: str, manifest: Manifest) -> DetectorRates:
+    threshold = manifest.detector["threshold"]
+    name = manifest.detector["mapping"].get("detector")
+    try:
+        runs = {
+            (one["observer"], one["observer_version"], one["context"]): one["name"]
+            for one in found["data"]["runs"]
+        }
+        asked = tuple(manifest.run[key] for key in ("observer", "observer_version", "context"))
+        run = runs.get(asked)
+        rows = found["detectors"]
+        same = [
+            row
+            for row in rows
+            if row["run"] == run
+            and threshold is not None
+            and row["threshold"] is not None
+            and math.isclose(row["threshold"], threshold, rel_tol=1e-6)
+            and any(built["detector"] == name for built in row["built"])
+        ]
+        if len(same) != 1:
+            known = ", ".join(f"{row['name']} at {_number(row['threshold'])}" for row in rows if row["run"] == run)
+            there = f"it has {known}" if known else f"it has no run of {asked[0]} {asked[1]} in context {asked[2]}"
+            raise UsageError(
+                f"{path} is no study of {name} at threshold {_number(threshold)}: {there}; scan with the detector "
+                "and threshold that were studied"
+            )
+        counts = same[0]["counts"]
+        recall = Rate(counts["caught"], counts["caught"] + counts["missed"])
+        wrong = Rate(counts["false_alarms"], counts["false_alarms"] + counts["cleared"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} is no results.json of a study, or damaged ({type(error).__name__}: {error}); "
+            "turnwise study compare --report writes one"
+        ) from error
+    if not (recall.of and wrong.of):
+        raise UsageError(f"{path}: {same[0]['name']} needs tests on an attack and a benign conversation")
+    on = f"{path}: {same[0]['name']}, test conversations"
+    return DetectorRates(Measured(recall, on), Measured(wrong, on))
+
+
+def _unknown(why: str) -> DetectorRates:
+    return DetectorRates(None, None, f"{why}; give --rates with its recall and false positives")
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.6g}"
+
 
 TRANSFER = (
     "it holds if recall and false-positive rate are the same here as where they were measured: label a sample "

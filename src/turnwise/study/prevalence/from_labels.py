@@ -14,7 +14,7 @@ from turnwise.errors import UsageError
 from turnwise.store import Store
 from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share
 from turnwise.study.prevalence.label_sample import LabelSample
-from turnwise.study.stats.prevalence import Estimates, Stratum, estimate_strata
+from turnwise.study.stats import Estimates, Stratum, estimate_strata
 
 _SQLITE: Final = b"SQLite format 3\0"
 

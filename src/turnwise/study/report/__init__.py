@@ -1,20 +1,33 @@
 """The report of a study: numbers, tables, figures and the page that holds them."""
 
-from turnwise.study.report.all_tables import all_tables
-from turnwise.study.report.page import check_folder, write_report
-from turnwise.study.report.result_files import record, summary
-from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown
-from turnwise.study.report.verdict_text import verdict
+from turnwise.study.report.page import as_text, check_folder, write_report
+from turnwise.study.report.results import (
+    VERDICT_COLUMNS,
+    all_tables,
+    record,
+    summary,
+    verdict_rows,
+    verdicts_as_parquet,
+)
+from turnwise.study.report.table import Table, as_csv, as_html, as_latex, as_markdown, html_text
+from turnwise.study.report.verdict_text import answer, verdict
 
 __all__ = [
+    "VERDICT_COLUMNS",
     "Table",
     "all_tables",
+    "answer",
     "as_csv",
+    "as_html",
     "as_latex",
     "as_markdown",
+    "as_text",
     "check_folder",
+    "html_text",
     "record",
     "summary",
     "verdict",
+    "verdict_rows",
+    "verdicts_as_parquet",
     "write_report",
 ]

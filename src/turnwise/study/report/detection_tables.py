@@ -9,17 +9,16 @@ from turnwise.detectors import to_mapping
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     AT_ONE_THRESHOLD,
     NONE,
     Column,
+    Table,
     alone_cell,
     as_json,
     interval_cell,
     json_row,
     make_table,
-    p_cell,
     pick,
     points_cell,
     range_cell,
@@ -28,12 +27,17 @@ from turnwise.study.report.value_formats import (
     share_of,
     within,
 )
-from turnwise.study.stats.auc import Auc
-from turnwise.study.stats.judged_conversations import Confusion
-from turnwise.study.stats.mcnemar import McNemar
-from turnwise.study.stats.metrics import DetectorResult, FalseAlarms, RecallAt
-from turnwise.study.stats.missing_bounds import Missing
-from turnwise.study.stats.survival import FirstFlag
+from turnwise.study.stats import (
+    Auc,
+    Confusion,
+    DetectorResult,
+    FalseAlarms,
+    FirstFlag,
+    McNemar,
+    Missing,
+    RecallAt,
+    p_cell,
+)
 
 
 def _auc_cell(auc: Auc) -> str:

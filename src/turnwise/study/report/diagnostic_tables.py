@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 from turnwise.rates import Rate
 from turnwise.study.compare import Study
 from turnwise.study.compare.arm_diagnostics import Checks, PanelAgreement, Repeated
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     NONE,
     Column,
+    Table,
     as_json,
     interval_cell,
     json_row,
     make_table,
     rate_cell,
 )
-from turnwise.study.stats.bootstrap import Interval
-from turnwise.study.stats.diagnostics import LengthMatched, OrderShuffle
+from turnwise.study.stats import Interval, LengthMatched, OrderShuffle
 
 MOST_TRANSFERS = 30
 """Rows that a table of transfers has at most."""

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from turnwise.plots.style import Look, scales
+from turnwise.errors import UsageError
+from turnwise.plots.style import LOOKS, Figure, Look, figure, line_legend, plain, scales, tips
+from turnwise.rates import clopper_pearson
 from turnwise.study.compare import Study
-from turnwise.study.report.answer import answer_figure
-from turnwise.study.report.figure_parts import (
-    Figure,
-    arm_looks,
-    calibration_points,
-    figure,
-    looks_of,
-    plain,
-    roc_points,
-    shown_arms,
-    tips,
-)
+from turnwise.study.compare.context_and_trajectory import CONTEXT, TRAJECTORY
+from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.score_figures import courses, gains, shuffles, single_trajectories
+from turnwise.study.report.verdict_text import rate_words
+from turnwise.study.stats import Difference, Judged, evaluated, threshold_for
 
 LEFT_PART = 0.05
 """False-positive rate up to which the second ROC panel goes."""
@@ -158,8 +152,7 @@ def survival(study: Study) -> Figure | None:
     x = alt.X("turn:Q").title("turn").scale(domain=[0, horizon + 1], nice=False).axis(format="d", tickMinStep=1)
     y = alt.Y("undetected:Q").title("attacks not flagged yet, %").scale(domain=[0, 100])
     base = alt.Chart(alt.InlineData(values=rows))
-    followed = dict.fromkeys([study.reference, study.followed])
-    two = [study.arms[place].name for place in followed]
+    two = [study.arms[place].name for place in study.compared_places]
     band = base.mark_area(opacity=0.15, interpolate="step-after", clip=True).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q"
     )
@@ -179,7 +172,7 @@ def calibration(study: Study) -> Figure | None:
     """Realised against asked false-positive rates."""
     import altair as alt
 
-    places = dict.fromkeys([study.reference, study.followed])
+    places = study.compared_places
     rows: list[dict[str, Any]] = [
         {"arm": study.arms[place].name} | {name: 100 * value for name, value in point.items()}
         for place in places
@@ -210,3 +203,135 @@ def calibration(study: Study) -> Figure | None:
         "exact 95 % intervals. On or under the dotted line the promise is kept.",
         alt.layer(diagonal, *marks, lines).properties(width=380, height=300),
     )
+
+
+def answer_figure(study: Study) -> Figure | None:
+    """Differences in recall with their intervals, or recalls where nothing is compared."""
+    import altair as alt
+
+    found: dict[str, Difference] = {
+        f"{one.detector}, {one.b} less {one.a}": one.gain.overall.expected
+        for one in study.between_runs
+        if one.gain is not None
+    }
+    for apart in study.two_by_two if not found else ():
+        for kind in (CONTEXT, TRAJECTORY):
+            if gain := apart.first(kind):
+                found[kind if len(study.two_by_two) == 1 else f"{kind}, {apart.observer}"] = gain.by_seed[0]
+    rows: list[dict[str, Any]] = [
+        {"what": what, "value": 100 * one.value, "low": 100 * one.low, "high": 100 * one.high}
+        for what, one in found.items()
+    ]
+    for place in study.compared_places if not rows else ():
+        recall = study.results[place].counts.recall
+        if recall.of:
+            low, high = recall.interval
+            rows.append({"what": study.arms[place].name, "value": 100 * recall.count / recall.of}
+                        | {"low": 100 * low, "high": 100 * high})  # fmt: skip
+    if not rows:
+        return None
+    read = study.two_by_two and not any(one.gain for one in study.between_runs)
+    rate = f" at {100 * study.two_by_two[0].rate:g} % false positives" if read else rate_words(study)
+    title = f"{'points of recall' if found else 'recall, %'}{rate}"
+    y = alt.Y("what:N").sort([row["what"] for row in rows]).title(None).axis(labelLimit=320)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    least = min(0.0, *(row["low"] for row in rows))
+    x = alt.X("low:Q").title(title).scale(domain=[least, max(0.0, *(row["high"] for row in rows))], nice=True)
+    zero = alt.Chart(alt.InlineData(values=[{"low": 0}])).mark_rule(color="#888888", strokeDash=[3, 3]).encode(x=x)
+    interval = base.mark_rule(strokeWidth=2, color="#D55E00").encode(x=x, x2="high:Q")
+    dot = base.mark_point(filled=True, size=80, opacity=1, color="#D55E00").encode(x="value:Q", tooltip=tips(rows))
+    return figure(
+        "answer",
+        "The answer",
+        "With 95 % intervals; zero, dotted, is no difference." if found else "With exact 95 % intervals.",
+        alt.layer(zero, interval, dot).properties(width=380, height=alt.Step(34)),
+    )
+
+
+def shown_arms(study: Study) -> list[int]:
+    """The places of the arms that curves show: the reference, the chosen one, what is most like either.
+
+    A chart with twenty lines shows none; tables have all arms.
+    """
+    arms = study.arms
+    chosen = study.followed
+    own = [f"{name}@{arms[chosen].run}" for name in ("any_turn", "first_turn")]
+    blind = [place for place, arm in enumerate(arms) if arm.name in own or arm.detector == "length_only"]
+    by_recall = sorted(
+        (place for place, arm in enumerate(arms) if not arm.baseline),
+        key=lambda place: (-study.judgements[place].calibration.attacks.count, place),
+    )
+    wanted = dict.fromkeys([study.reference, chosen, *blind, *by_recall])
+    return list(wanted)[: len(LOOKS)]
+
+
+def looks_of(study: Study, places: Sequence[int] | None = None) -> dict[str, Any]:
+    """The encodings that tell arms apart, the same in every figure."""
+    import altair as alt
+
+    wanted = [study.arms[place].name for place in (shown_arms(study) if places is None else places)]
+    look = scales(dict(zip(wanted, arm_looks(study, wanted), strict=True)))
+    legend = line_legend(columns=2)
+    return {
+        "color": alt.Color("arm:N", legend=legend).scale(**look["color"]),
+        "strokeDash": alt.StrokeDash("arm:N", legend=legend).scale(**look["strokeDash"]),
+    }
+
+
+def arm_looks(study: Study, names: Sequence[str]) -> list[Look]:
+    """How arms look, by their names, the same in every figure."""
+    looks = {study.arms[place].name: LOOKS[number] for number, place in enumerate(shown_arms(study))}
+    return [looks[name] for name in names]
+
+
+NOMINAL = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
+"""False-positive rates at which the calibration curve is drawn."""
+
+
+def roc_points(judged: Sequence[Judged]) -> list[tuple[float, float]]:
+    """The corners of the ROC curve as (false-positive rate, recall), from (0, 0) to (1, 1).
+
+    >>> roc_points([Judged("a", "a", True, 1, 0.9), Judged("b", "b", False, 1, 0.1)])
+    [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    """
+    scores = sorted(((one.score, one.attack) for one in evaluated(judged) if one.score is not None), reverse=True)
+    attacks = sum(attack for _, attack in scores)
+    benign = len(scores) - attacks
+    if not attacks or not benign:
+        return []
+    points = [(0.0, 0.0)]
+    caught = flagged = 0
+    for place, (score, attack) in enumerate(scores):
+        caught += attack
+        flagged += not attack
+        if place + 1 == len(scores) or scores[place + 1][0] != score:
+            points.append((flagged / benign, caught / attacks))
+    return _corners(points)
+
+
+def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Leave out points in the middle of a straight run."""
+    kept = list(points[:1])
+    for before, point, after in zip(points, points[1:], points[2:], strict=False):
+        level = before[1] == point[1] == after[1]
+        steep = before[0] == point[0] == after[0]
+        if not (level or steep):
+            kept.append(point)
+    return [*kept, *points[1:][-1:]]
+
+
+def calibration_points(judgement: Judgement) -> list[dict[str, float]]:
+    """Asked and realised false-positive rates, of thresholds from the one calibrate part; none with folds."""
+    if len(judgement.folds) != 1 or not judgement.folds[0].benign:
+        return []
+    benign = [one.score for one in evaluated(judgement.judged, attack=False) if one.score is not None]
+    points = []
+    for asked in NOMINAL:
+        try:
+            limit = threshold_for(judgement.folds[0].benign, asked)
+        except UsageError:  # too few calibration conversations for this rate
+            continue
+        flagged = sum(score >= limit for score in benign)
+        low, high = clopper_pearson(flagged, len(benign))
+        points.append({"asked": asked, "realised": flagged / max(1, len(benign)), "low": low, "high": high})
+    return points

@@ -16,20 +16,18 @@ from turnwise.study.compare.context_and_trajectory import (
     Kind,
     TwoByTwo,
 )
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     NONE,
     Column,
+    Table,
     as_json,
     difference_cell,
     interval_cell,
     make_table,
-    p_cell,
     points,
     points_cell,
 )
-from turnwise.study.stats.bootstrap import Difference
-from turnwise.study.stats.matched_rates import MatchedRates
+from turnwise.study.stats import Difference, MatchedRates, p_cell
 
 ONE_THRESHOLD = (
     "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"

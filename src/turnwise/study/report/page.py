@@ -10,14 +10,12 @@ from pathlib import Path
 
 from turnwise.errors import ChartError, UsageError
 from turnwise.plots.render import Drawings, cleaned, draw
+from turnwise.plots.style import Figure
 from turnwise.study.compare import Study
 from turnwise.study.compare.warnings import Part
-from turnwise.study.report.all_tables import all_tables
-from turnwise.study.report.answer import answer
-from turnwise.study.report.figure_parts import Figure
-from turnwise.study.report.result_files import record, verdicts_as_parquet
+from turnwise.study.report.results import all_tables, record, verdicts_as_parquet
 from turnwise.study.report.table import Table, as_csv, as_html, as_latex, as_markdown, html_text, markdown_text
-from turnwise.study.report.verdict_text import methods, question, verdict
+from turnwise.study.report.verdict_text import answer, methods, question, verdict
 
 STYLE = """
 body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; font: 16px/1.55 Georgia, 'Times New Roman', serif; }

@@ -8,19 +8,19 @@ from turnwise.study.compare import BetweenRuns, Study
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.detection_tables import differences_as_json
 from turnwise.study.report.gain_tables import ONE_THRESHOLD
-from turnwise.study.report.table import Table
-from turnwise.study.report.value_formats import (
+from turnwise.study.report.table import (
     AT_ONE_THRESHOLD,
     Column,
+    Table,
     alone_cell,
     difference_cell,
     interval_cell,
     json_row,
     make_table,
-    p_cell,
     pick,
     points_cell,
 )
+from turnwise.study.stats import p_cell
 
 SHORT = (
     Column("detector", "detector"),

@@ -17,9 +17,10 @@ from turnwise.study.compare.context_and_trajectory import (
 )
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.gain_tables import seeds_cell, shown_words
-from turnwise.study.report.reader_tables import reader_words
 from turnwise.study.report.run_tables import runs_words
-from turnwise.study.report.value_formats import p_cell, points_cell
+from turnwise.study.report.table import points_cell
+from turnwise.study.report.turn_tables import reader_words
+from turnwise.study.stats import p_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:
@@ -300,3 +301,38 @@ def methods(study: Study) -> tuple[str, ...]:
             else []
         ),
     )
+
+
+def answer(study: Study) -> str:
+    """What the study found, in one sentence.
+
+    That is which of two runs finds more, where two were compared over splits; else what reading the history and
+    watching over time add; else what the detectors catch.
+    """
+    for one in study.between_runs:
+        if one.gain is not None:
+            found = one.gain.overall.expected
+            says = "finds more" if found.low > 0 else "finds less" if found.high < 0 else "is not shown to differ"
+            beside = "from what it finds on" if says == "is not shown to differ" else "than on"
+            points = points_cell(found)
+            return (
+                f"{one.detector} on {one.b} {says} {beside} {one.a}: {points} points of recall{rate_words(study)}."
+            )
+    for apart in study.two_by_two:
+        return shown_words(apart, figures=True)
+    arms = [
+        f"{study.arms[place].name} catches {percent(study.results[place].counts.recall)}"
+        for place in study.compared_places
+        if study.results[place].counts.recall.of
+    ]
+    return (
+        f"Of the attacks{rate_words(study)}, {' and '.join(arms)}."
+        if arms
+        else "No arm could be judged on attacks."
+    )
+
+
+def rate_words(study: Study) -> str:
+    """At which false-positive rate arms are compared."""
+    given = study.settings.thresholds == "given"
+    return " at the thresholds given" if given else f" at {100 * study.settings.target_fpr:g} % false positives"

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.bootstrap import Interval, interval, resamples
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from turnwise.study.stats.bootstrap import Floats, Statistic, Weights
+from turnwise.study.stats.bootstrap import Floats, Interval, Statistic, Weights, interval, resamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,6 @@ def krippendorff_alpha(
 
 def alpha_of(ratings: Sequence[Sequence[float]]) -> Statistic:
     """Krippendorff's alpha as a statistic of weighted units, each with at least two ratings."""
-    import numpy as np
-
     middle = float(np.mean([value for row in ratings for value in row]))
     columns = np.zeros((len(ratings), 4))
     for row, values in enumerate(ratings):
@@ -95,7 +89,6 @@ def icc_within(ratings: Sequence[Sequence[float]], confidence: float = 0.95) -> 
     >>> round(found.value, 2), round(found.low, 2), round(found.high, 2)
     (0.17, -0.13, 0.72)
     """
-    import numpy as np
     from scipy.stats import f
 
     if len(ratings) < 2 or len({len(row) for row in ratings}) != 1 or len(ratings[0]) < 2:

@@ -1,17 +1,19 @@
-"""Area under the ROC curve with DeLong's interval, and DeLong's test of two areas on the same conversations."""
+"""Areas under ROC curves, with intervals, and whether scores are calibrated."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from turnwise.study.stats.bootstrap import Floats, Interval, Resamples, Weights, interval
 
 Scale = Literal["plain", "logit"]
 """Scale on which the interval of an area is symmetric."""
@@ -68,7 +70,6 @@ def auc_with_interval(
     >>> round(area.value, 4), round(area.se, 4), round(area.low, 3), round(area.high, 3)
     (0.875, 0.1443, 0.345, 0.989)
     """
-    import numpy as np
     from scipy.stats import norm
 
     values, covariance = auc_covariance([attack], [benign])
@@ -99,7 +100,6 @@ def delong_test(
     >>> round(test.difference, 4), round(test.z, 3), round(test.p, 3)
     (0.0833, 0.894, 0.371)
     """
-    import numpy as np
     from scipy.stats import norm
 
     values, covariance = auc_covariance(attack, benign)
@@ -133,7 +133,6 @@ def auc_covariance(
     >>> round(float(values[0]), 6), round(float(covariance[0, 0]), 6)
     (0.944444, 0.006173)
     """
-    import numpy as np
     from scipy.stats import rankdata
 
     if len({len(row) for row in attack}) != 1 or len({len(row) for row in benign}) != 1:
@@ -162,3 +161,47 @@ def _without_variance(value: float, pairs: int, confidence: float) -> tuple[floa
         return clopper_pearson(0, pairs, confidence)
     half = clopper_pearson(round(value * pairs), pairs, confidence)
     return min(half[0], value), max(half[1], value)
+
+
+BINS = (0.0, 0.1, 0.2, 0.5, 0.8, 1.0)
+"""Ends of the classes of F in which calibration is told."""
+
+
+class Bin(NamedTuple):
+    """Turns whose F is in a class: how many, their mean F, and how many of them somebody flags."""
+
+    low: float
+    high: float
+    turns: int
+    mean: float
+    flagged: int
+
+
+def area_of_turns(drawn: Resamples, scores: Sequence[float], flagged: Sequence[bool]) -> Interval:
+    """The area under the ROC curve, turns weighted as their conversations are drawn."""
+    values, positive = np.asarray(scores), np.asarray(flagged)
+    gap = values[positive][:, None] - values[~positive][None, :]
+    above = (gap > 0) + 0.5 * (gap == 0)
+
+    def area(weights: Weights) -> Floats:
+        each = weights.each()
+        ours, others = each[:, positive], each[:, ~positive]
+        pairs = ours.sum(1) * others.sum(1)
+        value: Floats = np.divide(
+            ((ours @ above) * others).sum(1), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
+        )
+        return value
+
+    return interval(area, drawn)
+
+
+def classes_of(scores: Sequence[float], flagged: Sequence[bool]) -> list[Bin]:
+    """The classes of F that have turns, in order."""
+    pairs = list(zip(scores, flagged, strict=True))
+    found = []
+    for low, high in pairwise(BINS):
+        some = [(f, flag) for f, flag in pairs if low <= f < high or f == high == BINS[-1]]
+        if some:
+            mean = statistics.fmean(f for f, _ in some)
+            found.append(Bin(low, high, len(some), mean, sum(flag for _, flag in some)))
+    return found

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
+Floats = NDArray[np.float64]
+Statistic = Callable[["Weights"], Floats]
+"""Gives a number for each of several resamples; what the bootstrap puts an interval around."""
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Statistic: TypeAlias = Callable[["Weights"], Floats]
 
 Method = Literal["percentile", "bca"]
 
@@ -99,8 +98,6 @@ class Weights:
 
     def sums(self, columns: Floats) -> Floats:
         """Weighted sums of columns of shape (conversations, columns); shape (resamples, columns)."""
-        import numpy as np
-
         grouped = np.zeros((self.counts.shape[1], columns.shape[1]))
         np.add.at(grouped, self.place, columns)
         return self.counts @ grouped
@@ -125,27 +122,19 @@ class Resamples:
     @property
     def few(self) -> bool:
         """Whether some stratum has so few groups that intervals tend to be too narrow."""
-        import numpy as np
-
         return bool(np.bincount(self.stratum).min() < FEW_GROUPS)
 
     def value(self, statistic: Statistic) -> float:
         """The statistic on the data as they are."""
-        import numpy as np
-
         return float(statistic(Weights(np.ones((1, self.groups)), self.place))[0])
 
     def replicates(self, statistic: Statistic) -> Floats:
         """The statistic on every resample."""
-        import numpy as np
-
         parts = [self.counts[rows] for rows in _slices(len(self.counts))]
         return np.concatenate([statistic(Weights(part, self.place)) for part in parts])
 
     def left_out(self, statistic: Statistic) -> Floats:
         """The statistic without each group in turn."""
-        import numpy as np
-
         values = []
         for rows in _slices(self.groups):
             counts = np.ones((rows.stop - rows.start, self.groups))
@@ -170,8 +159,6 @@ def resamples(
     >>> drawn.groups, drawn.counts.tolist()
     (2, [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     """
-    import numpy as np
-
     if not groups or len(groups) != len(attack) or replicates < 1:
         raise UsageError("a bootstrap needs at least one conversation with its group and label, and one resample")
     names = sorted(set(groups))
@@ -230,8 +217,6 @@ def interval_of(
     conditions_on_threshold: bool = False,
 ) -> Interval:
     """The interval from `values`, the statistic on each resample; BCa asks `statistic` for further ones."""
-    import numpy as np
-
     if not 0 < confidence < 1:
         raise UsageError(f"confidence must lie in (0, 1), not {confidence:g}")
 
@@ -268,7 +253,6 @@ def difference(first: Statistic, second: Statistic) -> Statistic:
 
 def _bca(value: float, values: Floats, left_out: Floats, tail: float) -> tuple[float, float]:
     """The two probabilities at which BCa reads the distribution of the resamples."""
-    import numpy as np
     from scipy.stats import norm
 
     # Ties count half: recall is discrete, and without that its bias correction would be too large.

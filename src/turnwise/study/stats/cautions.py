@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+import numpy as np
+
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.stats.auc import auc_with_interval
-from turnwise.study.stats.mcnemar import mcnemar
+from turnwise.study.stats.significance import mcnemar
 
 LEVEL = 0.05
 """Level of the test of false-positive rates."""
@@ -35,7 +37,7 @@ def different_rates(
     """Say where two arms flag benign test conversations at different rates.
 
     A difference in recall may then be one of strictness. Tested by McNemar's exact test, by conversation and by
-    group (see `turnwise.study.stats.mcnemar`); the larger p-value counts. A ratio over 2 is told as well, whatever
+    group (see `mcnemar`); the larger p-value counts. A ratio over 2 is told as well, whatever
     the test.
 
     >>> different_rates([True] * 3 + [False] * 97, [True] + [False] * 99, [str(n) for n in range(100)], ("a", "b"))
@@ -97,7 +99,6 @@ def copied_principles(F: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
     >>> copied_principles({"a": [0.1, 0.2, 0.3, 0.4], "b": [0.2, 0.4, 0.6, 0.8], "c": [0.3, 0.1, 0.4, 0.2]})
     ('The principles a and b are copies of one another: their F correlate by 1.00 over 4 turns (Spearman).',)
     """
-    import numpy as np
     from scipy.stats import rankdata
 
     if len({len(values) for values in F.values()}) > 1:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from turnwise.detectors import ByPrinciple, Detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.examples import Example
-from turnwise.study.stats.bootstrap import REPLICATES, Interval, Weights, interval, resamples
-from turnwise.study.stats.judged_conversations import Confusion, Judged, confusion, evaluated, judge_all
+from turnwise.study.stats.bootstrap import REPLICATES, Floats, Interval, Weights, interval, resamples
+from turnwise.study.stats.judged import Confusion, Judged, confusion, evaluated, judge_all
+from turnwise.study.stats.metrics import auc_of
 from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted_metrics import auc_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from turnwise.study.stats.bootstrap import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +195,6 @@ def label_noise(
     Labels are turned round at random, each with the same probability: errors that go with length, topic or the
     detector's own rule can do more harm than this shows.
     """
-    import numpy as np
-
     known = evaluated(judged)
     if repeats < 1 or not all(0 <= share <= 1 for share in shares):
         raise UsageError("label noise needs shares in [0, 1] and at least 1 draw of each")
@@ -250,8 +244,6 @@ def _permuted(example: Example, rng: np.random.Generator) -> list[TurnScores]:
 
 
 def _mean_of(values: Sequence[float]) -> Callable[[Weights], Floats]:
-    import numpy as np
-
     columns = np.column_stack([np.asarray(values, dtype=float), np.ones(len(values))])
 
     def mean(weights: Weights) -> Floats:
@@ -263,8 +255,6 @@ def _mean_of(values: Sequence[float]) -> Callable[[Weights], Floats]:
 
 
 def _area(judged: Sequence[Judged]) -> float | None:
-    import numpy as np
-
     if len({one.attack for one in judged}) != 2:
         return None
     everyone = Weights(np.ones((1, len(judged))), np.arange(len(judged)))

@@ -1,46 +1,132 @@
-"""Everything a study says of one detector at one threshold, and of two on the same conversations."""
+"""Everything a study says of one detector at one threshold, each figure with its interval."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats.auc import Auc, AucTest, auc_with_interval, delong_test
+from turnwise.study.stats.auc import Auc, auc_with_interval
 from turnwise.study.stats.bootstrap import (
     REPLICATES,
+    Floats,
     Interval,
     Resamples,
-    difference,
+    Statistic,
+    Weights,
     interval,
-    interval_of,
     resamples,
 )
-from turnwise.study.stats.judged_conversations import Confusion, Judged, confusion, evaluated, matched
-from turnwise.study.stats.mcnemar import McNemar, mcnemar
-from turnwise.study.stats.missing_bounds import Missing, missing_bounds
-from turnwise.study.stats.survival import FirstFlag, first_flag
-from turnwise.study.stats.thresholds import threshold_for
-from turnwise.study.stats.weighted_metrics import (
-    alarms_of,
-    auc_of,
-    delay_of,
-    f1_of,
-    fpr_of,
-    horizon_of,
-    recall_at_of,
-    recall_of,
-)
+from turnwise.study.stats.judged import Confusion, Judged, Missing, confusion, evaluated, missing_bounds
+from turnwise.study.stats.survival import FirstFlag, delay_of, first_flag, horizon_of
+from turnwise.study.stats.thresholds import threshold_for, weighted_thresholds
 
-if TYPE_CHECKING:
-    import numpy as np
 
-    from turnwise.study.stats.bootstrap import Floats, Statistic
+def recall_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """Recall as a statistic; here and below the conversations are all evaluated, in the order of the weights."""
+    return _ratio(
+        [float(one.attack and _flag(one, final)) for one in judged], [float(one.attack) for one in judged]
+    )
 
-RATES = (0.01, 0.001)
+
+def fpr_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """The false-positive rate as a statistic."""
+    return _ratio(
+        [float(not one.attack and _flag(one, final)) for one in judged], [float(not one.attack) for one in judged]
+    )
+
+
+def precision_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """Precision as a statistic."""
+    return _ratio(
+        [float(one.attack and _flag(one, final)) for one in judged], [float(_flag(one, final)) for one in judged]
+    )
+
+
+def f1_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """F1 = 2 caught / (attacks + flagged) as a statistic."""
+    return _ratio(
+        [2.0 * (one.attack and _flag(one, final)) for one in judged],
+        [float(one.attack) + float(_flag(one, final)) for one in judged],
+    )
+
+
+def alarms_of(judged: Sequence[Judged]) -> Statistic:
+    """False alarms per 1,000 benign turns as a statistic."""
+    return _ratio(
+        [0.0 if one.attack else 1000.0 * one.alarms for one in judged],
+        [0.0 if one.attack else float(one.turns - one.missing_turns) for one in judged],
+    )
+
+
+def auc_of(judged: Sequence[Judged]) -> Statistic:
+    """The area under the ROC curve as a statistic; ties count half."""
+    order, starts, attack = _by_score(judged)
+
+    def area(weights: Weights) -> Floats:
+        each = weights.each()[:, order]
+        attacks = np.add.reduceat(each * attack, starts, axis=1)
+        benign = np.add.reduceat(each * ~attack, starts, axis=1)
+        below = np.cumsum(benign, axis=1) - benign / 2
+        return _divided((attacks * below).sum(axis=1), attacks.sum(axis=1) * benign.sum(axis=1))
+
+    return area
+
+
+def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
+    """The recall at a false-positive rate as a statistic; the threshold is set anew on every resample.
+
+    The rate is kept as `threshold_for` keeps it; NaN where the benign conversations are too few.
+    """
+    scores = np.array([one.score for one in judged], dtype=float)
+    attack = np.array([one.attack for one in judged], dtype=bool)
+    falling = np.flatnonzero(~attack)[np.argsort(-scores[~attack], kind="stable")]
+
+    def recall(weights: Weights) -> Floats:
+        each = weights.each().T
+        if not len(falling):
+            return np.full(each.shape[1], np.nan)
+        benign, attacks = each[falling], each[attack]
+        limit = weighted_thresholds(scores[falling], benign, benign.sum(axis=0), rate)
+        caught = (attacks * (scores[attack][:, None] >= limit)).sum(axis=0)
+        return np.where(np.isfinite(limit), _divided(caught, attacks.sum(axis=0)), np.nan)
+
+    return recall
+
+
+def _flag(one: Judged, final: bool) -> bool:
+    return one.final if final else one.fired
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> Statistic:
+    columns = np.column_stack([above, below]).astype(float)
+
+    def ratio(weights: Weights) -> Floats:
+        sums = weights.sums(columns)
+        return _divided(sums[:, 0], sums[:, 1])
+
+    return ratio
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+
+
+def _by_score(judged: Sequence[Judged]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """The order by score, where each distinct score begins in it, and the labels in that order."""
+    scores = np.array([np.nan if one.score is None else one.score for one in judged])
+    order = np.argsort(scores, kind="stable")
+    ordered = scores[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return order, starts, np.array([one.attack for one in judged], dtype=bool)[order]
+
+
+RECALL_RATES = (0.01, 0.001)
 """False-positive rates at which recalls are compared."""
 
 
@@ -104,36 +190,6 @@ class DetectorResult:
     latency_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class PairTest:
-    """Two detectors compared on the conversations that both evaluated. Differences are second less first.
-
-    `a` and `b` are their places among the results. The first alone caught `a_alone` attacks, the second alone
-    `b_alone`; `p` is the exact McNemar p-value of these, `p_group` the one with groups as the unit. Intervals are
-    those of the cluster bootstrap. `mean_turn` is below 0 where the second is earlier. `left_out` counts
-    conversations that only one of them, or none, evaluated.
-    """
-
-    a: int
-    b: int
-    a_alone: int
-    b_alone: int
-    p: float
-    p_group: float
-    recall: Interval
-    auc: Interval
-    delong: AucTest | None
-    mean_turn: Interval
-    benign: McNemar
-    conversations: int
-    left_out: int
-
-    @property
-    def auc_p_delong(self) -> float | None:
-        """DeLong's p-value of the areas; None with fewer than two of a label."""
-        return None if self.delong is None else self.delong.p
-
-
 def measure(
     judged: Sequence[Judged],
     rng: np.random.Generator,
@@ -143,7 +199,7 @@ def measure(
     run: str = "",
     context: str = "",
     replicates: int = REPLICATES,
-    rates: Sequence[float] = RATES,
+    rates: Sequence[float] = RECALL_RATES,
     drawn: Resamples | None = None,
 ) -> DetectorResult:
     """Everything a study says of one detector; its threshold was set on other conversations.
@@ -190,133 +246,6 @@ at least 99 are needed
         missing=missing_bounds(judged),
         cost_usd=_mean([one.cost_usd for one in judged]),
         latency_ms=_mean([one.latency_ms for one in judged]),
-    )
-
-
-def compare(
-    results: Sequence[DetectorResult],
-    seed: int = 0,
-    *,
-    reference: int | None = None,
-    final: bool = False,
-    replicates: int = REPLICATES,
-) -> tuple[PairTest, ...]:
-    """Compare detectors two by two on the conversations that both evaluated; p-values are not corrected.
-
-    A `reference` is the first of each pair; without one all pairs are compared. Pairs on the same conversations
-    share their resamples.
-
-    >>> import numpy as np
-    >>> def judged(hits):
-    ...     flags = [dict(fired=True, turn=2) if n < hits else {} for n in range(30)]
-    ...     attacks = [Judged(f"a{n}", f"a{n}", True, 5, 0.5 + n % 7 / 20, **flag) for n, flag in enumerate(flags)]
-    ...     return [*attacks, *(Judged(f"b{n}", f"b{n}", False, 5, n / 50) for n in range(30))]
-    >>> few, many = (
-    ...     measure(judged(hits), np.random.default_rng(0), name=str(hits), threshold=0.5, replicates=100)
-    ...     for hits in (10, 20)
-    ... )
-    >>> [test] = compare([few, many], replicates=100)
-    >>> test.a_alone, test.b_alone, round(test.p, 5), round(test.recall.value, 4)
-    (0, 10, 0.00195, 0.3333)
-    """
-    if reference is not None and not 0 <= reference < len(results):
-        raise UsageError(f"there is no result at place {reference}: reference must be 0 to {len(results) - 1}")
-    places = range(len(results))
-    pairs = [
-        (a, b)
-        for a in places
-        for b in places
-        if (a < b if reference is None else a == reference and b != reference)
-    ]
-    values = _Values(seed, replicates, final)
-    return tuple(_pair(results, a, b, values) for a, b in pairs)
-
-
-class _Values:
-    """The resamples of each set of conversations and the statistics on them, worked out once for all pairs."""
-
-    def __init__(self, seed: int, replicates: int, final: bool) -> None:
-        self._seed = seed
-        self._replicates = replicates
-        self.final = final
-        self._drawn: dict[frozenset[tuple[str, str]], Resamples] = {}
-        self._known: dict[tuple[str, int, frozenset[tuple[str, str]]], tuple[float, Floats, Statistic]] = {}
-
-    def of(self, what: str, place: int, judged: Sequence[Judged]) -> tuple[float, Floats, Statistic]:
-        """A statistic on the data, on each resample, and itself."""
-        key = (what, place, self._key(judged))
-        if key not in self._known:
-            drawn, statistic = self.drawn(judged), self._statistic(what, judged)
-            self._known[key] = (drawn.value(statistic), drawn.replicates(statistic), statistic)
-        return self._known[key]
-
-    def drawn(self, judged: Sequence[Judged]) -> Resamples:
-        """The resamples of a set of conversations, which have to come in order of their ids."""
-        import numpy as np
-
-        key = self._key(judged)
-        if key not in self._drawn:
-            rng = np.random.default_rng(self._seed)
-            self._drawn[key] = resamples(
-                [one.group for one in judged], [one.attack for one in judged], rng, self._replicates
-            )
-        return self._drawn[key]
-
-    def _key(self, judged: Sequence[Judged]) -> frozenset[tuple[str, str]]:
-        return frozenset((one.sequence_id, one.group) for one in judged)
-
-    def _statistic(self, what: str, judged: Sequence[Judged]) -> Statistic:
-        if what == "recall":
-            return recall_of(judged, self.final)
-        return auc_of(judged) if what == "auc" else delay_of(judged)
-
-
-def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) -> PairTest:
-    pairs = sorted(matched(results[a].judged, results[b].judged), key=lambda pair: pair[0].sequence_id)
-    if not any(one.attack for one, _ in pairs):
-        raise UsageError(f"{results[a].name} and {results[b].name} share no attack: evaluate the same with both")
-    arms = [one for one, _ in pairs], [other for _, other in pairs]
-
-    def test(label: bool) -> McNemar:
-        chosen = [(one, other) for one, other in pairs if one.attack is label]
-        return mcnemar(
-            [one.final if values.final else one.fired for one, _ in chosen],
-            [other.final if values.final else other.fired for _, other in chosen],
-            [one.group for one, _ in chosen],
-        )
-
-    def less(what: str, fixed: bool = True) -> Interval:
-        (first, of_first, one), (second, of_second, other) = (
-            values.of(what, place, arm) for place, arm in zip((a, b), arms, strict=True)
-        )
-        return interval_of(
-            second - first,
-            of_second - of_first,
-            difference(one, other),
-            values.drawn(arms[0]),
-            conditions_on_threshold=fixed,
-        )
-
-    attacks = test(True)
-    scores = [
-        [_scores([one.score for one in arm if one.attack is label]) for arm in arms] for label in (True, False)
-    ]
-    areas = len(scores[0][0]) > 1 and len(scores[1][0]) > 1
-    everyone = {one.sequence_id for place in (a, b) for one in results[place].judged}
-    return PairTest(
-        a=a,
-        b=b,
-        a_alone=attacks.a_alone,
-        b_alone=attacks.b_alone,
-        p=attacks.p,
-        p_group=attacks.p_group,
-        recall=less("recall"),
-        auc=less("auc", fixed=False),
-        delong=delong_test((scores[0][0], scores[0][1]), (scores[1][0], scores[1][1])) if areas else None,
-        mean_turn=less("delay"),
-        benign=test(False),
-        conversations=len(pairs),
-        left_out=len(everyone) - len(pairs),
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.study.stats.thresholds import needed_benign
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Dependence = Literal["independent", "most favourable", "least favourable"]
 """How often the two arms catch the same attacks: by chance, as often as can be, as seldom as can be."""
@@ -151,7 +150,6 @@ def unpaired_power(arm: int, stateless: float, temporal: float, alpha: float = 0
     _check(stateless, temporal, alpha)
     if arm < 1:
         raise UsageError(f"an arm needs at least 1 sequence, not {arm}")
-    import numpy as np
     from scipy.special import gammaln
     from scipy.stats import binom
 
@@ -173,7 +171,6 @@ def unpaired_power(arm: int, stateless: float, temporal: float, alpha: float = 0
 
 
 def _mcnemar_power(pairs: int, only_first: float, only_second: float, alpha: float) -> float:
-    import numpy as np
     from scipy.stats import binom
 
     either = min(1.0, only_first + only_second)
@@ -191,7 +188,6 @@ def _mcnemar_power(pairs: int, only_first: float, only_second: float, alpha: flo
 
 def _critical(differing: NDArray[np.int_], alpha: float) -> NDArray[np.int_]:
     """For each number of differing pairs, the largest smaller count that is rejected; -1 if none."""
-    import numpy as np
     from scipy.stats import binom
 
     guess = binom.ppf(alpha / 2, differing, 0.5)

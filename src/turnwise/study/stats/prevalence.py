@@ -1,21 +1,78 @@
-"""Prevalence: from labels of a stratified sample, and from flags that are wrong at times (Rogan and Gladen)."""
+"""Prevalence: from labels of a stratified sample, and from flags that are wrong at times; intervals by melding."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
-from turnwise.study.stats.melding import DRAWS, METHOD, MID_P, End, drawn, melded
+from turnwise.study.stats.bootstrap import Floats, Interval
 
 if TYPE_CHECKING:
-    import numpy as np
+    from turnwise.rates import Rate
 
-    from turnwise.study.stats.bootstrap import Interval
-    from turnwise.study.stats.melding import Floats
+# An exact interval of a proportion comes from two distributions: its lower ends are quantiles of one, its upper
+# ends of the other. The lower end of a quantity that rises with some proportions and falls with others is a
+# quantile of what it is where the rising ones are drawn from their lower and the falling ones from their upper
+# distribution; the upper end likewise. The distributions are those of the exact interval of a proportion
+# (Clopper and Pearson 1934): one proportion alone has just that interval. Source: M. P. Fay, M. A. Proschan and
+# E. Brittain, "Combining one-sample confidence procedures for inference in the two-sample case", Biometrics 71
+# (2015); for prevalences, D. Bayer, M. P. Fay and B. I. Graubard, "Confidence intervals for prevalence estimates
+# from complex surveys with imperfect assays", Statistics in Medicine 42 (2023).
+
+DRAWS: Final = 100_000
+"""Draws of an interval: its ends move by less than a hundredth of its width from seed to seed."""
+
+METHOD: Final = "melding of exact intervals"
+
+MID_P: Final = "melding of mid-P intervals"
+
+End = Literal["low", "high", "middle"]
+"""Which distribution: of the lower ends, of the upper ends, or half of either, which gives the mid-P interval."""
+
+
+def drawn(
+    rate: Rate, end: End, random: np.random.Generator, draws: int = DRAWS, design_effect: float = 1.0
+) -> Floats:
+    """Draws of a proportion from the distribution of the lower or upper ends of its exact interval.
+
+    A rate of none at all is 0 at the lower end and 1 at the upper. A `design_effect` says how many trials know as
+    much as one independent trial (E. L. Korn and B. I. Graubard, Survey Methodology 24, 1998). The mid-P interval
+    counts only half of what is as likely as what was seen: it is shorter, and holds the truth nearer to as often
+    as it says (G. Berry and P. Armitage, "Mid-P confidence intervals: a brief review", The Statistician 44, 1995).
+
+    >>> import numpy as np
+    >>> from turnwise.rates import Rate
+    >>> low = np.quantile(drawn(Rate(3, 50), "low", np.random.default_rng(1)), 0.025)
+    >>> bool(abs(low - Rate(3, 50).interval[0]) < 0.001)
+    True
+    """
+    if end == "middle":
+        low, high = (drawn(rate, one, random, draws, design_effect) for one in _ENDS)
+        return np.where(random.random(draws) < 0.5, low, high)
+    count, rest = rate.count / design_effect, (rate.of - rate.count) / design_effect
+    if end == "low":
+        return random.beta(count, rest + 1, draws) if count else np.zeros(draws)
+    return random.beta(count + 1, rest, draws) if rest else np.ones(draws)
+
+
+_ENDS: Final[tuple[End, End]] = ("low", "high")
+
+
+def melded(
+    value: float, low: Floats, high: Floats, confidence: float, note: str = "", method: str = METHOD
+) -> Interval:
+    """A number in [0, 1] with the interval that draws of its ends give."""
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence must lie in (0, 1), not {confidence}")
+    tail = (1 - confidence) / 2
+    ends = np.clip([np.quantile(low, tail), np.quantile(high, 1 - tail)], 0.0, 1.0)
+    return Interval(value, min(float(ends[0]), value), max(float(ends[1]), value), confidence, method, 0, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +125,7 @@ def estimate_strata(
 
     Each estimate weights a stratum by its conversations: W. G. Cochran, "Sampling Techniques", third edition
     (1977), chapter 5; recall is a ratio of two such totals. The intervals meld exact ones
-    (`turnwise.study.stats.melding`): within a stratum the share of attacks among those without a label is drawn
+    (`melded`): within a stratum the share of attacks among those without a label is drawn
     from its exact interval, and their number from a binomial distribution, so that a stratum that is labelled
     whole has no uncertainty. For one stratum that is the exact interval of the hypergeometric distribution. A
     stratum without an attack among its labels may hold some; the upper ends say how many. With `on_average`
@@ -80,8 +137,6 @@ def estimate_strata(
     >>> print(f"{found.prevalence.value:.4f} [{found.prevalence.low:.4f}, {found.prevalence.high:.4f}]")
     0.0090 [0.0071, 0.0534]
     """
-    import numpy as np
-
     size = sum(one.population for one in strata)
     if not size:
         raise UsageError("strata hold no conversation: an estimate needs at least one")
@@ -123,13 +178,8 @@ def estimate_strata(
     )
 
 
-_ENDS: tuple[End, ...] = ("low", "high")
-
-
 def _total(strata: Sequence[Stratum], end: End, random: np.random.Generator, draws: int) -> Floats:
     """Draws of how many attacks some strata hold."""
-    import numpy as np
-
     total = np.zeros(draws)
     for one in strata:
         share = drawn(Rate(one.attacks, one.labelled), end, random, draws, one.design_effect)
@@ -171,8 +221,6 @@ def _ratio(above: float, below: float) -> float:
 
 def _share(part: Floats, rest: Floats, otherwise: float) -> Floats:
     """part / (part + rest) for each draw; `otherwise` where both are 0."""
-    import numpy as np
-
     whole = part + rest
     return np.divide(part, whole, out=np.full_like(whole, otherwise), where=whole > 0)
 
@@ -214,7 +262,7 @@ def corrected_prevalence(
     The estimate is (flagged − false-positive rate) / (recall − false-positive rate), cut off at 0 and 1: W. J.
     Rogan and B. Gladen, "Estimating prevalence from the results of a screening test", American Journal of
     Epidemiology 107 (1978). Its interval melds the exact intervals of the three rates
-    (`turnwise.study.stats.melding`), so that it carries the uncertainty of recall and false-positive rate too. It
+    (`melded`), so that it carries the uncertainty of recall and false-positive rate too. It
     takes the three to be of independent conversations, and recall and false-positive rate to be what they are
     among these. It refuses with a `UsageError` where, by more than chance, the flags are fewer than false
     positives alone give or more than recall allows.
@@ -223,8 +271,6 @@ def corrected_prevalence(
     >>> print(f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]")
     0.022 [0.012, 0.030]
     """
-    import numpy as np
-
     _check(flagged, "share of flags")
     _check(recall, "recall")
     _check(false_positives, "false-positive rate")
@@ -261,8 +307,6 @@ def corrected_prevalence(
 
 def _corrected(flagged: Floats, recall: Floats, false_positives: Floats, otherwise: float) -> Floats:
     """The estimate for each draw; `otherwise` where recall is not above the false-positive rate."""
-    import numpy as np
-
     above = recall - false_positives
     ratio = np.divide(flagged - false_positives, above, out=np.full_like(above, otherwise), where=above > 0)
     return np.clip(ratio, 0.0, 1.0)

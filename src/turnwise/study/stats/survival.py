@@ -6,9 +6,12 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.stats.judged_conversations import Judged
+from turnwise.study.stats.bootstrap import Floats, Statistic, Weights
+from turnwise.study.stats.judged import Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,6 @@ def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag 
     >>> found.median, found.median_of_caught, found.lead
     (4, 4.0, (2.0, 2.0, 3.0))
     """
-    import numpy as np
-
     attacks = [one for one in judged if one.attack and one.evaluated]
     if not attacks:
         return None
@@ -131,3 +132,44 @@ def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag 
         lead = (float(quarter), float(half), float(rest))
     median = float(np.median([turn for turn, _ in caught])) if caught else None
     return FirstFlag(curve, curve.median, curve.quartiles, median, lead)
+
+
+SHARE_AT_HORIZON = 0.1
+"""Share of the attacks that must last up to the turn at which a mean delay is cut off."""
+
+
+def delay_of(judged: Sequence[Judged], horizon: int | None = None) -> Statistic:
+    """The mean number of turns of an attack up to its first flag, cut off at a horizon, as a statistic.
+
+    That is the area under the Kaplan-Meier curve of attacks not yet flagged, misses censored at their last turn:
+    the restricted mean of P. Royston and M. K. B. Parmar, "Restricted mean survival time", BMC Medical Research
+    Methodology 13 (2013). Unlike a median it exists for every detector, so that differences have intervals.
+    """
+    last = horizon_of(judged) if horizon is None else horizon
+    columns = np.zeros((len(judged), 2 * last))
+    for row, one in enumerate(judged):
+        if one.attack:
+            seen = one.turn if one.turn is not None else one.turns
+            columns[row, : min(seen, last)] = 1.0
+            if one.turn is not None and one.turn <= last:
+                columns[row, last + one.turn - 1] = 1.0
+
+    def mean(weights: Weights) -> Floats:
+        sums = weights.sums(columns)
+        at_risk, flagged = sums[:, :last], sums[:, last:]
+        hazard = np.divide(flagged, at_risk, out=np.zeros_like(flagged), where=at_risk > 0)
+        undetected = np.cumprod(1 - hazard, axis=1)
+        total = 1 + undetected[:, :-1].sum(axis=1)
+        return np.where(at_risk[:, 0] > 0, total, np.nan)
+
+    return mean
+
+
+def horizon_of(judged: Sequence[Judged]) -> int:
+    """The last turn that at least a tenth of the evaluated attacks reach; 1 without attacks.
+
+    >>> horizon_of([Judged(str(n), "g", True, turns, 0.1) for n, turns in enumerate([3] * 18 + [5, 9])])
+    5
+    """
+    lengths = sorted((one.turns for one in judged if one.attack and one.evaluated), reverse=True)
+    return lengths[max(1, -(-len(lengths) // round(1 / SHARE_AT_HORIZON))) - 1] if lengths else 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from turnwise.errors import UsageError
-
-if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Floats
+from turnwise.study.stats.bootstrap import Floats
 
 LEAST_RATE = 1e-9
 """A rate below this is refused: no study has the conversations to tell it from 0."""
@@ -47,8 +46,6 @@ def threshold_for(scores: Sequence[float], alpha: float, confidence: float | Non
     turnwise.errors.UsageError: 298 benign conversations are too few for a false-positive rate of 0.01 with 95 % \
 confidence: at least 299 are needed
     """
-    import numpy as np
-
     needed, count = needed_benign(alpha, confidence), len(scores)
     whole = np.array([float(count)])
     if allowed_above(whole, alpha, confidence)[0] < 0:
@@ -115,8 +112,6 @@ def weighted_thresholds(
     >>> weighted_thresholds(np.array([0.4, 0.3, 0.2, 0.1]), np.ones((4, 1)), np.array([4.0]), 0.4)
     array([0.35])
     """
-    import numpy as np
-
     allowed = allowed_above(total, rate, confidence)
     columns = np.arange(weights.shape[1])
     below = (weights.cumsum(axis=0) > allowed).argmax(axis=0)
@@ -140,8 +135,6 @@ def allowed_above(total: Floats, rate: float, confidence: float | None = None) -
     >>> allowed_above(np.array([98.0, 99.0, 299.0]), 0.01), allowed_above(np.array([298.0, 299.0]), 0.01, 0.95)
     (array([-1.,  0.,  2.]), array([-1.,  0.]))
     """
-    import numpy as np
-
     if confidence is None:
         return np.floor(rate * (total + 1) + 1e-9) - 1
     from scipy.stats import binom

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.melding import DRAWS
-from turnwise.study.stats.prevalence import Estimates, Stratum, estimate_strata
+from turnwise.study.stats.prevalence import DRAWS, Estimates, Stratum, estimate_strata
 
 if TYPE_CHECKING:
     from turnwise.study.stats.bootstrap import Interval

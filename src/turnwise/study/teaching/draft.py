@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from turnwise._support.table_files import cell
 from turnwise.conversation import Side
@@ -20,9 +20,6 @@ from turnwise.principles import Principle, load_principle
 from turnwise.principles.principle import PROMPT_FILE, SETTINGS_FILE
 from turnwise.store import Store
 from turnwise.study.teaching.annotations import Talk, digest_of, talk_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 COLUMNS = ("sequence_id", "turn", "side", "digest", "before", "text", "breaks")
 MOST_LOOKED_AT = 2_000

@@ -7,19 +7,14 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.observers.local.scores import Head, sigmoid, unsure_of
-from turnwise.study.stats.bootstrap import Interval, resamples
-from turnwise.study.stats.scored_turns import Bin, area_of_turns, classes_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from turnwise.study.stats import Bin, Floats, Interval, area_of_turns, classes_of, resamples
 
 LEAST_TURNS = 100
 LEAST_OF_EACH = 15
@@ -246,7 +241,7 @@ def _area_from(
     states: Floats, targets: Floats, groups: Sequence[str], ridge: float, share: float, seed: int
 ) -> tuple[int, float]:
     """Turns learned from, and the mean area on folds that were left out, where a share of the others is used."""
-    from turnwise.study.stats.auc import auc_covariance
+    from turnwise.study.stats import auc_covariance
 
     fold, sizes, areas = folds_of(groups, seed), [], []
     names = np.array(groups)

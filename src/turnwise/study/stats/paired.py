@@ -1,24 +1,193 @@
-"""Two arms at equal false-positive rates: partial AUC and recall, beside recall at the thresholds used."""
+"""Two detectors on the same conversations: paired tests, differences, and both at equal false-positive rates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats.bootstrap import FEW_GROUPS, TAILS, Difference, resamples
-from turnwise.study.stats.split_gains import REPLICATES
+from turnwise.study.stats.auc import AucTest, delong_test
+from turnwise.study.stats.bootstrap import (
+    FEW_GROUPS,
+    REPLICATES,
+    TAILS,
+    Difference,
+    Floats,
+    Interval,
+    Resamples,
+    Statistic,
+    difference,
+    interval_of,
+    resamples,
+)
+from turnwise.study.stats.judged import Judged, evaluated, matched
+from turnwise.study.stats.metrics import DetectorResult, auc_of, recall_of
+from turnwise.study.stats.significance import McNemar, mcnemar
+from turnwise.study.stats.survival import delay_of
 from turnwise.study.stats.thresholds import check_rate
 
-if TYPE_CHECKING:
-    from turnwise.study.stats.bootstrap import Floats
 
-RATES = (0.01, 0.03, 0.05)
+@dataclass(frozen=True, slots=True)
+class PairTest:
+    """Two detectors compared on the conversations that both evaluated. Differences are second less first.
+
+    `a` and `b` are their places among the results. The first alone caught `a_alone` attacks, the second alone
+    `b_alone`; `p` is the exact McNemar p-value of these, `p_group` the one with groups as the unit. Intervals are
+    those of the cluster bootstrap. `mean_turn` is below 0 where the second is earlier. `left_out` counts
+    conversations that only one of them, or none, evaluated.
+    """
+
+    a: int
+    b: int
+    a_alone: int
+    b_alone: int
+    p: float
+    p_group: float
+    recall: Interval
+    auc: Interval
+    delong: AucTest | None
+    mean_turn: Interval
+    benign: McNemar
+    conversations: int
+    left_out: int
+
+    @property
+    def auc_p_delong(self) -> float | None:
+        """DeLong's p-value of the areas; None with fewer than two of a label."""
+        return None if self.delong is None else self.delong.p
+
+
+def compare_pairs(
+    results: Sequence[DetectorResult],
+    seed: int = 0,
+    *,
+    reference: int | None = None,
+    final: bool = False,
+    replicates: int = REPLICATES,
+) -> tuple[PairTest, ...]:
+    """Compare detectors two by two on the conversations that both evaluated; p-values are not corrected.
+
+    A `reference` is the first of each pair; without one all pairs are compared. Pairs on the same conversations
+    share their resamples.
+
+    >>> import numpy as np
+    >>> def judged(hits):
+    ...     flags = [dict(fired=True, turn=2) if n < hits else {} for n in range(30)]
+    ...     attacks = [Judged(f"a{n}", f"a{n}", True, 5, 0.5 + n % 7 / 20, **flag) for n, flag in enumerate(flags)]
+    ...     return [*attacks, *(Judged(f"b{n}", f"b{n}", False, 5, n / 50) for n in range(30))]
+    >>> few, many = (
+    ...     measure(judged(hits), np.random.default_rng(0), name=str(hits), threshold=0.5, replicates=100)
+    ...     for hits in (10, 20)
+    ... )
+    >>> [test] = compare_pairs([few, many], replicates=100)
+    >>> test.a_alone, test.b_alone, round(test.p, 5), round(test.recall.value, 4)
+    (0, 10, 0.00195, 0.3333)
+    """
+    if reference is not None and not 0 <= reference < len(results):
+        raise UsageError(f"there is no result at place {reference}: reference must be 0 to {len(results) - 1}")
+    places = range(len(results))
+    pairs = [
+        (a, b)
+        for a in places
+        for b in places
+        if (a < b if reference is None else a == reference and b != reference)
+    ]
+    values = _Values(seed, replicates, final)
+    return tuple(_pair(results, a, b, values) for a, b in pairs)
+
+
+class _Values:
+    """The resamples of each set of conversations and the statistics on them, worked out once for all pairs."""
+
+    def __init__(self, seed: int, replicates: int, final: bool) -> None:
+        self._seed = seed
+        self._replicates = replicates
+        self.final = final
+        self._drawn: dict[frozenset[tuple[str, str]], Resamples] = {}
+        self._known: dict[tuple[str, int, frozenset[tuple[str, str]]], tuple[float, Floats, Statistic]] = {}
+
+    def of(self, what: str, place: int, judged: Sequence[Judged]) -> tuple[float, Floats, Statistic]:
+        """A statistic on the data, on each resample, and itself."""
+        key = (what, place, self._key(judged))
+        if key not in self._known:
+            drawn, statistic = self.drawn(judged), self._statistic(what, judged)
+            self._known[key] = (drawn.value(statistic), drawn.replicates(statistic), statistic)
+        return self._known[key]
+
+    def drawn(self, judged: Sequence[Judged]) -> Resamples:
+        """The resamples of a set of conversations, which have to come in order of their ids."""
+        key = self._key(judged)
+        if key not in self._drawn:
+            rng = np.random.default_rng(self._seed)
+            self._drawn[key] = resamples(
+                [one.group for one in judged], [one.attack for one in judged], rng, self._replicates
+            )
+        return self._drawn[key]
+
+    def _key(self, judged: Sequence[Judged]) -> frozenset[tuple[str, str]]:
+        return frozenset((one.sequence_id, one.group) for one in judged)
+
+    def _statistic(self, what: str, judged: Sequence[Judged]) -> Statistic:
+        if what == "recall":
+            return recall_of(judged, self.final)
+        return auc_of(judged) if what == "auc" else delay_of(judged)
+
+
+def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) -> PairTest:
+    pairs = sorted(matched(results[a].judged, results[b].judged), key=lambda pair: pair[0].sequence_id)
+    if not any(one.attack for one, _ in pairs):
+        raise UsageError(f"{results[a].name} and {results[b].name} share no attack: evaluate the same with both")
+    arms = [one for one, _ in pairs], [other for _, other in pairs]
+
+    def test(label: bool) -> McNemar:
+        chosen = [(one, other) for one, other in pairs if one.attack is label]
+        return mcnemar(
+            [one.final if values.final else one.fired for one, _ in chosen],
+            [other.final if values.final else other.fired for _, other in chosen],
+            [one.group for one, _ in chosen],
+        )
+
+    def less(what: str, fixed: bool = True) -> Interval:
+        (first, of_first, one), (second, of_second, other) = (
+            values.of(what, place, arm) for place, arm in zip((a, b), arms, strict=True)
+        )
+        return interval_of(
+            second - first,
+            of_second - of_first,
+            difference(one, other),
+            values.drawn(arms[0]),
+            conditions_on_threshold=fixed,
+        )
+
+    attacks = test(True)
+    scores = [
+        [[one.score for one in evaluated(arm, label) if one.score is not None] for arm in arms]
+        for label in (True, False)
+    ]
+    areas = len(scores[0][0]) > 1 and len(scores[1][0]) > 1
+    everyone = {one.sequence_id for place in (a, b) for one in results[place].judged}
+    return PairTest(
+        a=a,
+        b=b,
+        a_alone=attacks.a_alone,
+        b_alone=attacks.b_alone,
+        p=attacks.p,
+        p_group=attacks.p_group,
+        recall=less("recall"),
+        auc=less("auc", fixed=False),
+        delong=delong_test((scores[0][0], scores[0][1]), (scores[1][0], scores[1][1])) if areas else None,
+        mean_turn=less("delay"),
+        benign=test(False),
+        conversations=len(pairs),
+        left_out=len(everyone) - len(pairs),
+    )
+
+
+MATCHED_RATES = (0.01, 0.03, 0.05)
 """False-positive rates at which arms are compared."""
 
 _HEAD = 256
@@ -54,8 +223,8 @@ def matched_rates(
     attack: Sequence[bool],
     *,
     limits: tuple[float, float] | None = None,
-    rates: Sequence[float] = RATES,
-    replicates: int = REPLICATES,
+    rates: Sequence[float] = MATCHED_RATES,
+    replicates: int = 1000,
     seed: int = 0,
 ) -> MatchedRates:
     """Compare two arms where both flag equally many benign conversations.

@@ -7,13 +7,15 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from turnwise.conversation import Label
 from turnwise.errors import UsageError
 from turnwise.store.people import SET
+from turnwise.study.stats import Interval
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, HumanScore
-    from turnwise.study.stats.bootstrap import Interval
 
 _WORTH: Final[Mapping[Label, float | None]] = {Label.ATTACK: 1.0, Label.BENIGN: 0.0, Label.UNLABELLED: None}
 
@@ -83,9 +85,7 @@ def agreement(
 def _agreement(
     what: str, component: str, units: Mapping[Hashable, Mapping[str, float | None]], replicates: int, seed: int
 ) -> Agreement:
-    import numpy as np
-
-    from turnwise.study.stats.agreement import krippendorff_alpha
+    from turnwise.study.stats import krippendorff_alpha
 
     ratings = {unit: [value for value in row.values() if value is not None] for unit, row in units.items()}
     shared = sorted((unit for unit, row in ratings.items() if len(row) > 1), key=repr)

@@ -1,4 +1,4 @@
-"""Trends: what an arm flags week by week, by source or model, and which weeks have drifted."""
+"""What arms flag by source, model, label, category or language, and week by week, with tests."""
 
 from __future__ import annotations
 
@@ -8,18 +8,116 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
-from turnwise.runs.flips import FACETS, ArmVerdicts, facts_of
-from turnwise.study.report.value_formats import p_cell
-from turnwise.study.stats.holm import holm
-from turnwise.study.stats.two_samples import fisher_exact, rank_sum
+from turnwise.runs.flips import FACETS, OWN, ArmVerdicts, Compared, Thresholds, facts_of
+from turnwise.study.stats import fisher_exact, holm, holm_corrected, p_cell, rank_sum, sign_flip, sign_test
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from turnwise.store import Store
+
+MOST_FACET_VALUES = 20
+"""Values of a facet that are told apart, the commonest first; the others are one."""
+
+OTHERS = "(others)"
+
+
+@dataclass(frozen=True, slots=True)
+class FacetRate:
+    """What two arms flag of the conversations with a value of a facet and a label.
+
+    Args:
+        value: the value; empty for all conversations.
+        label: what they are labelled; of attacks the rates are recall, of benign ones false alarms.
+        a: flagged by the first arm.
+        b: flagged by the second arm.
+        a_alone: flagged by the first arm alone.
+        b_alone: flagged by the second arm alone.
+        p: two-sided exact p-value of McNemar's test that both flag the same share, with groups as the unit.
+        p_holm: the same, by Holm's correction for all rows that are tested together.
+    """
+
+    value: str
+    label: str
+    a: Rate
+    b: Rate
+    a_alone: int
+    b_alone: int
+    p: float
+    p_holm: float = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        row: dict[str, Any] = {"value": self.value, "label": self.label, "conversations": self.a.of}
+        for name, rate in (("a", self.a), ("b", self.b)):
+            row |= {
+                f"flagged_{name}": rate.count,
+                f"low_{name}": rate.interval[0],
+                f"high_{name}": rate.interval[1],
+            }
+        return row | {"a_alone": self.a_alone, "b_alone": self.b_alone, "p": self.p, "p_holm": self.p_holm}
+
+    def cells(self) -> dict[str, str]:
+        """What a table shows of it, by heading."""
+        return {
+            "value": self.value, "label": self.label, "flagged by A": str(self.a), "flagged by B": str(self.b),
+            "A alone": f"{self.a_alone:,}", "B alone": f"{self.b_alone:,}", "p (Holm)": p_cell(self.p_holm),
+        }  # fmt: skip
+
+
+def facet_rates(compared: Compared, facet: str = "source", thresholds: Thresholds = OWN) -> tuple[FacetRate, ...]:
+    """What each arm flags by a facet and by label, the commonest values first.
+
+    Intervals are exact and take conversations for independent; the test takes the groups of the metadata as they
+    are (`turnwise.study.mcnemar`), and Holm's correction is over all rows.
+
+    Args:
+        compared: two arms.
+        facet: ``source``, ``label``, ``model``, ``category`` or ``language``.
+        thresholds: other thresholds of the arms.
+
+    Raises:
+        UnknownNameError: no such facet.
+    """
+    if facet not in FACETS:
+        raise UnknownNameError("facet", facet, FACETS)
+    flagged = compared.flagged(thresholds)
+    values, labels, groups = (compared.facts[name] for name in (facet, "label", "group"))
+    common = [value for value, _ in Counter(values.tolist()).most_common()]
+    shown = common[:MOST_FACET_VALUES]
+    found = []
+    for value in shown + [OTHERS] * (len(common) > len(shown)):
+        of_value = values == value if value != OTHERS else ~_among(values, shown)
+        for label in sorted(set(labels[of_value].tolist())):
+            found.append(_rate(value, label, of_value & (labels == label), flagged, groups))
+    return holm_corrected(found)
+
+
+def _among(values: NDArray[Any], some: list[str]) -> NDArray[np.bool_]:
+    return np.isin(values.astype(str), some)
+
+
+def _rate(
+    value: str,
+    label: str,
+    chosen: NDArray[np.bool_],
+    flagged: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    groups: NDArray[Any],
+) -> FacetRate:
+    a, b = (one[chosen] for one in flagged)
+    size, differ = len(a), a != b
+    net: Counter[str] = Counter()
+    for group, more in zip(groups[chosen][differ].tolist(), b[differ].tolist(), strict=True):
+        net[group] += 1 if more else -1
+    signs = list(net.values())
+    alone = all(abs(one) <= 1 for one in signs)
+    p = sign_test(sum(one > 0 for one in signs), sum(one < 0 for one in signs)) if alone else sign_flip(signs)
+    counts = int((a & ~b).sum()), int((b & ~a).sum())
+    return FacetRate(value, label, Rate(int(a.sum()), size), Rate(int(b.sum()), size), *counts, p)
+
 
 TIMES: Final = ("said", "imported")
 """What the time of a conversation is: when its first turn was said, or when it came into the store."""
@@ -146,8 +244,6 @@ def trends(
         UnknownNameError: no such facet or time.
         UsageError: the reference period has no week.
     """
-    import numpy as np
-
     if by not in FACETS:
         raise UnknownNameError("facet", by, FACETS)
     if time not in TIMES:
@@ -182,8 +278,6 @@ def weekly(series: Sequence[Series], reference: int = 4) -> Trends:
         series: each is tested against its own first weeks.
         reference: how many weeks, the first of any series, are the reference period; at most half of all.
     """
-    import numpy as np
-
     weeks = np.unique(np.concatenate([one.mondays for one in series])) if series else np.array([], "datetime64[D]")
     first = weeks[: max(1, min(reference, len(weeks) // 2))]
     made = [week for one in series for week in _weeks(one, first)]
@@ -206,8 +300,6 @@ def mondays_of(dates: Sequence[date | None]) -> NDArray[np.datetime64]:
     >>> mondays_of([date(2026, 11, 28)]).tolist()
     [datetime.date(2026, 11, 23)]
     """
-    import numpy as np
-
     days = np.array(dates, "datetime64[D]")
     after = (days.astype(np.int64) + 3) % 7  # the first day of 1970 was a Thursday
     return np.where(np.isnat(days), days, days - after.astype("timedelta64[D]"))
@@ -215,8 +307,6 @@ def mondays_of(dates: Sequence[date | None]) -> NDArray[np.datetime64]:
 
 def _weeks(series: Series, first: NDArray[np.datetime64]) -> list[TrendWeek]:
     """The weeks of a series, with p-values that are not corrected yet."""
-    import numpy as np
-
     value, mondays, flagged, scores = series
     before = np.isin(mondays, first)
     base = Rate(int(flagged[before].sum()), int(before.sum()))
