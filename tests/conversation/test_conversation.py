@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from turnwise.conversation import Conversation, ParticipantType, Turn
-from turnwise.conversation.turn_lists import Outline
 from turnwise.errors import ConversationError, TurnwiseError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -346,7 +345,8 @@ def test_turns_that_were_not_read_stay_unread_when_the_last_one_is_taken_back() 
         return [Turn(number, str(number), "", NOON) for number in numbers]
 
     chat = Conversation("ann")
-    stored = Outline(200, 200, (), NOON, NOON + timedelta(hours=1))
+    nothing = Conversation().history.outline
+    stored = nothing._replace(turns=200, complete=200, earliest=NOON, latest=NOON + timedelta(hours=1))
     chat.history.take_over(stored, {200: Turn(200, "200", "", NOON)}, load)
     chat.history.take_back(chat.add_prompt("201", timestamp=NOON + timedelta(days=1)).number)
     assert (chat.get_turn_count(), chat.get_duration(), read) == (200, 3600.0, [])

@@ -1,4 +1,4 @@
-"""Trajectory and stance: the original rules as they were, and what the corrected ones mend."""
+"""What becomes of a session: friction that heals and hostility that stays, trust level, mode and reasons."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import (
     EngagementMode,
+    Friction,
     SessionMemory,
     SessionTrajectory,
     TrustLevel,
+    friction,
     preset,
 )
 from turnwise.sessions.stance import original_stance
@@ -126,3 +128,39 @@ def stances(turns):
         state, stance = memory.update(state, TurnScores(number, {"reciprocity": Score(0.5, 0.3, F)}), now)
         found.append(stance)
     return found
+
+
+BALANCES = st.lists(st.floats(-1.0, 1.0), max_size=11)
+
+
+@pytest.mark.parametrize(
+    ("balances", "became"),
+    [
+        ([], "none"),
+        ([0.7, 0.6, -0.25], "none"),
+        ([0.7, -1.0, 0.7], "healed"),
+        ([0.7, -1.0, -0.2, 0.1], "healed"),
+        ([0.7, -1.0, -1.0, 0.7], "healed"),
+        ([0.7, -1.0, 0.7, -1.0, 0.7], "healed"),
+        ([0.7, 0.7, -1.0], "open"),
+        ([0.7, -1.0, -0.2], "open"),
+        ([0.7, -1.0, -1.0], "stays"),
+        ([-1.0, -0.2, -1.0], "stays"),
+        ([0.7, -1.0, 0.7, -1.0], "stays"),
+        ([0.7, -1.0, 0.7, -1.0, 0.7, -1.0, 0.7], "stays"),
+    ],
+)
+def test_what_became_of_it(balances, became):
+    assert friction(balances) == became
+
+
+@given(BALANCES)
+def test_three_good_turns_heal_a_single_friction(balances):
+    kept = [value for value in balances if value >= 0]
+    assert friction([*kept, -1.0, 0.7, 0.7, 0.7]) is Friction.HEALED
+
+
+@given(BALANCES)
+def test_nothing_is_made_of_turns_that_are_not_hostile(balances):
+    mild = [max(value, -0.5) for value in balances]
+    assert friction(mild) is Friction.NONE

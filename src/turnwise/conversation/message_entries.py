@@ -12,166 +12,6 @@ from turnwise._support.visible import shown
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError
 
-UNKNOWN_TOOL: Final = "unknown"
-"""Name of the tool in the call that stands in for one that nobody told of."""
-
-_SHAREGPT_CALLS: Final = frozenset({"function_call"})
-_SHAREGPT_RESULTS: Final = frozenset({"tool", "function", "observation"})
-
-
-class RawStep(NamedTuple):
-    """A call or result as its message holds it: key and index there, id, name of the tool, and text."""
-
-    key: str
-    at: int | None
-    call_id: str | None
-    name: str
-    text: str
-
-
-def read_calls(message: object) -> Iterator[RawStep]:
-    """The calls of one message that can be read."""
-    if not isinstance(message, Mapping):
-        return
-    if message.get("from") in _SHAREGPT_CALLS and isinstance(message.get("value"), str):
-        yield RawStep("value", None, None, *_told_call(message["value"]))
-    if message.get("role") != "assistant":
-        return
-    listed = message.get("tool_calls")
-    for index, raw in enumerate(listed if isinstance(listed, list) else ()):
-        told = _function(raw)
-        if told is not None:
-            yield RawStep("tool_calls", index, _identity(raw.get("id")), *told)
-    told = _named(message.get("function_call"), "arguments")
-    if told is not None:
-        yield RawStep("function_call", None, None, *told)
-    if isinstance(message.get("call"), str):
-        yield RawStep("call", None, None, *_told_call(message["call"]))
-    for index, part in _parts(message):
-        if part.get("type") == "tool_use":
-            told = _named(part, "input")
-            if told is not None:
-                yield RawStep("content", index, _identity(part.get("id")), *told)
-
-
-def read_results(message: object) -> Iterator[RawStep]:
-    """The results of one message that can be read."""
-    if not isinstance(message, Mapping):
-        return
-    if message.get("from") in _SHAREGPT_RESULTS and isinstance(message.get("value"), str):
-        yield RawStep("value", None, None, "", message["value"])
-    role, name = message.get("role"), message.get("name")
-    if role in ("tool", "function"):
-        known = name if isinstance(name, str) else ""
-        yield RawStep(
-            "content", None, _identity(message.get("tool_call_id")), known, _joined(message.get("content"))
-        )
-    elif role in ("user", "assistant"):
-        for index, part in _parts(message):
-            if part.get("type") == "tool_result" and _is_result(part):
-                yield RawStep("content", index, part["tool_use_id"], "", _joined(part.get("content")))
-
-
-def has_results(message: object) -> bool:
-    """Whether a message holds a result of a tool."""
-    return next(read_results(message), None) is not None
-
-
-def has_calls(message: object) -> bool:
-    """Whether a message holds a call of a tool."""
-    return next(read_calls(message), None) is not None
-
-
-def unread_calls(message: Mapping[str, Any]) -> list[str]:
-    """The keys of a message that hold calls that can't be read."""
-    found = []
-    listed = message.get("tool_calls")
-    if listed and not (isinstance(listed, list) and all(_function(raw) is not None for raw in listed)):
-        found.append("tool_calls")
-    if message.get("function_call") and _named(message["function_call"], "arguments") is None:
-        found.append("function_call")
-    return found
-
-
-def unread_part(part: Mapping[str, Any], role: object) -> str | None:
-    """What nobody reads of a content part that is no text, by its type; None where all of it is read."""
-    kind: str = part["type"]
-    if kind == "tool_use" and role == "assistant" and _named(part, "input") is not None:
-        return None
-    if kind == "tool_result" and role in ("user", "assistant") and _is_result(part):
-        content = part.get("content")
-        whole = not isinstance(content, list) or all(map(is_text, content))
-        return None if whole else "tool_result beyond its text"
-    return kind
-
-
-def _is_result(part: Mapping[str, Any]) -> bool:
-    return bool(_identity(part.get("tool_use_id"))) and isinstance(part.get("content"), str | list | None)
-
-
-def _parts(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    content = message.get("content")
-    for index, part in enumerate(content if isinstance(content, list) else ()):
-        if isinstance(part, Mapping):
-            yield index, part
-
-
-def _function(raw: object) -> tuple[str, str] | None:
-    if not isinstance(raw, Mapping):
-        return None
-    return _named(raw.get("function"), "arguments") or _named(raw.get("custom"), "input")
-
-
-def _named(raw: object, key: str) -> tuple[str, str] | None:
-    """Name and arguments of a call; None where they can't be read."""
-    if not isinstance(raw, Mapping) or not _identity(raw.get("name")):
-        return None
-    arguments = raw.get(key)
-    if isinstance(arguments, Mapping):
-        return raw["name"], arguments_text(arguments)
-    return (raw["name"], arguments) if isinstance(arguments, str) else None
-
-
-def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Arguments as JSON text that UTF-8 can hold: halves of surrogate pairs are escaped."""
-    text = json.dumps(arguments, ensure_ascii=False)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(arguments)
-    return text
-
-
-def _told_call(text: str) -> tuple[str, str]:
-    """Name and arguments of a call that is one text, such as ``{"name": ..., "arguments": ...}``."""
-    from turnwise._support.bounded import read_json
-
-    try:
-        told = _named(read_json(text), "arguments")
-    except ValueError:
-        told = None
-    return told or (UNKNOWN_TOOL, text)
-
-
-def _identity(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def is_text(part: object) -> bool:
-    """Return whether a content part has text."""
-    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
-
-
-def is_thinking(part: object) -> bool:
-    """Return whether a content part is Anthropic's thinking, which goes back as it came: it is signed."""
-    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
-
-
-def _joined(content: object) -> str:
-    if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if is_text(part))
-    return content if isinstance(content, str) else ""
-
 
 class Role(StrEnum):
     """Who a message is from."""
@@ -186,29 +26,6 @@ class Role(StrEnum):
 
 ROLES: Final = frozenset(Role)
 """All roles; a text is looked up here because Python 3.11 can't look one up in the enumeration."""
-
-TEXT_PARTS: Final[Mapping[str, str]] = {
-    "text": "text",
-    "input_text": "text",
-    "output_text": "text",
-    "refusal": "refusal",
-}
-"""Types of content parts that say something, with the key of what they say."""
-
-SPEAKING_KEYS: Final = (
-    "refusal",
-    "tool_calls",
-    "function_call",
-    "audio",
-    "reasoning",
-    "reasoning_content",
-    "reasoning_details",
-    "thinking",
-)
-"""Keys of a message beside its content under which it may say more."""
-
-CALL_KEYS: Final = ("tool_calls", "function_call")
-"""Those of them that hold calls of tools, which are read."""
 
 SPEAKERS: Final[Mapping[str, Role]] = {
     "human": Role.USER,
@@ -228,9 +45,6 @@ SPEAKERS: Final[Mapping[str, Role]] = {
 }
 """Names that ShareGPT data sets use, with whom they stand for."""
 
-_SHAREGPT_CALL: Final = "function_call"
-"""Speaker of an entry that is the call of a tool, not words to the user."""
-
 _SHAREGPT_NAMES: Final[Mapping[Role, str]] = {
     Role.SYSTEM: "system",
     Role.DEVELOPER: "system",
@@ -239,6 +53,37 @@ _SHAREGPT_NAMES: Final[Mapping[Role, str]] = {
     Role.TOOL: "tool",
     Role.FUNCTION: "tool",
 }
+
+_SHAREGPT_CALL: Final = "function_call"
+"""Speaker of an entry that is the call of a tool, not words to the user."""
+
+_SHAREGPT_RESULTS: Final = frozenset({"tool", "function", "observation"})
+
+TEXT_PARTS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "refusal",
+}
+"""Types of content parts that say something, with the key of what they say."""
+
+CALL_KEYS: Final = ("tool_calls", "function_call")
+"""Keys of a message that hold calls of tools, which are read."""
+
+SPEAKING_KEYS: Final = (
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "audio",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking",
+)
+"""Keys of a message beside its content under which it may say more."""
+
+UNKNOWN_TOOL: Final = "unknown"
+"""Name of the tool in the call that stands in for one that nobody told of."""
 
 _KIND = 30
 """Characters that the type of a content part has at most where it is named."""
@@ -317,6 +162,137 @@ def _part(place: int, part: object) -> str | None:
     return text
 
 
+class RawStep(NamedTuple):
+    """A call or result as its message holds it: key and index there, id, name of the tool, and text."""
+
+    key: str
+    at: int | None
+    call_id: str | None
+    name: str
+    text: str
+
+
+def read_calls(message: object) -> Iterator[RawStep]:
+    """The calls of one message that can be read."""
+    if not isinstance(message, Mapping):
+        return
+    if message.get("from") == _SHAREGPT_CALL and isinstance(message.get("value"), str):
+        yield RawStep("value", None, None, *_told_call(message["value"]))
+    if message.get("role") != "assistant":
+        return
+    listed = message.get("tool_calls")
+    for index, raw in enumerate(listed if isinstance(listed, list) else ()):
+        told = _function(raw)
+        if told is not None:
+            yield RawStep("tool_calls", index, _identity(raw.get("id")), *told)
+    told = _named(message.get("function_call"), "arguments")
+    if told is not None:
+        yield RawStep("function_call", None, None, *told)
+    if isinstance(message.get("call"), str):
+        yield RawStep("call", None, None, *_told_call(message["call"]))
+    for index, part in _parts(message):
+        if part.get("type") == "tool_use":
+            told = _named(part, "input")
+            if told is not None:
+                yield RawStep("content", index, _identity(part.get("id")), *told)
+
+
+def read_results(message: object) -> Iterator[RawStep]:
+    """The results of one message that can be read."""
+    if not isinstance(message, Mapping):
+        return
+    if message.get("from") in _SHAREGPT_RESULTS and isinstance(message.get("value"), str):
+        yield RawStep("value", None, None, "", message["value"])
+    role, name = message.get("role"), message.get("name")
+    if role in ("tool", "function"):
+        known = name if isinstance(name, str) else ""
+        yield RawStep(
+            "content", None, _identity(message.get("tool_call_id")), known, _joined(message.get("content"))
+        )
+    elif role in ("user", "assistant"):
+        for index, part in _parts(message):
+            if part.get("type") == "tool_result" and _is_result(part):
+                yield RawStep("content", index, part["tool_use_id"], "", _joined(part.get("content")))
+
+
+def has_calls(message: object) -> bool:
+    """Whether a message holds a call of a tool."""
+    return next(read_calls(message), None) is not None
+
+
+def has_results(message: object) -> bool:
+    """Whether a message holds a result of a tool."""
+    return next(read_results(message), None) is not None
+
+
+def _function(raw: object) -> tuple[str, str] | None:
+    if not isinstance(raw, Mapping):
+        return None
+    return _named(raw.get("function"), "arguments") or _named(raw.get("custom"), "input")
+
+
+def _named(raw: object, key: str) -> tuple[str, str] | None:
+    """Name and arguments of a call; None where they can't be read."""
+    if not isinstance(raw, Mapping) or not _identity(raw.get("name")):
+        return None
+    arguments = raw.get(key)
+    if isinstance(arguments, Mapping):
+        return raw["name"], arguments_text(arguments)
+    return (raw["name"], arguments) if isinstance(arguments, str) else None
+
+
+def _told_call(text: str) -> tuple[str, str]:
+    """Name and arguments of a call that is one text, such as ``{"name": ..., "arguments": ...}``."""
+    from turnwise._support.bounded import read_json
+
+    try:
+        told = _named(read_json(text), "arguments")
+    except ValueError:
+        told = None
+    return told or (UNKNOWN_TOOL, text)
+
+
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments as JSON text that UTF-8 can hold: halves of surrogate pairs are escaped."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(arguments)
+    return text
+
+
+def _identity(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _is_result(part: Mapping[str, Any]) -> bool:
+    return bool(_identity(part.get("tool_use_id"))) and isinstance(part.get("content"), str | list | None)
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    content = message.get("content")
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(part, Mapping):
+            yield index, part
+
+
+def _joined(content: object) -> str:
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if is_text(part))
+    return content if isinstance(content, str) else ""
+
+
+def is_text(part: object) -> bool:
+    """Return whether a content part has text."""
+    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
+
+
+def is_thinking(part: object) -> bool:
+    """Return whether a content part is Anthropic's thinking, which goes back as it came: it is signed."""
+    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
+
+
 def unread(message: Mapping[str, Any]) -> list[str]:
     """What a valid message holds beside the text that is read of it, each by its place.
 
@@ -330,7 +306,7 @@ def unread(message: Mapping[str, Any]) -> list[str]:
         kind = part["type"]
         if kind not in TEXT_PARTS:
             # A type is text of others: one that does not look like a type is not repeated.
-            left = unread_part(part, message.get("role"))
+            left = _unread_part(part, message.get("role"))
             if left is not None:
                 plain = len(left) <= _KIND and left.replace(" ", "_").isidentifier()
                 found.append(f"content part {place} ({left if plain else 'of an unknown type'})")
@@ -342,4 +318,27 @@ def unread(message: Mapping[str, Any]) -> list[str]:
         found.append("name")
     if message.get("role") != Role.ASSISTANT:
         return found + [key for key in CALL_KEYS if message.get(key)]
-    return found + unread_calls(message)
+    return found + _unread_calls(message)
+
+
+def _unread_part(part: Mapping[str, Any], role: object) -> str | None:
+    """What nobody reads of a content part that is no text, by its type; None where all of it is read."""
+    kind: str = part["type"]
+    if kind == "tool_use" and role == "assistant" and _named(part, "input") is not None:
+        return None
+    if kind == "tool_result" and role in ("user", "assistant") and _is_result(part):
+        content = part.get("content")
+        whole = not isinstance(content, list) or all(map(is_text, content))
+        return None if whole else "tool_result beyond its text"
+    return kind
+
+
+def _unread_calls(message: Mapping[str, Any]) -> list[str]:
+    """The keys of a message that hold calls that can't be read."""
+    found = []
+    listed = message.get("tool_calls")
+    if listed and not (isinstance(listed, list) and all(_function(raw) is not None for raw in listed)):
+        found.append("tool_calls")
+    if message.get("function_call") and _named(message["function_call"], "arguments") is None:
+        found.append("function_call")
+    return found

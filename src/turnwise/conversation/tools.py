@@ -114,16 +114,10 @@ class Tools:
         is.
 
         Args:
-            name: name of the tool.
-            arguments: as for `add_call`.
-            call_id: its id.
-            turn_number: the turn.
             checking: whether readers must wait until `annotate` releases it.
             moved: is given what a guard kept of the turn, and the id under which the text that was its response
                 now stands beside calls; returns what is to be kept.
-
-        Raises:
-            ConversationError: as for `add_call`.
+            name, arguments, call_id, turn_number: as for `add_call`, whose errors are raised too.
         """
         if not isinstance(name, str) or not name:
             raise ConversationError("the name of a tool must be text that is not empty")
@@ -152,17 +146,7 @@ class Tools:
         """Add a result as `add_result` does, for a guard; return the turn as well.
 
         A result that the turn has already with this id and content, and that nobody checked, is taken as it is.
-
-        Args:
-            content: its text.
-            call_id: id of the call that it answers.
-            name: name of the tool.
-            turn_number: the turn.
-            checking: as for `take_call`.
-            moved: as for `take_call`.
-
-        Raises:
-            ConversationError: as for `add_result`.
+        The arguments are those of `add_result`, whose errors are raised too, and of `take_call`.
         """
         if not isinstance(content, str):
             raise ConversationError(f"the content of a tool's result is {type(content).__name__}, not text")

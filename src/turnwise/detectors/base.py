@@ -188,9 +188,11 @@ class ByPrinciple(Limited, ABC):
     """What the value is called in reasons."""
 
     def start(self) -> State:
+        """Return the state before the first turn."""
         return {FIRED_AT: None, _MEMORIES: {}}
 
     def update(self, state: State, scores: TurnScores) -> Signal:
+        """Take the scores of the next turn into the state and return the signal after it."""
         memories: dict[str, list[Any]] = state[_MEMORIES]
         self._take(memories, scores)
         values = {principle: known[0] for principle, known in memories.items()}

@@ -5,8 +5,9 @@ Only this module of the package reads files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +113,18 @@ def _named(
         for key, value in values.items()
         if isinstance(value, list | tuple)
     }
-    plain = detector = build_detector({"detector": name, **values, **_built_members(members, plain=True)})
+
+    def build(part: Callable[[NamedDetector], Detector]) -> Detector:
+        built = {
+            key: [part(item) if isinstance(item, NamedDetector) else item for item in items]
+            for key, items in members.items()
+        }
+        return build_detector({"detector": name, **values, **built})
+
+    plain = detector = build(attrgetter("plain"))
     named = [item for items in members.values() for item in items if isinstance(item, NamedDetector)]
     if any(item.detector is not item.plain for item in named):
-        detector = build_detector({"detector": name, **values, **_built_members(members, plain=False)})
+        detector = build(attrgetter("detector"))
     source = ThresholdSource.DEFAULT
     if _threshold_parameter(detector) in values:
         source = ThresholdSource.GIVEN
@@ -124,15 +133,6 @@ def _named(
         if point is not None:
             detector, source = detector.with_threshold(point), ThresholdSource.OPERATING_POINT
     return NamedDetector(spec or format_spec(detector), detector, source, plain)
-
-
-def _built_members(members: Mapping[str, list[Any]], *, plain: bool) -> dict[str, list[Any]]:
-    def built(item: Any) -> Any:
-        if not isinstance(item, NamedDetector):
-            return item
-        return item.plain if plain else item.detector
-
-    return {key: list(map(built, items)) for key, items in members.items()}
 
 
 def _threshold_parameter(detector: Detector) -> str | None:

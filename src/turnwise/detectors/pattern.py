@@ -34,6 +34,7 @@ class Pattern(Limited):
         PatternError: the expression can't be read; the message shows the column.
         DetectorError: the limit is out of range.
 
+    >>> from turnwise.scoring import Score
     >>> detector = Pattern("delta(reciprocity.F) > 0.25")
     >>> state = detector.start()
     >>> for turn, F in enumerate((0.25, 0.75), start=1):

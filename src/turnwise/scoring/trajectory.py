@@ -145,23 +145,18 @@ class Trajectory:
 
     def series(self, principle: str, side: Side = Side.PROMPT) -> tuple[tuple[int, Score], ...]:
         """Return (turn, score) pairs of one principle on one side, in turn order, gaps left out."""
-        return tuple(
-            (evaluation.key.turn, evaluation.score)
-            for evaluation in self._evaluations
-            if evaluation.key.principle == principle and evaluation.key.side is side
-        )
+        return tuple((one.key.turn, one.score) for one in self._of(principle, side))
 
     def spread(self, principle: str, side: Side = Side.PROMPT) -> tuple[tuple[int, Spread], ...]:
         """Return (turn, spread) pairs of one principle on one side, in turn order.
 
         A turn has one where its evaluation was loaded with its calls, and at least two of them gave a score.
         """
-        found = (
-            (evaluation.key.turn, evaluation.spread)
-            for evaluation in self._evaluations
-            if evaluation.key.principle == principle and evaluation.key.side is side
-        )
+        found = ((one.key.turn, one.spread) for one in self._of(principle, side))
         return tuple((turn, apart) for turn, apart in found if apart is not None)
+
+    def _of(self, principle: str, side: Side) -> Iterator[Evaluation]:
+        return (one for one in self._evaluations if one.key.principle == principle and one.key.side is side)
 
     def __iter__(self) -> Iterator[TurnScores]:
         """Yield the scores of every turn, `first` to `turns`; a turn without evaluations has no scores in it."""

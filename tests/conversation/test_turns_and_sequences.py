@@ -1,10 +1,13 @@
+"""A turn by itself, and a conversation with its ground truth."""
+
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 
 import pytest
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -52,3 +55,23 @@ def test_times_have_a_zone() -> None:
 def test_a_turn_survives_its_dict() -> None:
     turn = Turn(1, "a", "b", NOON, NOON, {"k": {"l": [1]}})
     assert Turn.from_dict(turn.to_dict()) == turn
+
+
+def test_a_sequence_holds_its_ground_truth() -> None:
+    chat = Conversation.from_turns([("a", "b")])
+    sequence = Sequence("s-1", Label("attack"), "my_set", chat)
+    assert (sequence.label, sequence.metadata) == (Label.ATTACK, {})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sequence.label = Label.BENIGN  # type: ignore[misc]
+
+
+def test_a_sequence_needs_an_id_and_turns() -> None:
+    with pytest.raises(ConversationError, match="a sequence needs an id"):
+        Sequence("", Label.BENIGN, "my_set", Conversation.from_turns([("a", None)]))
+    with pytest.raises(ConversationError, match="sequence 's-1' has no turns"):
+        Sequence("s-1", Label.UNLABELLED, "my_set", Conversation("u"))
+
+
+def test_where_it_stood_in_its_file_is_no_part_of_a_sequence() -> None:
+    chat = Conversation.from_turns([("a", "b")])
+    assert Sequence("s-1", Label.ATTACK, "my_set", chat, line=3) == Sequence("s-1", Label.ATTACK, "my_set", chat)
