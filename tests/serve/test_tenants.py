@@ -11,8 +11,7 @@ from turnwise import GuardrailPipeline
 from turnwise.errors import UsageError
 from turnwise.guard import CLEAN, Guardrail, MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit
-from turnwise.serve import ApiKeys, ServeSettings, create_app
-from turnwise.serve.settings import ConfigSource, TenantSettings
+from turnwise.serve import ApiKeys, ConfigSource, ServeSettings, TenantSettings, create_app
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient
 

@@ -11,8 +11,17 @@ from dataclasses import replace
 import pytest
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, KeepsReplies, Observation, ObservationFailure, Request
-from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient, resolve
+from turnwise.observers import (
+    Context,
+    KeepsReplies,
+    LlmObserver,
+    LlmSettings,
+    Observation,
+    ObservationFailure,
+    Request,
+    ScriptedClient,
+)
+from turnwise.observers.llm import resolve
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal, Score
 

@@ -10,19 +10,19 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.llm import (
+from turnwise.observers import (
     ChatError,
     ChatReply,
+    Context,
     FaultKind,
     LlmObserver,
     LlmSettings,
-    Price,
+    Observation,
+    ObservationFailure,
+    Request,
     ScriptedClient,
-    estimate,
-    render,
-    resolve,
 )
+from turnwise.observers.llm import Price, estimate, render, resolve
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal
 

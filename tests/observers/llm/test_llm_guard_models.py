@@ -9,8 +9,8 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.observers import Observation, ObservationFailure
-from turnwise.observers.llm import LlmSettings, resolve
+from turnwise.observers import LlmSettings, Observation, ObservationFailure
+from turnwise.observers.llm import resolve
 from turnwise.scoring import MemoryJournal, Score
 from turnwise.store import Store
 

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from turnwise.errors import BudgetError
-from turnwise.observers import BoundsRequests
-from turnwise.observers.llm import LlmObserver
+from turnwise.observers import BoundsRequests, LlmObserver
 from turnwise.observers.llm.limits import Halt, RequestLimits
 
 

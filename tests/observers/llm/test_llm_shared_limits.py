@@ -15,8 +15,7 @@ from chat_server import ChatServer
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import BudgetError, ObserverError, UsageError
-from turnwise.observers import Context, Request, SharesAllowance, observe_conversations
-from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers import Context, LlmObserver, LlmSettings, Request, SharesAllowance, observe_conversations
 from turnwise.observers.llm import limits as allowances
 from turnwise.observers.llm.limits import Halt, Ledger, RequestLimits, SharedLimits, Ticket, serve
 from turnwise.principles import load_principle

@@ -9,8 +9,8 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import Context, Observation, ObservationFailure, Request, build_cost_estimator
-from turnwise.observers.llm import LlmSettings, prompt_version, resolve
+from turnwise.observers import Context, LlmSettings, Observation, ObservationFailure, Request, build_cost_estimator
+from turnwise.observers.llm import prompt_version, resolve
 from turnwise.principles import load_principle
 from turnwise.runs import Plan, evaluate
 from turnwise.runs.forecast import forecast_evaluation

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from training.graph import Shape, build
 
-from turnwise.observers.local import LocalObserver
+from turnwise.observers import LocalObserver
 from turnwise.observers.local.weights import PRINCIPLES, Reach, save_weights
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)

@@ -9,9 +9,16 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers import Context, Request, build_observer, observe_conversations, observer_settings
+from turnwise.observers import (
+    Context,
+    LocalObserver,
+    Request,
+    build_observer,
+    observe_conversations,
+    observer_settings,
+)
 from turnwise.observers.conformance import conversations
-from turnwise.observers.local import LocalObserver, network
+from turnwise.observers.local import network
 from turnwise.principles import builtin_principles
 
 GPUS = [
