@@ -20,8 +20,8 @@ from turnwise.observers import (
     ObservationFailure,
     Request,
     ScriptedClient,
+    build_cost_estimator,
 )
-from turnwise.observers.llm import resolve
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal, Score
 
@@ -103,7 +103,7 @@ class TestKey:
         context="history",
         **settings,
     ):
-        endpoint = resolve(argument, LlmSettings(**settings))
+        endpoint = build_cost_estimator(f"llm:{argument}", **settings)
         return endpoint.request_key([principle], turns, 2, side, Context.parse(context))
 
     def test_is_a_hash_that_stays_the_same(self):

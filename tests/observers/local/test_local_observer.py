@@ -27,10 +27,10 @@ from turnwise.observers import (
     Request,
     check_observer,
 )
-from turnwise.observers.local import ReaderState
+from turnwise.observers.local import ReaderState, load_weights, shipped
 from turnwise.observers.local.language_model_reader import LanguageModelReader
 from turnwise.observers.local.reading import HEAD_BYTES, TAIL_BYTES, Speech, Text
-from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
+from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
