@@ -14,15 +14,17 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import (
     ContextMode,
+    LlmObserver,
+    LlmSettings,
+    LocalSmallObserver,
     Observation,
     ObservationFailure,
+    ScriptedClient,
     ScriptedObserver,
     build_observer,
     check_observer,
 )
 from turnwise.observers.conformance import conversations
-from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient
-from turnwise.observers.local import LocalSmallObserver
 from turnwise.scoring import Score
 
 

@@ -1,6 +1,12 @@
-"""Observers: what scores a turn of a conversation against principles."""
+"""Observers: what scores a turn of a conversation against principles.
 
-from turnwise.observers.conformance import check_observer
+`protocol` says what an observer is, `registry` names and builds them, and `session` alone drives them. `local` are
+those that ship with weights, `llm` asks a language model, `second_look` both; `replay` and `scripted` don't read.
+`conformance` is the kit for one of your own, `why` explains a score.
+"""
+
+from typing import TYPE_CHECKING
+
 from turnwise.observers.protocol import (
     BoundsRequests,
     CanStop,
@@ -45,17 +51,51 @@ from turnwise.observers.session import (
     observe_conversations,
 )
 
+if TYPE_CHECKING:
+    from turnwise.observers.conformance import check_observer
+    from turnwise.observers.llm import (
+        Batch,
+        BatchDone,
+        ChatClient,
+        ChatError,
+        ChatReply,
+        ChatRequest,
+        FaultKind,
+        LastingLlmObserver,
+        LlmObserver,
+        LlmSettings,
+        Message,
+        ScriptedClient,
+    )
+    from turnwise.observers.local import LocalObserver, LocalSmallObserver
+    from turnwise.observers.replay import ReplayObserver
+    from turnwise.observers.why import LeftOut, Why, explain
+
 __all__ = [
     "DEFAULT_OBSERVER",
     "OBSERVERS",
+    "Batch",
+    "BatchDone",
     "BoundsRequests",
     "CanStop",
+    "ChatClient",
+    "ChatError",
+    "ChatReply",
+    "ChatRequest",
     "Context",
     "ContextMode",
     "CostEstimator",
     "Estimate",
+    "FaultKind",
     "HasStages",
     "KeepsReplies",
+    "LastingLlmObserver",
+    "LeftOut",
+    "LlmObserver",
+    "LlmSettings",
+    "LocalObserver",
+    "LocalSmallObserver",
+    "Message",
     "NotRead",
     "Observation",
     "ObservationFailure",
@@ -65,13 +105,16 @@ __all__ = [
     "ObserverInfo",
     "ObserverSession",
     "ObservesMany",
+    "ReplayObserver",
     "Request",
     "Script",
+    "ScriptedClient",
     "ScriptedObserver",
     "Setting",
     "SharesAllowance",
     "Stage",
     "TellsAsked",
+    "Why",
     "Workers",
     "build_cost_estimator",
     "build_live_observer",
@@ -80,9 +123,48 @@ __all__ = [
     "check_observer",
     "check_supported",
     "describe_observer",
+    "explain",
     "list_observers",
     "observe_conversations",
     "observer",
     "observer_settings",
     "read_settings",
 ]
+
+_LAZY = {
+    "turnwise.observers.conformance": ("check_observer",),
+    "turnwise.observers.llm": (
+        "Batch",
+        "BatchDone",
+        "ChatClient",
+        "ChatError",
+        "ChatReply",
+        "ChatRequest",
+        "FaultKind",
+        "LastingLlmObserver",
+        "LlmObserver",
+        "LlmSettings",
+        "Message",
+        "ScriptedClient",
+    ),
+    "turnwise.observers.local": (
+        "LocalObserver",
+        "LocalSmallObserver",
+    ),
+    "turnwise.observers.replay": ("ReplayObserver",),
+    "turnwise.observers.why": (
+        "LeftOut",
+        "Why",
+        "explain",
+    ),
+}
+"""What stands where: loaded when it is asked for, since most need none of it."""
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    Given,
     HasStages,
     KeepsReplies,
     NotRead,
@@ -37,7 +38,6 @@ WINDOW = 2
 CLOSE = 1e-6
 """How near scores of many conversations at once come to those of turn by turn."""
 
-_Given = Observation | ObservationFailure | NotRead
 _Outcomes = dict[tuple[int, str, Side], Any]
 
 _OWN = Principle(
@@ -263,7 +263,7 @@ def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
         )
 
 
-def _given(observer: Observer, context: Context, turns: Sequence[Turn]) -> list[_Given]:
+def _given(observer: Observer, context: Context, turns: Sequence[Turn]) -> list[Given]:
     state = observer.start("kit", context)
     return [given for turn in turns for given in observer.observe(state, turn, _asked(turn, _requests()))]
 
@@ -311,7 +311,7 @@ def _observed(observer: Observer, state: Any, turn: Turn, wanted: Sequence[Reque
     return outcomes
 
 
-def _plain(given: _Given) -> object:
+def _plain(given: Given) -> object:
     """What has to be the same each time; how long it took, and what it cost, need not be."""
     if isinstance(given, Observation):
         return given.score, given.reasoning

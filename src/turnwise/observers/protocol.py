@@ -100,7 +100,7 @@ class Stage:
     """
 
     name: str
-    given: Observation | ObservationFailure | NotRead
+    given: Given
     why: str = ""
     asked: str = ""
 
@@ -175,6 +175,10 @@ class NotRead:
     language: str
 
 
+Given = Observation | ObservationFailure | NotRead
+"""What an observer gives for what was wanted; nothing at all for a gap."""
+
+
 class Observer(Protocol):
     """Scores the turns of a conversation against principles.
 
@@ -202,9 +206,7 @@ class Observer(Protocol):
             ObserverError: the context mode is not supported.
         """
 
-    def observe(
-        self, state: Any, turn: Turn, wanted: Collection[Request], /
-    ) -> Sequence[Observation | ObservationFailure | NotRead]:
+    def observe(self, state: Any, turn: Turn, wanted: Collection[Request], /) -> Sequence[Given]:
         """Take the next turn into the state and give the scores that are asked for.
 
         The prompt side may depend on earlier turns and on this prompt, never on this turn's response; the

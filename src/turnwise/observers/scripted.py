@@ -10,6 +10,7 @@ from turnwise.errors import ObserverError
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    Given,
     NotRead,
     Observation,
     ObservationFailure,
@@ -58,11 +59,9 @@ class ScriptedObserver:
         """The state is the conversation_id: all that a script is told beside the turn."""
         return conversation_id
 
-    def observe(
-        self, state: str, turn: Turn, wanted: Collection[Request]
-    ) -> Sequence[Observation | ObservationFailure | NotRead]:
+    def observe(self, state: str, turn: Turn, wanted: Collection[Request]) -> Sequence[Given]:
         """Give what the script says of this turn."""
-        given: list[Observation | ObservationFailure | NotRead] = []
+        given: list[Given] = []
         for request in wanted:
             answer = self._script(state, turn, request)
             if isinstance(answer, Score):

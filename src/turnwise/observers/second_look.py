@@ -23,6 +23,7 @@ from turnwise.observers.protocol import (
     ContextMode,
     CostEstimator,
     Estimate,
+    Given,
     KeepsReplies,
     NotRead,
     Observation,
@@ -64,8 +65,7 @@ NO_SECOND_LOOK = "no second look"
 _BETWEEN = "+"
 _NEEDS = "a screen and a judge, such as second_look:local+llm:openai/gpt-4.1-mini"
 
-_Given = Observation | ObservationFailure | NotRead
-_Answer = TypeVar("_Answer", Observation, ObservationFailure, _Given, _Given | None)
+_Answer = TypeVar("_Answer", Observation, ObservationFailure, Given, Given | None)
 
 
 def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
@@ -89,7 +89,7 @@ def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
 
 @dataclass(slots=True)
 class _State:
-    """What a conversation has come to: with both observers, with the rule, and how many turns were asked about."""
+    """A conversation with both observers and with the rule; `asked` counts the turns that were asked about."""
 
     name: str
     screen: ObserverSession
@@ -98,7 +98,7 @@ class _State:
     asked: int = 0
 
     def __deepcopy__(self, memo: object) -> _State:
-        """What is copied goes on by itself; the observers stay the same."""
+        """The copy goes on by itself; the observers stay the same."""
         return _State(self.name, self.screen.copy(), self.judge.copy(), copy.deepcopy(self.rule), self.asked)
 
 
@@ -209,7 +209,7 @@ class SecondLookObserver:
 
     @property
     def info(self) -> ObserverInfo:
-        """What is known of it: it supports what both support, and is worth what both are."""
+        """It supports what both support, and is worth what both are."""
         screen, judge = self._screen.info, self._judge.info
         return replace(
             self.describe(),
@@ -285,10 +285,10 @@ class SecondLookObserver:
         judge = ObserverSession(self._judge, context, conversation_id)
         return _State(conversation_id, screen, judge, self._rule.start())
 
-    def observe(self, state: _State, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
+    def observe(self, state: _State, turn: Turn, wanted: Collection[Request]) -> list[Given]:
         """Screen the turn, ask the judge where the rule says so, and give the scores that are wanted of it.
 
-        `ObserverError` means that one of them can't go on; a budget that is used up leaves the judge unasked.
+        `ObserverError` means that one of them can't go on; where a budget is used up the judge is not asked.
         """
         screened = self._screened(state, turn, wanted)
         seen = {(one.principle, one.side): one for one in screened if _is_wanted(one, wanted)}
@@ -305,8 +305,8 @@ class SecondLookObserver:
             key = request.principle.name, request.side
             screen, judge = seen.get(key), judged.get(key)
             stages = tuple(
-                Stage(name, one, told if name == JUDGE else "", word)
-                for name, one in ((SCREEN, screen), (JUDGE, judge))
+                Stage(name, one, why_judged, word)
+                for name, one, why_judged in ((SCREEN, screen, ""), (JUDGE, judge, told))
                 if one is not None
             )
             chosen = _paid(screen, judge) if sampled else self._decided(request, screen, judge, told)
@@ -314,19 +314,19 @@ class SecondLookObserver:
                 decided.append(_with_stages(chosen, stages))
         return decided
 
-    def _screened(self, state: _State, turn: Turn, wanted: Collection[Request]) -> tuple[_Given, ...]:
+    def _screened(self, state: _State, turn: Turn, wanted: Collection[Request]) -> tuple[Given, ...]:
         """What the screen makes of a turn: of what is wanted, and of what the rule reads."""
-        asked = dict.fromkeys(wanted)
-        asked |= dict.fromkeys(
+        asked = list(wanted)
+        named = {(one.principle.name, one.side) for one in wanted}
+        asked += [
             Request(principle, side)
             for side in self._sides
             for principle in self._principles
-            if turn.text(side) is not None
-            and not any((one.principle.name, one.side) == (principle.name, side) for one in wanted)
-        )
-        return state.screen.observe(turn, list(asked)).given
+            if turn.text(side) is not None and (principle.name, side) not in named
+        ]
+        return state.screen.observe(turn, list(dict.fromkeys(asked))).given
 
-    def _why(self, state: _State, turn: Turn, screened: Sequence[_Given]) -> tuple[str, str] | None:
+    def _why(self, state: _State, turn: Turn, screened: Sequence[Given]) -> tuple[str, str] | None:
         """Why the judge is to be asked about a turn, in a word and for a person; None where it is not."""
         scores: dict[Side, dict[str, Score]] = {Side.PROMPT: {}, Side.RESPONSE: {}}
         for one in screened:
@@ -351,7 +351,7 @@ class SecondLookObserver:
 
     def _judged(
         self, state: _State, turn: Turn, wanted: Collection[Request], *, limited: bool
-    ) -> dict[tuple[str, Side], _Given]:
+    ) -> dict[tuple[str, Side], Given]:
         """What the judge makes of a turn; failures where it may not be asked any more."""
         if limited and self._most is not None and state.asked >= self._most:
             state.judge.observe(turn)
@@ -363,9 +363,7 @@ class SecondLookObserver:
             return _failures(wanted, "budget", str(error))
         return {(one.principle, one.side): one for one in given}
 
-    def _decided(
-        self, request: Request, screen: _Given | None, judge: _Given | None, why: str
-    ) -> Observation | ObservationFailure | NotRead:
+    def _decided(self, request: Request, screen: Given | None, judge: Given | None, why: str) -> Given:
         """The score that counts where the judge was to be asked."""
         if isinstance(judge, Observation):
             return judge
@@ -422,22 +420,22 @@ def _default_rule(screen: str, sides: Sequence[Side]) -> str:
     return " or ".join(ask_above(ASK_ABOVE[screen], side) for side in sides)
 
 
-def _is_wanted(one: _Given, wanted: Collection[Request]) -> bool:
+def _is_wanted(one: Given, wanted: Collection[Request]) -> bool:
     return any((request.principle.name, request.side) == (one.principle, one.side) for request in wanted)
 
 
-def _paid(one: _Answer, judge: _Given | None) -> _Answer:
+def _paid(one: _Answer, judge: Given | None) -> _Answer:
     """An answer with what the judge cost."""
     if one is None or isinstance(one, NotRead) or judge is None or isinstance(judge, NotRead):
         return one
     return replace(one, cost_usd=judge.cost_usd, latency_s=judge.latency_s)
 
 
-def _with_stages(one: _Given, stages: tuple[Stage, ...]) -> _Given:
+def _with_stages(one: Given, stages: tuple[Stage, ...]) -> Given:
     return one if isinstance(one, NotRead) else replace(one, stages=stages)
 
 
-def _failures(wanted: Collection[Request], reason: str, message: str) -> dict[tuple[str, Side], _Given]:
+def _failures(wanted: Collection[Request], reason: str, message: str) -> dict[tuple[str, Side], Given]:
     return {
         (one.principle.name, one.side): ObservationFailure(one.principle.name, one.side, reason, message)
         for one in wanted
@@ -453,7 +451,7 @@ class _Silent:
     def start(self, conversation_id: str, context: Context) -> None:
         """Nothing is kept."""
 
-    def observe(self, state: None, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
+    def observe(self, state: None, turn: Turn, wanted: Collection[Request]) -> list[Given]:
         """Nothing is said."""
         return []
 
@@ -506,9 +504,9 @@ class _Estimator:
         return Estimate(0, 0, 0.0, 0.0)
 
     def asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
-        """The turns of a conversation that the judge is asked about; the latest conversation is remembered.
+        """The turns that the judge is asked about; the latest conversation is remembered.
 
-        What is drawn is drawn by the first text, since nobody says here what the conversation is called.
+        What is drawn is drawn by the first text, since the conversation has no name here.
         """
         if self._latest is None or self._latest[:2] != (turns, context):
             observer = self._observer

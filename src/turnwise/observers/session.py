@@ -20,6 +20,7 @@ from turnwise.observers.protocol import (
     CanPark,
     Context,
     ContextMode,
+    Given,
     HasStages,
     NotRead,
     Observation,
@@ -49,7 +50,7 @@ class ObservedTurn:
     """
 
     turn: int
-    given: tuple[Observation | ObservationFailure | NotRead, ...] = ()
+    given: tuple[Given, ...] = ()
     gaps: tuple[Request, ...] = ()
 
 
@@ -191,9 +192,7 @@ class ObserverSession:
     def _named(self) -> str:
         return f"observer {self._observer.info.name!r}"
 
-    def _gaps(
-        self, turn: Turn, wanted: Collection[Request], given: Sequence[Observation | ObservationFailure | NotRead]
-    ) -> tuple[Request, ...]:
+    def _gaps(self, turn: Turn, wanted: Collection[Request], given: Sequence[Given]) -> tuple[Request, ...]:
         """What was wanted and not given; raises where anything else was given."""
         missing = {(request.principle.name, request.side): request for request in wanted}
         for item in given:

@@ -2,6 +2,7 @@
 
 from turnwise.principles.principle import (
     PRINCIPLES,
+    HeadContent,
     HeadFile,
     Principle,
     builtin_principles,
@@ -9,10 +10,13 @@ from turnwise.principles.principle import (
     list_principles,
     load_principle,
     principle_names,
+    read_head,
+    write_head,
 )
 
 __all__ = [
     "PRINCIPLES",
+    "HeadContent",
     "HeadFile",
     "Principle",
     "builtin_principles",
@@ -20,4 +24,6 @@ __all__ = [
     "list_principles",
     "load_principle",
     "principle_names",
+    "read_head",
+    "write_head",
 ]

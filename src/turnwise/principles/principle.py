@@ -26,95 +26,14 @@ from turnwise.conversation import Side
 from turnwise.errors import PluginError, PrincipleError, UnknownNameError
 from turnwise.plugins import Registry
 
-FORMAT = "turnwise-head-1"
-MOST = 4_000_000
-"""Bytes of a file at most; a head of the shipped observer takes some 30,000."""
-
-_AGAIN = "teach it again (turnwise teach), or delete the file"
-
-
-@dataclass(frozen=True, slots=True)
-class HeadFile:
-    """The file of a taught head.
-
-    Args:
-        path: where it is.
-        side: the half of a turn that it scores.
-        sha256: hash of its content, which changes with every score that could change.
-        base: hash of the weights on whose states it was taught.
-    """
-
-    path: Path
-    side: Side
-    sha256: str
-    base: str
-
-
-class HeadContent(NamedTuple):
-    """What a file holds: how it was taught, and the numbers."""
-
-    file: HeadFile
-    about: Mapping[str, Any]
-    head: Mapping[str, Any]
-
-
-def head_path(folder: Path, side: Side) -> Path:
-    """Where in the folder of a principle the head for a side is."""
-    return folder / f"taught-{side}.json"
-
-
-def read_head_file(path: Path, principle: str) -> HeadFile:
-    """What a file says of itself, checked; `PrincipleError` where it is damaged or of another principle."""
-    content = read_head(path)
-    if content.about.get("principle") != principle:
-        raise PrincipleError(
-            f"{path} was taught for principle {content.about.get('principle')!r}, not for {principle!r}; {_AGAIN}"
-        )
-    return content.file
-
-
-def read_head(path: Path) -> HeadContent:
-    """The whole of a file; `PrincipleError` where it is not as `write_head` wrote it."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MOST + 1)
-        if len(data) > MOST:
-            raise ValueError(f"it has more than {MOST:,} bytes")
-        content = read_json(data)
-        about, head = content["about"], content["head"]
-        if content["format"] != FORMAT:
-            raise ValueError(f"its format is {content['format']!r}, not {FORMAT!r}")
-        digest = _digest(about, head)
-        if digest != content["sha256"]:
-            raise ValueError("its content does not have the hash that it records: it was altered or cut off")
-        file = HeadFile(path, Side(about["side"]), digest, str(about["base"]))
-    except OSError as error:
-        raise PrincipleError(f"{path} can't be read: {error.strerror or error}") from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise PrincipleError(f"{path} is no head that turnwise taught ({error}); {_AGAIN}") from error
-    return HeadContent(file, about, head)
-
-
-def write_head(folder: Path, about: Mapping[str, Any], head: Mapping[str, Any]) -> HeadFile:
-    """Write the file for the side that `about` names into the folder of a principle, whole or not at all."""
-    path, digest = head_path(folder, Side(about["side"])), _digest(about, head)
-    content = {"format": FORMAT, "sha256": digest, "about": about, "head": head}
-    text = json.dumps(content, indent=1, allow_nan=False)
-    beside = path.with_suffix(".part")
-    try:
-        beside.write_text(f"{text}\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise PrincipleError(f"can't write {path}: {error.strerror or error}") from error
-    return HeadFile(path, Side(about["side"]), digest, str(about["base"]))
-
-
-def _digest(about: object, head: object) -> str:
-    return hashlib.sha256(json.dumps([about, head], sort_keys=True).encode()).hexdigest()
-
-
 SETTINGS_FILE = "principle.toml"
 PROMPT_FILE = "prompt.md"
+
+_HEAD_FORMAT = "turnwise-head-1"
+_MOST_HEAD_BYTES = 4_000_000
+"""Of a file of a taught head; one of the shipped observer takes some 30,000."""
+
+_AGAIN = "teach it again (turnwise teach), or delete the file"
 
 BUILT_IN = ("reciprocity", "context_integrity", "third_party_harm")
 """The principles that turns are judged against where none is named, each a folder beside this file."""
@@ -156,10 +75,9 @@ class Principle:
         return f"{self.version}+{self.digest()[:12]}"
 
     def digest(self) -> str:
-        """Return the SHA-256 of every field but `heads`, the version among them, as 64 hexadecimal digits.
+        """Return the SHA-256 of every field but `heads`, as 64 hexadecimal digits.
 
-        Two principles with the same digest are the same to the letter; the version alone does not promise that,
-        since somebody may have forgotten to change it.
+        The version alone does not promise that two principles are the same: it may not have been changed.
         """
         texts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "heads"}
         return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
@@ -282,7 +200,7 @@ def _read(folder: Traversable) -> Principle:
 def _heads(folder: Traversable, name: str) -> tuple[HeadFile, ...]:
     if not isinstance(folder, Path):  # a package in an archive
         return ()
-    return tuple(read_head_file(path, name) for side in Side if (path := head_path(folder, side)).exists())
+    return tuple(_read_head_file(path, name) for side in Side if (path := _head_path(folder, side)).exists())
 
 
 def _is_snake_case(name: str) -> bool:
@@ -310,3 +228,98 @@ def _value(file: Traversable, table: Mapping[str, Any], key: str, prefix: str = 
     if not isinstance(value, str) or not value.strip():
         raise PrincipleError(f"{file}: {prefix}{key} must be a text in quotes that is not empty, not {value!r}")
     return value.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFile:
+    """The file of a taught head.
+
+    Args:
+        path: where it is.
+        side: the half of a turn that it scores.
+        sha256: hash of its content, which changes with every score that could change.
+        base: hash of the weights on whose states it was taught.
+    """
+
+    path: Path
+    side: Side
+    sha256: str
+    base: str
+
+
+class HeadContent(NamedTuple):
+    """What the file of a taught head holds: how it was taught, and the numbers."""
+
+    file: HeadFile
+    about: Mapping[str, Any]
+    head: Mapping[str, Any]
+
+
+def _head_path(folder: Path, side: Side) -> Path:
+    return folder / f"taught-{side}.json"
+
+
+def _read_head_file(path: Path, principle: str) -> HeadFile:
+    """What a file says of itself, checked; `PrincipleError` where it is damaged or of another principle."""
+    content = read_head(path)
+    if content.about.get("principle") != principle:
+        raise PrincipleError(
+            f"{path} was taught for principle {content.about.get('principle')!r}, not for {principle!r}; {_AGAIN}"
+        )
+    return content.file
+
+
+def read_head(path: Path) -> HeadContent:
+    """Return what was taught, from a file that `write_head` wrote.
+
+    Args:
+        path: the file.
+
+    Raises:
+        PrincipleError: it can't be read, or is not as it was written.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MOST_HEAD_BYTES + 1)
+        if len(data) > _MOST_HEAD_BYTES:
+            raise ValueError(f"it has more than {_MOST_HEAD_BYTES:,} bytes")
+        content = read_json(data)
+        about, head = content["about"], content["head"]
+        if content["format"] != _HEAD_FORMAT:
+            raise ValueError(f"its format is {content['format']!r}, not {_HEAD_FORMAT!r}")
+        digest = _digest(about, head)
+        if digest != content["sha256"]:
+            raise ValueError("its content does not have the hash that it records: it was altered or cut off")
+        file = HeadFile(path, Side(about["side"]), digest, str(about["base"]))
+    except OSError as error:
+        raise PrincipleError(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise PrincipleError(f"{path} is no head that turnwise taught ({error}); {_AGAIN}") from error
+    return HeadContent(file, about, head)
+
+
+def write_head(folder: Path, about: Mapping[str, Any], head: Mapping[str, Any]) -> HeadFile:
+    """Write what was taught into the folder of a principle, whole or not at all.
+
+    Args:
+        folder: the folder of the principle.
+        about: how it was taught: ``principle``, ``side`` and ``base`` at least; JSON values.
+        head: the numbers, JSON values.
+
+    Raises:
+        PrincipleError: the file can't be written.
+    """
+    path, digest = _head_path(folder, Side(about["side"])), _digest(about, head)
+    content = {"format": _HEAD_FORMAT, "sha256": digest, "about": about, "head": head}
+    text = json.dumps(content, indent=1, allow_nan=False)
+    beside = path.with_suffix(".part")
+    try:
+        beside.write_text(f"{text}\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise PrincipleError(f"can't write {path}: {error.strerror or error}") from error
+    return HeadFile(path, Side(about["side"]), digest, str(about["base"]))
+
+
+def _digest(about: object, head: object) -> str:
+    return hashlib.sha256(json.dumps([about, head], sort_keys=True).encode()).hexdigest()

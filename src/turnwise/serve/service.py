@@ -74,7 +74,7 @@ class Service:
         self._store_state, self._store_asked = "none", -_FRESH
 
     async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
-        """What a call returns that runs in the lane for texts of so many characters; its errors become a `Problem`.
+        """What a call returns that runs in the lane for texts of so many characters; errors become a `Problem`.
 
         It ends early where nobody waits for it any more, its time is up, or the service stops.
         """

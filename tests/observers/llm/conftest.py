@@ -9,8 +9,7 @@ import pytest
 from chat_server import ChatServer
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers import Context, LlmObserver, LlmSettings, Observation, ObservationFailure, Request
 from turnwise.principles import load_principle
 
 KEY = "sk-planted-7f3Zq9LmX2"

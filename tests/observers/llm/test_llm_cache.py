@@ -11,8 +11,17 @@ from dataclasses import replace
 import pytest
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, KeepsReplies, Observation, ObservationFailure, Request
-from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient, resolve
+from turnwise.observers import (
+    Context,
+    KeepsReplies,
+    LlmObserver,
+    LlmSettings,
+    Observation,
+    ObservationFailure,
+    Request,
+    ScriptedClient,
+    build_cost_estimator,
+)
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal, Score
 
@@ -94,7 +103,7 @@ class TestKey:
         context="history",
         **settings,
     ):
-        endpoint = resolve(argument, LlmSettings(**settings))
+        endpoint = build_cost_estimator(f"llm:{argument}", **settings)
         return endpoint.request_key([principle], turns, 2, side, Context.parse(context))
 
     def test_is_a_hash_that_stays_the_same(self):

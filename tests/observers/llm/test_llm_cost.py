@@ -10,19 +10,20 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.llm import (
+from turnwise.observers import (
     ChatError,
     ChatReply,
+    Context,
     FaultKind,
     LlmObserver,
     LlmSettings,
-    Price,
+    Observation,
+    ObservationFailure,
+    Request,
     ScriptedClient,
-    estimate,
-    render,
-    resolve,
+    build_cost_estimator,
 )
+from turnwise.observers.llm import Price, estimate, render
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal
 
@@ -167,12 +168,12 @@ class TestBudget:
         with pytest.raises(
             UsageError, match="no price is known for openai/gpt-nonesuch, so a budget can't be kept"
         ):
-            resolve("openai/gpt-nonesuch", LlmSettings(budget_usd=1))
+            build_cost_estimator("llm:openai/gpt-nonesuch", budget_usd=1)
 
 
 class TestEstimate:
     def test_needs_no_key_and_no_network(self, turns):
-        endpoint = resolve("openai/gpt-4.1-mini", LlmSettings(repeats=3))
+        endpoint = build_cost_estimator("llm:openai/gpt-4.1-mini", repeats=3)
         given = endpoint.estimate([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse("history"))
         once = estimate(render(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history")), endpoint.price, 1_024)
         assert given.prompt_tokens == 3 * once.prompt_tokens
@@ -188,7 +189,7 @@ class TestEstimate:
         assert expected.prompt_tokens == pytest.approx(reply.prompt_tokens, rel=0.02)
 
     def test_grows_with_what_is_shown(self, turns):
-        endpoint = resolve("openai/gpt-4.1-mini")
+        endpoint = build_cost_estimator("llm:openai/gpt-4.1-mini")
         tokens = [
             endpoint.estimate([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse(mode)).prompt_tokens
             for mode in ("turn", "window:2", "history")
@@ -196,7 +197,9 @@ class TestEstimate:
         assert tokens == sorted(set(tokens))
 
     def test_without_price_has_tokens_alone(self, turns):
-        given = resolve("openai/gpt-nonesuch").estimate([PRINCIPLE], turns, 1, Side.PROMPT, Context.parse("turn"))
+        given = build_cost_estimator("llm:openai/gpt-nonesuch").estimate(
+            [PRINCIPLE], turns, 1, Side.PROMPT, Context.parse("turn")
+        )
         assert (given.cost_usd, given.most_usd) == (None, None)
         assert given.prompt_tokens > 500
 

@@ -14,12 +14,15 @@ from growth import grows_linearly
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request
-from turnwise.observers.llm import (
+from turnwise.observers import (
     ChatError,
+    Context,
     FaultKind,
     LlmObserver,
     LlmSettings,
+    Observation,
+    ObservationFailure,
+    Request,
     ScriptedClient,
 )
 from turnwise.observers.llm.faults import delay, retry_after, status_fault

@@ -9,8 +9,7 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.observers import Observation, ObservationFailure
-from turnwise.observers.llm import LlmSettings, resolve
+from turnwise.observers import LlmSettings, Observation, ObservationFailure, build_cost_estimator
 from turnwise.scoring import MemoryJournal, Score
 from turnwise.store import Store
 
@@ -208,18 +207,18 @@ def test_requests_of_guard_models_and_of_others_are_not_mixed(judge, server):
 
 
 def test_a_run_remembers_the_format_and_how_scores_are_derived():
-    endpoint = resolve("vllm/guard", LlmSettings(format="shieldgemma"))
+    endpoint = build_cost_estimator("llm:vllm/guard", format="shieldgemma")
     parameters = json.loads(json.dumps(endpoint.parameters))
     assert parameters["format"] == "shieldgemma"
     assert parameters["derived"] == "T = 1 - F; I = binary entropy of F, or 0 without log-probabilities"
-    again = LlmSettings(**{name: parameters[name] for name in ("format", "structured", "max_tokens")})
-    assert resolve("vllm/guard", again).parameters == endpoint.parameters
-    assert "format" not in resolve("vllm/guard").parameters
+    again = {name: parameters[name] for name in ("format", "structured", "max_tokens")}
+    assert build_cost_estimator("llm:vllm/guard", **again).parameters == endpoint.parameters
+    assert "format" not in build_cost_estimator("llm:vllm/guard").parameters
 
 
 def test_wrong_settings_are_named():
     with pytest.raises(UnknownNameError, match="llama-guard"):
-        resolve("vllm/guard", LlmSettings(format="lama-guard"))
+        build_cost_estimator("llm:vllm/guard", format="lama-guard")
     with pytest.raises(UsageError, match="structured of a llama-guard model must be one of logprobs, none"):
         LlmSettings(format="llama-guard", structured="json_schema")
     with pytest.raises(UsageError, match="structured must be one of json_schema"):

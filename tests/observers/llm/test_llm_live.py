@@ -12,8 +12,7 @@ import os
 import pytest
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, Request
-from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers import Context, LlmObserver, LlmSettings, Observation, Request
 from turnwise.principles import builtin_principles
 from turnwise.scoring import MemoryJournal
 

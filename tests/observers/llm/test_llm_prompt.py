@@ -11,8 +11,8 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import Context
-from turnwise.observers.llm import LlmObserver, fresh_nonce, prompt_version, render
+from turnwise.observers import Context, LlmObserver
+from turnwise.observers.llm import fresh_nonce, prompt_version, render
 from turnwise.observers.llm.prompt import load_frame
 from turnwise.principles import Principle, load_principle
 

@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, Request
-from turnwise.observers.llm import ChatReply, ChatRequest, LlmObserver, Message, ScriptedClient
+from turnwise.observers import (
+    ChatReply,
+    ChatRequest,
+    Context,
+    LlmObserver,
+    Message,
+    Observation,
+    Request,
+    ScriptedClient,
+)
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal, Score
 

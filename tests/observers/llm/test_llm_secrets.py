@@ -15,7 +15,7 @@ import pytest
 from chat_server import FATAL_FAULTS, FAULTS
 
 from turnwise.errors import ObserverError, TurnwiseError, UsageError
-from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers import LlmObserver, LlmSettings
 from turnwise.scoring import MemoryJournal
 from turnwise.store import Store
 

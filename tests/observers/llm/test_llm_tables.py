@@ -9,8 +9,8 @@ from datetime import date
 import pytest
 
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
-from turnwise.observers import build_observer, list_observers
-from turnwise.observers.llm import LlmObserver, LlmSettings, prices, providers, resolve
+from turnwise.observers import LlmObserver, LlmSettings, build_observer, list_observers
+from turnwise.observers.llm import prices, providers, resolve
 
 
 class TestSpecification:

@@ -10,8 +10,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from training.graph import Shape, build
 
-from turnwise.observers.local import LocalObserver
-from turnwise.observers.local.weights import PRINCIPLES, Reach, save_weights
+from turnwise.observers import LocalObserver
+from turnwise.observers.local import save_weights
+from turnwise.observers.local.weights import PRINCIPLES, Reach
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
 OUTPUTS = 10

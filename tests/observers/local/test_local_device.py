@@ -1,7 +1,10 @@
-"""Where the network is run: what is there is used, what is not is told, and nothing falls back in silence."""
+"""Where the network runs, and that the library that runs it keeps and sends nothing."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import onnxruntime
@@ -9,9 +12,16 @@ import pytest
 
 from turnwise.conversation import Side
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers import Context, Request, build_observer, observe_conversations, observer_settings
+from turnwise.observers import (
+    Context,
+    LocalObserver,
+    Request,
+    build_observer,
+    observe_conversations,
+    observer_settings,
+)
 from turnwise.observers.conformance import conversations
-from turnwise.observers.local import LocalObserver, network
+from turnwise.observers.local import network
 from turnwise.principles import builtin_principles
 
 GPUS = [
@@ -65,3 +75,18 @@ def test_scores_are_those_of_the_processor(device: str) -> None:
     there = observe_conversations(build_observer("local", device=device), talks, history, wanted)
     here = observe_conversations(build_observer("local"), talks, history, wanted)
     assert abs(there.scores - here.scores).max() <= 1e-3
+
+
+_CODE = """
+import os
+os.environ.pop("ORT_DISABLE_TELEMETRY", None)
+os.environ.pop("ORT_TELEMETRY_DISABLED", None)
+import turnwise
+turnwise.score([{"role": "user", "content": "Hello"}], "local-small")
+"""
+
+
+def test_no_id_of_the_device_is_kept(tmp_path: Path) -> None:
+    home = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "LOCALAPPDATA")}
+    subprocess.run([sys.executable, "-c", _CODE], env={**os.environ, **home}, check=True, cwd=tmp_path)
+    assert not list(tmp_path.rglob("*"))

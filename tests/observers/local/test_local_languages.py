@@ -17,6 +17,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import (
     Context,
+    LocalObserver,
     NotRead,
     Observation,
     ObservationFailure,
@@ -25,10 +26,9 @@ from turnwise.observers import (
     check_observer,
     observe_conversations,
 )
-from turnwise.observers.local import LocalObserver
+from turnwise.observers.local import load_weights, read_metrics, shipped
 from turnwise.observers.local.languages import Languages
 from turnwise.observers.local.reading import Speech
-from turnwise.observers.local.weights import load_weights, read_metrics, shipped
 from turnwise.principles import load_principle
 
 ASKED = [Request(load_principle("reciprocity"), side) for side in Side]

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, ObservesMany, Request, build_observer, observe_conversations
-from turnwise.observers.local import LocalObserver
+from turnwise.observers import Context, LocalObserver, ObservesMany, Request, build_observer, observe_conversations
+from turnwise.observers.local import load_weights
 from turnwise.observers.local.language_model_reader import LanguageModelReader, Passes
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.reading import Reading, Utterance
-from turnwise.observers.local.weights import load_weights
 from turnwise.principles import load_principle
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")

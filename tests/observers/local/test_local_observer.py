@@ -18,11 +18,19 @@ from tests.observers.local.conftest import REACH, write_weights
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request, check_observer
-from turnwise.observers.local import LocalObserver, LocalSmallObserver, ReaderState
+from turnwise.observers import (
+    Context,
+    LocalObserver,
+    LocalSmallObserver,
+    Observation,
+    ObservationFailure,
+    Request,
+    check_observer,
+)
+from turnwise.observers.local import ReaderState, load_weights, shipped
 from turnwise.observers.local.language_model_reader import LanguageModelReader
 from turnwise.observers.local.reading import HEAD_BYTES, TAIL_BYTES, Speech, Text
-from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
+from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 

@@ -19,16 +19,15 @@ from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import DatasetError, ObserverError, PrincipleError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.scorer import Scorer
-from turnwise.observers import Context, Observation, ObserverSession, Request, observe_conversations
-from turnwise.observers.local.observer import LocalObserver
-from turnwise.principles import Principle, load_principle
-from turnwise.principles.principle import head_path, read_head, write_head
+from turnwise.observers import Context, LocalObserver, Observation, ObserverSession, Request, observe_conversations
+from turnwise.principles import Principle, load_principle, read_head, write_head
 from turnwise.runs import evaluate
 from turnwise.store import Store
 from turnwise.study.teaching import draft_principle, read_annotations, teach
 from turnwise.study.teaching.fit import fit, folds_of
 
 HISTORY = Context.parse("history")
+HEAD = "taught-prompt.json"
 KIND = "Could you tell me more about the garden and the trees in it, please?"
 RUDE = "You useless stupid machine, shut up about the garden and the trees right NOW!!!"
 WORDS = (
@@ -337,7 +336,7 @@ def test_what_cannot_be_taught_from_is_refused(
     path = write(folder.parent / "turns.jsonl", made)
     with pytest.raises(error, match=message):
         teach(folder, read_annotations(path, Side.PROMPT), observer)
-    assert not head_path(folder, Side.PROMPT).exists()
+    assert not (folder / HEAD).exists()
 
 
 @pytest.mark.parametrize(
@@ -405,7 +404,7 @@ def test_annotations_that_say_nothing_teach_nothing(folder: Path, observer: Loca
     annotations = read_annotations(write(folder.parent / "turns.jsonl", made), Side.PROMPT)
     with pytest.raises(UsageError, match=r"150 turns taught nothing: .* ranks like a coin"):
         teach(folder, annotations, observer)
-    assert not head_path(folder, Side.PROMPT).exists()
+    assert not (folder / HEAD).exists()
 
 
 def test_a_principle_that_the_observer_knows_is_not_taught(tmp_path: Path, observer: LocalObserver) -> None:
@@ -420,7 +419,7 @@ def test_a_principle_that_the_observer_knows_is_not_taught(tmp_path: Path, obser
 def changed(folder: Path, to: Path, **about: str) -> Principle:
     """A copy of a taught principle, of which something else is said."""
     draft_principle(to)
-    content = read_head(head_path(folder, Side.PROMPT))
+    content = read_head(folder / HEAD)
     write_head(to, {**content.about, **about}, content.head)
     return load_principle(to)
 
@@ -454,8 +453,8 @@ def test_a_head_that_is_damaged_or_of_another_principle_is_refused(
 ) -> None:
     with pytest.raises(PrincipleError, match="was taught for principle 'tact', not for 'manners'"):
         changed(taught_once, tmp_path / "manners", principle="tact")
-    path = head_path(tmp_path / "manners", Side.PROMPT)
-    whole = head_path(taught_once, Side.PROMPT).read_text()
+    path = tmp_path / "manners" / HEAD
+    whole = (taught_once / HEAD).read_text()
     for damaged in (
         whole[:-40],
         whole.replace('"seed": 0', '"seed": 1'),
@@ -467,7 +466,7 @@ def test_a_head_that_is_damaged_or_of_another_principle_is_refused(
         path.write_text(damaged)
         with pytest.raises(PrincipleError, match=r"taught-prompt.json is no head that turnwise taught"):
             load_principle(tmp_path / "manners")
-    known = read_head(head_path(taught_once, Side.PROMPT))
+    known = read_head(taught_once / HEAD)
     for part in ({"weights": "!"}, {"offset": [0.0, 0.0]}, {"slope": ["a", "b"]}, {"unsure": [1e999, 0, 0]}):
         head = {**known.head, **part}
         if "unsure" in part:

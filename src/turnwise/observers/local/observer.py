@@ -23,6 +23,7 @@ from turnwise.observers.local.weights import (
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
+    Given,
     NotRead,
     Observation,
     ObservationFailure,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from turnwise.observers.local.reading import Reader, Reading
     from turnwise.observers.local.scores import Head
 
-_Given = Observation | ObservationFailure | NotRead
 
 VERSION = "1.1"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
@@ -205,10 +205,10 @@ class LocalObserver:
         mode = ContextMode.HISTORY if history else ContextMode.TURN
         return ReaderState(mode, place, self._reader, self._sha256)
 
-    def observe(self, state: ReaderState, turn: Turn, wanted: Collection[Request]) -> list[_Given]:
+    def observe(self, state: ReaderState, turn: Turn, wanted: Collection[Request]) -> list[Given]:
         """Take the next turn into the state and give the scores that are wanted; a blank text changes nothing."""
         place, history = state.place, state.mode is ContextMode.HISTORY
-        answers: list[_Given | None] = []
+        answers: list[Given | None] = []
         sides = {request.side for request in wanted}
         for side in Side:
             said = turn.text(side)

@@ -14,8 +14,7 @@ from turnwise.conversation import Side
 from turnwise.errors import ObserverError, PrincipleError
 from turnwise.observers.local.reading import SIDES, Reading
 from turnwise.observers.local.weights import PRINCIPLES
-from turnwise.principles import HeadFile
-from turnwise.principles.principle import read_head
+from turnwise.principles import HeadFile, read_head
 from turnwise.scoring import Score
 
 FEATURES = ("logit", "undecided", "hidden", "misfit", "offset")

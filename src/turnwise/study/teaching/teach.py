@@ -13,8 +13,7 @@ from turnwise._support.revision import code_version
 from turnwise.conversation import Side
 from turnwise.errors import PrincipleError, UsageError
 from turnwise.observers.local.observer import LocalObserver
-from turnwise.principles import HeadFile, Principle, load_principle
-from turnwise.principles.principle import write_head
+from turnwise.principles import HeadFile, Principle, load_principle, write_head
 from turnwise.study.teaching.annotations import Annotation, Annotations
 from turnwise.study.teaching.fit import Worth, check_enough, fit
 
