@@ -11,7 +11,7 @@ from turnwise.guard import build_guardrail, finding_of
 from turnwise.guard.recognisers.decoding import decoders_for, entities, tags
 from turnwise.guard.recognisers.deobfuscation import readings_of
 from turnwise.guard.recognisers.disguises import DISGUISES, pulled_apart
-from turnwise.guard.recognisers.hidden_text import Respelling
+from turnwise.guard.recognisers.hidden_text import respelled
 
 PIECES = (*UNITS, "&lt&#65;", "<b>", "=\r\n", "%41", "\\u0041", "a-b-c-d-e-", "SGVsbG8gd29ybGQgYWdhaW4= ", "AKIA")
 
@@ -115,33 +115,12 @@ def test_tags_are_taken_out(text: str, plain: str) -> None:
         ("k1ll y0urs3lf!", "kill yourself!"),
         ("f**k that, you id*ot", "fuck that, you idiot"),
         ("stuuuupid", "stupid"),
+        ("ignore-all+the_rules.", "ignore all the rules"),
+        ("ignoreallrules", "ignore all rules"),
+        ("y0u 1d10t", "y0u idiot"),
         ("an mp3 of 3d films, mail a@b.example", "an mp3 of 3d films, mail a@b.example"),
     ],
 )
 def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, plain: str) -> None:
-    known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid"})
-    assert Respelling(known).of(text) == plain
-
-
-def test_words_are_respelled_alike_whatever_was_read_before() -> None:
-    known = frozenset({"idiot", "rules", "ignore", "stupid", "kill"})
-    texts = [
-        "y0u 1d10t",
-        "so stuuupid",
-        "k*ll it",
-        "ignore-all+the_rules.",
-        "ignoreallrules",
-        "a mp3 file",
-        "1d10t",
-    ]
-    respelling = Respelling(known)
-    assert [respelling.of(text) for text in texts] == [Respelling(known).of(text) for text in texts]
-    assert [respelling.of(text) for text in texts] == [
-        "y0u idiot",
-        "so stupid",
-        "kill it",
-        "ignore all the rules",
-        "ignore all rules",
-        "a mp3 file",
-        "idiot",
-    ]
+    known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid", "ignore", "rules"})
+    assert respelled(text, known) == plain
