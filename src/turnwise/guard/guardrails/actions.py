@@ -179,11 +179,7 @@ def _of_command(command: Command) -> Iterator[tuple[str, str]]:
             yield "destroy", "a home folder"
         if "kept" in places and removes:
             yield "delete", "a folder with all that is in it"
-    elif (
-        name == "mv"
-        and words[-1] == "/dev/null"
-        and {"system", "home"} & {*map(what_lies_at, words[1:])}
-    ):
+    elif name == "mv" and words[-1] == "/dev/null" and {"system", "home"} & {*map(what_lies_at, words[1:])}:
         yield "destroy", "system folders"
     disks = [word.removeprefix("of=") for word in words if name == "dd" and word.startswith("of=")]
     if any(_DISK.search(target) for target in (*disks, *command.targets, *(words[1:] if removes else ()))):

@@ -98,7 +98,7 @@ class Pii(Guardrail):
     Confidence: `ssn` 0.7 to 0.95 (3-2-4 digits of an assigned area, or any nine that words name). `card` 0.7 to
     0.99 (13 to 19 digits, not inside a longer number; ungrouped ones of other than 15 or 16 digits need words).
     `iban` 0.99. `phone` 0.6 to 0.95 (in a region's plan, or grouped as in North America; ungrouped and 7-digit
-    ones need words such as "call"; other regions need +, or a leading 0 and words). `email` 0.8 to 0.97. `ip`
+    ones need words such as "call"; other regions need +, or a leading 0 and words). `email` 0.97. `ip`
     0.85 to 0.95 (not version numbers, sections, times). `birth_date` 0.6 or 0.8 (a date after "DOB", after
     "born on" of somebody in person, or after the name of a patient or customer). All others 0.6 or 0.7.
 
