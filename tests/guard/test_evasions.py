@@ -7,11 +7,8 @@ from pathlib import Path
 import evasions
 import pytest
 
-from turnwise import datasets
+from turnwise import GuardrailPipeline, datasets
 from turnwise.guard import Guardrail, build_guardrail, finding_of
-from turnwise.guard.kit import opening_check
-from turnwise.guard.recognisers.deobfuscation import readings, readings_of
-from turnwise.guard.recognisers.text import TextReading
 
 CASES = list(evasions.cases())
 ORDINARY = [
@@ -75,32 +72,6 @@ def test_words_pulled_apart_by_different_signs_are_all_read() -> None:
     assert [redaction.kind for redaction in finding_of(build_guardrail("pii"), text).redactions] == ["ssn", "card"]
 
 
-def test_readings_are_carried_over_a_redaction() -> None:
-    secret, ssn = "AKIA" + "QZ7XW2PLM4NB6VCK", "&#49;23-45-678&#57;"
-    text = f"{secret} and {secret.lower()} %41 {ssn}, {secret} jane%40example%2Ecom"
-    check = opening_check(text)
-    found = build_guardrail("secrets").check(check)
-    assert len(found.redactions) == 2
-    for redaction in reversed(found.redactions):
-        check.text = check.text[: redaction.start] + redaction.placeholder + check.text[redaction.end :]
-    alone = opening_check(check.text)
-    carried, fresh = readings(check), readings(alone)
-    assert [reading.plain for reading in carried] == [reading.plain for reading in fresh]
-    for one, other in zip(carried, fresh, strict=True):
-        between = range(one.plain.index("] and") + 1, one.plain.rindex("["))
-        assert [one.span(at, at + 1) for at in between] == [other.span(at, at + 1) for at in between]
-    assert build_guardrail("pii").check(check) == build_guardrail("pii").check(alone)
-
-
-@pytest.mark.parametrize("sign", ["", " ", "-", "*", ". "])
-def test_a_text_that_is_passed_over_has_nothing_hidden(sign: str) -> None:
-    for case in CASES:
-        text = sign.join(case.text.replace("\n", " "))[:400]
-        if readings_of(text) == (TextReading(text),):
-            # A text of several lines is never passed over.
-            assert len(readings_of(f"\n{text}")) == 1, text
-
-
 def test_keywords_are_read_in_what_is_encoded() -> None:
     keywords = build_guardrail("keywords", keywords=("project falcon",))
     for text in (
@@ -125,10 +96,6 @@ def test_the_example_conversations_are_clean() -> None:
             assert not finding_of(guardrail, text).found, text
 
 
-def test_an_ordinary_text_has_one_reading() -> None:
-    assert len(readings_of("I would like to know how long the delivery takes, and how to pay for 3 chairs.")) == 1
-
-
 @pytest.mark.parametrize(
     "filler",
     ["&#52;", "&amp;", "<b>", "<a ", "%41", "=\n", "=41", "\\x41", "a ", "1*", "@", " at ", "DE89", "4O", "34 "],
@@ -138,26 +105,15 @@ def test_a_long_text_of_marks_hides_nothing(filler: str) -> None:
     assert "card" in (finding_of(build_guardrail("pii"), text).data or {})["kinds"]
 
 
-def test_a_very_long_row_of_single_characters_is_one_place() -> None:
-    text = f"ssn 123-45-6789, {'a b ' * 300}"
-    loose = readings_of(text)[-1]
-    at = loose.plain.index("abab")
-    assert loose.span(at + 1, at + 3) == loose.span(at + 300, at + 302)
-    assert [(each.start, each.end) for each in finding_of(build_guardrail("pii"), text).redactions] == [(4, 15)]
-
-
 @pytest.mark.parametrize("mark", ["?", "•", "\x85", "\u2028"])
 def test_a_number_is_put_together_whatever_stands_between_its_digits(mark: str) -> None:
     text = f"é, card: {mark.join('4111111111111111')}"
     assert [each.kind for each in finding_of(build_guardrail("pii"), text).redactions] == ["card"]
 
 
-@pytest.mark.parametrize("text", ORDINARY[::3] + [case.text for case in CASES[::7]])
-def test_spans_lie_in_the_original(text: str) -> None:
-    for reading in readings_of(text):
-        ends = 0
-        for at in range(len(reading.plain)):
-            start, end = reading.span(at, at + 1)
-            assert 0 <= start < end <= len(text)
-            assert end >= ends
-            ends = end
+def test_what_is_hidden_is_found_behind_the_redactions_of_another_guardrail() -> None:
+    guard = GuardrailPipeline({"guardrails": [{name: {"action": "redact"}} for name in ("secrets", "pii")]})
+    secret, ssn = "AKIA" + "QZ7XW2PLM4NB6VCK", "&#49;23-45-678&#57;"
+    text = f"{secret} and {secret.lower()} %41 {ssn}, {secret} jane%40example%2Ecom"
+    cut = f"[AWS_KEY] and {secret.lower()} %41 [SSN], [AWS_KEY] [EMAIL]"
+    assert guard.check_input(text).text == cut

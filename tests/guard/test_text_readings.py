@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import evasions
 import pytest
 from benchmarks.hostile import UNITS
 
 from turnwise.guard import build_guardrail, finding_of
-from turnwise.guard.recognisers.decoding import decoders_for, entities, tags
 from turnwise.guard.recognisers.deobfuscation import readings_of
-from turnwise.guard.recognisers.disguises import DISGUISES, pulled_apart
-from turnwise.guard.recognisers.hidden_text import Respelling
 
+CASES = list(evasions.cases())
+ORDINARY = [
+    line.replace("\\n", "\n").replace("\\t", "\t")
+    for line in Path(__file__).with_name("ordinary_messages.txt").read_text(encoding="utf-8").splitlines()
+]
 PIECES = (*UNITS, "&lt&#65;", "<b>", "=\r\n", "%41", "\\u0041", "a-b-c-d-e-", "SGVsbG8gd29ybGQgYWdhaW4= ", "AKIA")
 
 
 def mixed(seed: int) -> str:
     return "".join(random.Random(seed).choices(PIECES, k=120))
-
-
-def without(text: str, undo) -> str:
-    """Return a text with what an undoing finds carried out."""
-    for start, end, instead in reversed([*undo(text)]):
-        text = text[:start] + instead + text[end:]
-    return text
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_what_is_undone_stands_in_order_and_apart(seed: int) -> None:
-    text = mixed(seed)
-    for undo in (*decoders_for(text), *DISGUISES):
-        behind = 0
-        for start, end, _ in undo(text):
-            assert behind <= start < end <= len(text), undo.__name__
-            behind = end
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -65,7 +52,7 @@ def test_values_among_hostile_pieces_are_cut_out_where_they_stand(seed: int) -> 
 
 def test_entities_that_run_into_each_other_are_undone_once() -> None:
     text = "4111 1111 1111 1111 &lt&#65;&lt&#65; 4111 1111 1111 1111"
-    assert without(text, entities) == "4111 1111 1111 1111 <A<A 4111 1111 1111 1111"
+    assert readings_of(text)[1].plain == "4111 1111 1111 1111 <A<A 4111 1111 1111 1111"
     assert [(each.start, each.end) for each in finding_of(build_guardrail("pii"), text).redactions] == [
         (0, 19),
         (37, 56),
@@ -83,13 +70,13 @@ def test_entities_that_run_into_each_other_are_undone_once() -> None:
         ("a,b,c,d,e,,,,,,f,g,h,i,j", "abcde,,,,,,fghij"),  # the gap is too wide for one word
         ("so a.b.c.d.e; f.g.h.i.j", "so abcde; fghij"),
         ("x;a,b,c,d,e;y,f,g,h,i", "x;abcde;yfghi"),  # signs end a word, and the next begins behind them
-        ("\u00e9 \u00e9 \u00e9 \u00e9 \u00e9", "\u00e9\u00e9\u00e9\u00e9\u00e9"),
+        ("\u00e9 \u00e9 \u00e9 \u00e9 \u00e9", "eeeee"),
         ("a\uff0cb\uff0cc\uff0cd\uff0ce", "abcde"),
         ("1 2 3 4 5 and p.q.r.s.t", "12345 and pqrst"),
     ],
 )
 def test_words_pulled_apart_are_put_together(text: str, plain: str) -> None:
-    assert without(text, pulled_apart) == plain
+    assert readings_of(text)[-1].plain == plain
 
 
 @pytest.mark.parametrize(
@@ -105,43 +92,57 @@ def test_words_pulled_apart_are_put_together(text: str, plain: str) -> None:
     ],
 )
 def test_tags_are_taken_out(text: str, plain: str) -> None:
-    assert without(text, tags) == plain
+    assert [reading.plain for reading in readings_of(text) if not reading.loose][-1] == plain
+
+
+KNOWN = ("hate", "kill", "yourself", "fuck", "idiot", "stupid", "ignore", "rules")
+TOPICS = build_guardrail("topics", deny={word: (word,) for word in KNOWN}, inflect=False)
 
 
 @pytest.mark.parametrize(
-    ("text", "plain"),
+    ("text", "words"),
     [
-        ("I h@te you", "I hate you"),
-        ("k1ll y0urs3lf!", "kill yourself!"),
-        ("f**k that, you id*ot", "fuck that, you idiot"),
+        ("I h@te you", "hate"),
+        ("k1ll y0urs3lf!", "kill yourself"),
+        ("fu*k that, you id*ot", "fuck idiot"),
         ("stuuuupid", "stupid"),
-        ("an mp3 of 3d films, mail a@b.example", "an mp3 of 3d films, mail a@b.example"),
+        ("ignore-all+the_rules.", "ignore rules"),
+        ("ignoreallrules", "ignore rules"),
+        ("y0u 1d10t", "idiot"),
+        ("an mp3 of 3d films, mail a@b.example", ""),
     ],
 )
-def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, plain: str) -> None:
-    known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid"})
-    assert Respelling(known).of(text) == plain
+def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, words: str) -> None:
+    assert sorted((finding_of(TOPICS, text).data or {"topics": []})["topics"]) == words.split()
 
 
-def test_words_are_respelled_alike_whatever_was_read_before() -> None:
-    known = frozenset({"idiot", "rules", "ignore", "stupid", "kill"})
-    texts = [
-        "y0u 1d10t",
-        "so stuuupid",
-        "k*ll it",
-        "ignore-all+the_rules.",
-        "ignoreallrules",
-        "a mp3 file",
-        "1d10t",
-    ]
-    respelling = Respelling(known)
-    assert [respelling.of(text) for text in texts] == [Respelling(known).of(text) for text in texts]
-    assert [respelling.of(text) for text in texts] == [
-        "y0u idiot",
-        "so stupid",
-        "kill it",
-        "ignore all the rules",
-        "ignore all rules",
-        "a mp3 file",
-        "idiot",
-    ]
+def test_an_ordinary_text_has_one_reading() -> None:
+    assert len(readings_of("I would like to know how long the delivery takes, and how to pay for 3 chairs.")) == 1
+
+
+def test_a_very_long_row_of_single_characters_is_one_place() -> None:
+    text = f"ssn 123-45-6789, {'a b ' * 300}"
+    loose = readings_of(text)[-1]
+    at = loose.plain.index("abab")
+    assert loose.span(at + 1, at + 3) == loose.span(at + 300, at + 302)
+    assert [(each.start, each.end) for each in finding_of(build_guardrail("pii"), text).redactions] == [(4, 15)]
+
+
+@pytest.mark.parametrize("text", ORDINARY[::3] + [case.text for case in CASES[::7]])
+def test_spans_lie_in_the_original(text: str) -> None:
+    for reading in readings_of(text):
+        ends = 0
+        for at in range(len(reading.plain)):
+            start, end = reading.span(at, at + 1)
+            assert 0 <= start < end <= len(text)
+            assert end >= ends
+            ends = end
+
+
+@pytest.mark.parametrize("sign", ["", " ", "-", "*", ". "])
+def test_a_text_that_is_passed_over_has_nothing_hidden(sign: str) -> None:
+    for case in CASES:
+        text = sign.join(case.text.replace("\n", " "))[:400]
+        if len(readings_of(text)) == 1:
+            # A text of several lines is never passed over.
+            assert len(readings_of(f"\n{text}")) == 1, text

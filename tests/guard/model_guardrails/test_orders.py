@@ -27,7 +27,6 @@ from turnwise.guard.recognisers.order_models import (
     EnglishOrders,
     word_pieces,
 )
-from turnwise.guard.recognisers.phrases import INJECTION_FILES, load_phrases
 from turnwise.observers import Observer
 from turnwise.scoring import Score
 
@@ -103,7 +102,7 @@ def test_orders_of_players_are_blocked_and_talk_in_such_words_passes(order: str)
     ],
 )
 def test_marks_that_end_the_text_of_the_user_are_known(mark: str, found: bool) -> None:
-    names = {phrase.name for phrase in load_phrases(INJECTION_FILES).find(f"{mark}\nNow say hello.")}
+    names = {phrase.name for phrase in read_words(SHIPPED).english.find(f"{mark}\nNow say hello.")}
     assert ("a mark that ends the text of the user" in names) is found
 
 

@@ -12,8 +12,7 @@ from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.guardrails.shell_commands import Script, place_of
-from turnwise.guard.guardrails.shell_words import Command, action_table, listed
+from turnwise.guard.guardrails.shell import Command, Script, action_table, listed, what_lies_at
 from turnwise.guard.names import as_text
 from turnwise.linear_regex import LinearRegex
 
@@ -173,14 +172,14 @@ def _of_command(command: Command) -> Iterator[tuple[str, str]]:
     sweeps = name == "find" and ("-delete" in words or "rm" in words)
     if (removes and recursive) or sweeps or (name in ("chmod", "chown", "chgrp") and recursive):
         operands = command.operands[:1] if sweeps else command.operands
-        places = {place_of(word) for word in operands if len(word) != 2 or not word[1].isalpha()}
+        places = {what_lies_at(word) for word in operands if len(word) != 2 or not word[1].isalpha()}
         if "--no-preserve-root" in words or "system" in places:
             yield "destroy", "system folders"
         if "home" in places:
             yield "destroy", "a home folder"
         if "kept" in places and removes:
             yield "delete", "a folder with all that is in it"
-    elif name == "mv" and words[-1] == "/dev/null" and {"system", "home"} & {place_of(word) for word in words[1:]}:
+    elif name == "mv" and words[-1] == "/dev/null" and {"system", "home"} & {*map(what_lies_at, words[1:])}:
         yield "destroy", "system folders"
     disks = [word.removeprefix("of=") for word in words if name == "dd" and word.startswith("of=")]
     if any(_DISK.search(target) for target in (*disks, *command.targets, *(words[1:] if removes else ()))):

@@ -12,17 +12,19 @@ from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
-from turnwise.guard.recognisers.checked_numbers import (
-    CARD_SHAPES,
-    IBAN_SHAPES,
-    find_cards,
-    find_ibans,
-)
 from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.folding import LOWER
-from turnwise.guard.recognisers.labelled_numbers import BIRTH_DATES, find_birth_dates, find_named, named_kinds
-from turnwise.guard.recognisers.national_numbers import PHONE_SHAPES, SSN_SHAPES, Phones, find_ssns
+from turnwise.guard.recognisers.numbers_by_form import (
+    CARD_SHAPES,
+    IBAN_SHAPES,
+    SSN_SHAPES,
+    find_cards,
+    find_ibans,
+    find_ssns,
+)
+from turnwise.guard.recognisers.numbers_by_name import BIRTH_DATES, find_birth_dates, find_named, named_kinds
 from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.phones import PHONE_SHAPES, Phones
 from turnwise.guard.recognisers.split_values import numbers_over_turns
 from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading, apart
 from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
@@ -96,7 +98,7 @@ class Pii(Guardrail):
     Confidence: `ssn` 0.7 to 0.95 (3-2-4 digits of an assigned area, or any nine that words name). `card` 0.7 to
     0.99 (13 to 19 digits, not inside a longer number; ungrouped ones of other than 15 or 16 digits need words).
     `iban` 0.99. `phone` 0.6 to 0.95 (in a region's plan, or grouped as in North America; ungrouped and 7-digit
-    ones need words such as "call"; other regions need +, or a leading 0 and words). `email` 0.8 to 0.97. `ip`
+    ones need words such as "call"; other regions need +, or a leading 0 and words). `email` 0.97. `ip`
     0.85 to 0.95 (not version numbers, sections, times). `birth_date` 0.6 or 0.8 (a date after "DOB", after
     "born on" of somebody in person, or after the name of a patient or customer). All others 0.6 or 0.7.
 

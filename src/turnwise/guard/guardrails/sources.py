@@ -15,8 +15,7 @@ from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.prompt_injection import CERTAIN, PromptInjection
 from turnwise.guard.names import is_name
 from turnwise.guard.recognisers.hidden_text import plain_texts
-from turnwise.guard.recognisers.mentions import Mentions
-from turnwise.guard.recognisers.phrases import SOURCE_FILES, Phrase, Phrases, load_phrases, shipped_words
+from turnwise.guard.recognisers.phrases import SOURCE_FILES, Mentions, Phrase, Phrases, load_phrases, shipped_words
 from turnwise.guard.scorer import Scorer, read_text
 from turnwise.guard.tool_texts import Arguments, read_approved, seen_digest
 from turnwise.linear_regex import LinearRegex

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import AddressValueError, IPv6Address
 from operator import itemgetter
 
 from turnwise.guard.recognisers.text import JUDGED, Group, NearWords, Span, Stretch, TextReading
@@ -14,14 +15,13 @@ from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 # what a text has, at least, in which there may be one
 EMAIL_SHAPES = {
     "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
-    "email spelled": (r"[\[({<] ?(?:at|@|dot) ?[\])}>]", r"(?: at |@).+ dot ", r"@.+(?:\[\.\]|\(\.\))"),
 }
 
 # endings of spelled addresses
 _TOP_LEVELS = "com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid"
 
 # words that speak of mail: behind one of them an address may be spelled in plain words
-_WRITES = ("mail", "contact", "reach", "write", "send", "address", "inbox", "login")
+_WRITES = ("mail", "contact", "reach", "write", "send", "address", "inbox", "login", "me at", "account is")
 
 _NEAR = 40  # characters before a spelled address in which such a word is looked for
 
@@ -37,7 +37,7 @@ _LONGEST_LABEL = 63
 
 
 def find_emails(text: TextReading) -> Iterator[Span]:
-    """E-mail addresses, also spelled ones such as ``jane (at) example (dot) com``.
+    """E-mail addresses; `spelled_addresses` puts spelled ones into this form.
 
     RFC 5322, section 3.4.1, and RFC 6531, without quoted local parts and address literals.
     """
@@ -53,8 +53,6 @@ def find_emails(text: TextReading) -> Iterator[Span]:
                 if start < at:
                     yield Span(start, end, "email", 0.97)
             at = lower.find("@", at + 1)
-    if "email spelled" in text.shapes:
-        yield from _spelled(lower)
 
 
 def _start_of_local(lower: str, at: int) -> int:
@@ -86,37 +84,9 @@ def _end_of_domain(domains: str, first: int) -> int:
     return end
 
 
-# Spelled
-
-_SPELLING = frozenset(" [({<")  # one of these stands in every address whose ``@`` or dots are spelled
-_SPELLED_DOT = r"(?: ?[\[({<] ?dot ?[\])}>] ?| ?\[\.\] ?| ?\(\.\) ?| dot |\.)"
-_AT = LinearRegex(r" ?[\[({<] ?at ?[\])}>] ?| ?[\[({<] ?@ ?[\])}>] ?| at |@")
-# for a text with ``+`` in place of each ``_``, which is no end of a word for RE2
-_SPELLED = LinearRegex(
-    r"[a-z0-9+%-]{1,40}(?:(?:\.| dot | ?[\[({<] ?dot ?[\])}>] ?)[a-z0-9+%-]{1,40}){0,3}"
-    rf"(?:{_AT.pattern})[a-z0-9-]{{1,63}}(?:{_SPELLED_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_SPELLED_DOT}(?:{_TOP_LEVELS})\b"
-)
+# Spelled or spaced out in any way, to be undone before anything is looked for
 
 _BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")
-
-
-def _spelled(lower: str) -> Iterator[Span]:
-    """Bracketed separators speak for themselves; plain words need some that speak of mail."""
-    for address in _SPELLED.finditer(lower.replace("_", "+")):
-        text = address[0]
-        if _SPELLING.isdisjoint(text):
-            continue
-        between = _AT.search(text)
-        if between is None:
-            continue
-        at, domain = between[0].strip(), text[between.end :]
-        if at == "@" and " " not in domain and "[" not in domain and "(" not in domain:
-            continue
-        if at == "at" and not any(mark in domain for mark in "[({<"):
-            near = lower[max(0, address.start - _NEAR) : address.start]
-            if " dot " not in domain or not any(word in near for word in (*_WRITES, "me at", "account is")):
-                continue
-        yield Span(address.start, address.end, "email", 0.8)
 
 
 def written_out(address: str) -> str:
@@ -129,8 +99,6 @@ def written_out(address: str) -> str:
     return _BRACKETED.sub(lambda found: signs.get(found[1] or found[2], found[1]), address.strip().lower())
 
 
-# Spelled or spaced out in any way, to be undone before anything is looked for
-
 _DOT_WORD = "dot|punkt|punto|point"
 _OPEN = r"[(\[{<*_|'\"-]{1,2}"
 _CLOSE = r"[)\]}>*_|'\"-]{1,2}"
@@ -140,8 +108,8 @@ _ANY_DOT = (
 _ANY_AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
 _PART = rf"[{WORD}+%-]+"
 _ANY_ADDRESS = LinearRegex(
-    rf"(?i)({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_ANY_AT})"
-    rf"([{WORD}-]+(?:{_ANY_DOT}[{WORD}-]+){{0,2}}{_ANY_DOT}(?:{_TOP_LEVELS}))(?:[^A-Za-z0-9]|$)"
+    rf"(?i)({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}\s?dot\s?{_CLOSE}\s?){_PART}){{0,3}})({_ANY_AT})"
+    rf"([{WORD}-]+(?:{_ANY_DOT}[{WORD}-]+){{0,3}}{_ANY_DOT}(?:{_TOP_LEVELS}))(?:[^A-Za-z0-9]|$)"
 )
 _LONGEST_ADDRESS = 256
 # what a text has, at least, in which an address may be spelled
@@ -178,13 +146,19 @@ def spelled_addresses(text: str) -> Iterator[Stretch]:
         address = f"{_with_dots(local)}@{_with_dots(domain)}"
         if address == written:
             continue
-        if at.strip() in ("@", "at") and (at != "@" or " " in domain or "," in domain):
-            if at.strip() == "at" and " dot " not in domain.lower():
-                continue
-            near = text[max(0, start - _NEAR) : start].lower()
-            if not any(word in near for word in _WRITES):
-                continue
-        yield Stretch(start, end, address)
+        near = text[max(0, start - _NEAR) : start].lower()
+        if _speaks_for_itself(at, domain.lower()) or (
+            (at.strip() != "at" or " dot " in domain.lower()) and any(word in near for word in _WRITES)
+        ):
+            yield Stretch(start, end, address)
+
+
+def _speaks_for_itself(at: str, domain: str) -> bool:
+    """Whether separators are brackets, or no words and spaces, which need a word of mail before them."""
+    in_brackets = any(mark in domain for mark in "[({<")
+    if at == "@":
+        return in_brackets or " dot " in domain or not (" " in domain or "," in domain)
+    return in_brackets if at == " at " else at.strip() not in ("@", "at")
 
 
 def _speaks_of_dots(lower: str) -> bool:
@@ -313,29 +287,9 @@ def _version_6(lower: str, private: bool) -> Iterator[Span]:
             continue
         if max(map(len, text.replace(".", ":").split(":"))) < _FEWEST_DIGITS or not any(map(str.isdigit, text)):
             continue  # such as a::b in code, or 22:15::
-        address = _read(text)
-        if not isinstance(address, IPv6Address) or _is_nobodys(address):
-            continue
-        if private or not (address.is_link_local or address in _UNIQUE_LOCAL):
-            yield Span(start, end, "ip", 0.95)
-
-
-def _read(text: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(text)
-    except ValueError:
-        return None
-
-
-def _is_nobodys(address: IPv6Address) -> bool:
-    return address.is_loopback or address.is_unspecified or address.is_multicast
-
-
-class _UniqueLocal:
-    """The networks of RFC 4193, fc00::/7."""
-
-    def __contains__(self, address: object) -> bool:
-        return isinstance(address, IPv6Address) and address.packed[0] & 0xFE == 0xFC
-
-
-_UNIQUE_LOCAL = _UniqueLocal()
+        with suppress(AddressValueError):
+            address = IPv6Address(text)
+            is_nobodys = address.is_loopback or address.is_unspecified or address.is_multicast
+            is_private = address.is_link_local or address.packed[0] & 0xFE == 0xFC  # fc00::/7 of RFC 4193
+            if not is_nobodys and (private or not is_private):
+                yield Span(start, end, "ip", 0.95)

@@ -43,6 +43,7 @@ _BLOCKS = frozenset(
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 
+_SPELLED_SIGNS = frozenset({"at", "dot"})  # no elements, but signs of an address
 _FEWEST_TAGS = 4  # tag characters in a row from which they are a text, not noise between characters
 _TAG = r"[\x{e0020}-\x{e007e}]"
 _UNSEEN = r"[\x{200b}-\x{200d}\x{2060}\x{feff}]{0,2}"
@@ -105,6 +106,9 @@ def tags(text: str) -> Iterator[Stretch]:
         if at < 0:
             return
         behind = at + 1
+        name = text[at + 1 : stop - 1].lstrip("/").lower()
+        if name in _SPELLED_SIGNS:
+            continue
         if at > closed:
             closed = data.find(b">", at)
             if closed >= at + _LONGEST_TAG:
@@ -119,7 +123,7 @@ def tags(text: str) -> Iterator[Stretch]:
             if " " in shown or (shown.isalpha() and at):
                 yield Stretch(at, end, f" {shown} ")
                 continue
-            yield Stretch(at, end, "\n" if text[at + 1 : stop - 1].lstrip("/").lower() in _BLOCKS else "")
+            yield Stretch(at, end, "\n" if name in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:

@@ -8,6 +8,7 @@ from functools import cache
 from turnwise._support.regex_sets import RegexSet
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers import decoding, disguises, spelled
+from turnwise.guard.recognisers.addresses import spelled_addresses
 from turnwise.guard.recognisers.folding import PLAIN, UNDISGUISED, Folding
 from turnwise.guard.recognisers.text import TextReading
 
@@ -88,6 +89,7 @@ def _undisguised(reading: TextReading) -> TextReading:
     if not reading.plain.isascii():
         reading = reading.behind(UNDISGUISED.fold(reading.plain))
     spellings = spelled.SPELLINGS if "spelled" in _spelled_hints().present(reading.plain) else ()
-    for undo in (*spellings, *disguises.DISGUISES):
+    # addresses before signs that are said, of which they have some; those that come to light later, with disguises
+    for undo in (spelled_addresses, *spellings, *disguises.DISGUISES):
         reading = reading.undone(undo)
     return reading

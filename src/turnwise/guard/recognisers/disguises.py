@@ -17,8 +17,8 @@ from operator import add, itemgetter, sub
 
 from turnwise._support.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
 from turnwise.guard.recognisers.addresses import ADDRESS_HINT, spelled_addresses
-from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.folding import DIGIT_LETTERS, LEET
+from turnwise.guard.recognisers.numbers_by_form import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.text import Group, Stretch, Undo, digit_groups, stretches
 from turnwise.linear_regex import SPACE as SPACES
 from turnwise.linear_regex import LinearRegex

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
+from itertools import groupby
 
 from turnwise._support.characters import CharacterTable
 from turnwise._support.regex_sets import Alphabet, RegexSet, has_many_bytes
@@ -28,10 +29,7 @@ _WHOLE_SENTENCE = "\ufdfa"  # the one character that stands for 18 in plain form
 def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str, ...]:
     """`plain_texts_of` the text under check, made once for all guardrails that know the same words."""
     key = ("hidden", known, own, check.text)
-    made: tuple[str, ...] | None = check.shared.get(key)
-    if made is None:
-        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known, own)
-    return made
+    return check.once(key, lambda: _texts(check.text, folded_readings(check, PLAIN), known, own))
 
 
 def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = "") -> tuple[str, ...]:
@@ -76,15 +74,11 @@ def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], o
         squeeze = _alphabet(own).squeeze
         plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in plain)]
         texts = dict.fromkeys(map(squeeze, texts))
-    respelling: Respelling | None = None
     for text in plain:
         for form in _normalised(text, known):
             hints = _MASKED_HINT.present(form)
-            if hints or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
-                respelling = respelling or Respelling(known)
-                texts[respelling.of(form, masked="masked" in hints)] = None
-            else:
-                texts[form] = None
+            odd = hints or max(map(len, form.split()), default=0) >= _RUN_TOGETHER
+            texts[respelled(form, known, masked="masked" in hints) if odd else form] = None
     return tuple(texts)
 
 
@@ -118,83 +112,66 @@ _HUMP = LinearRegex("[A-Z][a-z]+")  # a word of a row in which only capitals tel
 _SPACE_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 
 
-class Respelling:
-    """Reads the words of texts without their masks and apart; remembers them, for texts of a check share most.
+def respelled(text: str, known: frozenset[str], *, masked: bool = True) -> str:
+    """A text with words read without their masks and apart, with single spaces or lines; unchanged where none is.
 
     The `known` words, in lower case, are those that masks may hide and that letters without a space may be made
     of.
 
-    >>> Respelling(frozenset({"rules"})).of("ignore-all+the_rules")
-    'ignore all the rules'
-    >>> Respelling(frozenset()).of("a well-known  word")
-    'a well-known  word'
+    >>> respelled("ignore-all+the_rules", frozenset({"rules"})), respelled("a well-known  word", frozenset())
+    ('ignore all the rules', 'a well-known  word')
     """
-
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
-        self._unmasking = Unmasking(known)
-        self._seen: set[str] = set()
-        self._apart: dict[str, str] = {}
-        self._parts: dict[str, str] = {}
-
-    def of(self, text: str, *, masked: bool = True) -> str:
-        """A text with its words respelled, with single spaces or lines; unchanged if nothing is to be done."""
-        words = text.replace("\n", _LINE_END).split()
-        broken = self._joined(words)
+    broken = text.replace("\n", _LINE_END).split()
+    words = _joined(broken, known)
+    different = set(words)
+    plain = unmasked(different, known) if masked else {}
+    if masked:
+        plain = {**_in_leetspeak(different.difference(plain), known), **plain}
+    if plain:
+        words = [*map(plain.get, words, words)]
         different = set(words)
-        plain = self._unmasking.forms(different) if masked else {}
-        if masked:
-            plain = {**_in_leetspeak(different.difference(plain), self._known), **plain}
-        if plain:
-            words = [*map(plain.get, words, words)]
-            different = set(words)
-        apart = self._forms_apart(different)
-        if apart:
-            words = [*map(apart.get, words, words)]
-        return (
-            " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n")
-            if plain or apart or broken
-            else text
-        )
+    apart = _forms_apart(different, known)
+    if not plain and not apart and len(words) == len(broken):
+        return text
+    words = [*map(apart.get, words, words)]
+    return " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n")
 
-    def _joined(self, words: list[str]) -> bool:
-        """Join known and hyphenated words that the end of a line breaks, in place; whether there are any."""
-        before = len(words)
-        kept: list[str] = []
-        for word in words:
-            kept.append(word)
-            parts = kept[-3:]
-            if len(parts) < 3 or parts[1] != _LINE_END[1] or min(map(len, parts[::2])) < _FEWEST_SEEN:
-                continue
-            first = parts[0].removesuffix("-")
-            whole = first + word
-            is_known = whole.strip(_ENDS).lower() in self._known and parts[0].lower() not in self._known
-            if is_known or (first != parts[0] and first.isalpha() and word[0].islower()):
-                kept[-3:] = [whole[:_LONGEST_RUN]]
-        words[:] = kept
-        return len(words) < before
 
-    def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
-        """What run-together words are made of, earlier ones too; empty where none of `words` is one."""
-        unseen = words.difference(self._seen)
-        self._seen |= unseen
-        long_words = [word for word in unseen if len(word) >= _RUN_TOGETHER]
-        spaced = replace_characters("\n".join(long_words), _SPACE_SIGNS).split("\n")
-        for word, spread in zip(long_words, spaced if long_words else (), strict=True):
-            parts = spread.split()
-            if len(parts) > _FEWEST_SIGNS:
-                self._apart[word] = " ".join(map(self._split, parts))
-            elif (bare := word.strip(_ENDS)).isalpha() and (split := self._split(bare)) != bare:
-                self._apart[word] = word.replace(bare, split)
-        return {} if self._apart.keys().isdisjoint(words) else self._apart
+def _joined(words: Sequence[str], known: Container[str]) -> list[str]:
+    """The words, with known and hyphenated ones joined that the end of a line breaks."""
+    kept: list[str] = []
+    for word in words:
+        kept.append(word)
+        parts = kept[-3:]
+        if len(parts) < 3 or parts[1] != _LINE_END[1] or min(map(len, parts[::2])) < _FEWEST_SEEN:
+            continue
+        first = parts[0].removesuffix("-")
+        whole = first + word
+        is_known = whole.strip(_ENDS).lower() in known and parts[0].lower() not in known
+        if is_known or (first != parts[0] and first.isalpha() and word[0].islower()):
+            kept[-3:] = [whole[:_LONGEST_RUN]]
+    return kept
 
-    def _split(self, part: str) -> str:
-        if not (_RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha()):
-            return part
-        if part not in self._parts:
-            humps = [hump[0] for hump in _HUMP.finditer(part)]
-            self._parts[part] = " ".join(humps) if len(humps) > _FEWEST_SIGNS else _words(part, self._known)
-        return self._parts[part]
+
+def _forms_apart(words: set[str], known: Container[str]) -> Mapping[str, str]:
+    """What run-together words are made of."""
+    found: dict[str, str] = {}
+    long_words = [word for word in words if len(word) >= _RUN_TOGETHER]
+    spaced = replace_characters("\n".join(long_words), _SPACE_SIGNS).split("\n")
+    for word, spread in zip(long_words, spaced if long_words else (), strict=True):
+        parts = spread.split()
+        if len(parts) > _FEWEST_SIGNS:
+            found[word] = " ".join(_split(part, known) for part in parts)
+        elif (bare := word.strip(_ENDS)).isalpha() and (split := _split(bare, known)) != bare:
+            found[word] = word.replace(bare, split)
+    return found
+
+
+def _split(part: str, known: Container[str]) -> str:
+    if not (_RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha()):
+        return part
+    humps = [hump[0] for hump in _HUMP.finditer(part)]
+    return " ".join(humps) if len(humps) > _FEWEST_SIGNS else _words(part, known)
 
 
 def _words(letters: str, known: Container[str]) -> str:
@@ -260,30 +237,14 @@ _LONGEST_MASKED = 24  # letters of a word that is looked at
 _FEWEST_SEEN = 2  # letters that a mask leaves at least
 
 
-class Unmasking:
-    """Finds what masked words stand for; remembers them, for texts have most of them in common.
+def unmasked(words: set[str], known: frozenset[str]) -> Mapping[str, str]:
+    """What masked words stand for, of which only the `known`, in lower case, count.
 
-    Only words that are `known`, in lower case, count.
-
-    >>> sorted(Unmasking(frozenset({"hate", "fool"})).forms({"h@te", "f**l!", "off"}).items())
+    >>> sorted(unmasked({"h@te", "f**l!", "off"}, frozenset({"hate", "fool"})).items())
     [('f**l!', 'fool!'), ('h@te', 'hate')]
     """
-
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
-        self._seen: set[str] = set()
-        self._forms: dict[str, str] = {}
-
-    def forms(self, words: set[str]) -> Mapping[str, str]:
-        """What masked words stand for, earlier ones too; empty where none of `words` is masked."""
-        unseen = [*words.difference(self._seen)] if self._seen else [*words]
-        if unseen:
-            self._seen.update(unseen)
-            for word in _suspects(unseen, self._known):
-                form = _plain(word, self._known)
-                if form != word:
-                    self._forms[word] = form
-        return {} if self._forms.keys().isdisjoint(words) else self._forms
+    forms = {word: _plain(word, known) for word in _suspects([*words], known)}
+    return {word: form for word, form in forms.items() if form != word}
 
 
 def _in_leetspeak(words: Iterable[str], known: Container[str]) -> Mapping[str, str]:
@@ -375,15 +336,8 @@ def _squeezed(word: str, most: int) -> str:
     >>> _squeezed("stuuupid", 1), _squeezed("asssss", 2)
     ('stupid', 'ass')
     """
-    letters: list[str] = []
-    at = 0
-    while at < len(word):
-        end = at
-        while end < len(word) and word[end] == word[at]:
-            end += 1
-        letters.append(word[at] * (most if end - at > 2 else end - at))
-        at = end
-    return "".join(letters)
+    runs = ((letter, len([*run])) for letter, run in groupby(word))
+    return "".join(letter * (most if count > 2 else count) for letter, count in runs)
 
 
 def _masked(lower: str, known: frozenset[str]) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from turnwise.conversation import Side
 from turnwise.guard.finding import EarlierPart, Redaction, TextKind
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.checked_numbers import COUNTRY_LENGTH, is_card, is_iban
 from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, over_turns, with_earlier
+from turnwise.guard.recognisers.numbers_by_form import COUNTRY_LENGTH, is_card, is_iban
 from turnwise.guard.recognisers.text import Span
 from turnwise.guard.recognisers.value_parts import BLOCK, BRIEF, Part, Parts, parts_of, values_named
 

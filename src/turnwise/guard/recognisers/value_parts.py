@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from turnwise._support.regex_sets import RegexSet
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.number_words import DIGITS, TEENS, TENS, TIMES
 from turnwise.guard.recognisers.patterns import PatternTable, read_table
+from turnwise.guard.recognisers.spelled import DIGITS, TEENS, TENS, TIMES
 from turnwise.linear_regex import LinearRegex
 
 _FILE = "value_parts.yaml"
