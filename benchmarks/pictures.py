@@ -23,7 +23,7 @@ from explored import chromium, explored
 
 from turnwise.cli.demo_run import demo_observer, run_demo
 from turnwise.conversation import Label
-from turnwise.explorer.data.side_by_side import partners
+from turnwise.explorer.data import partners
 from turnwise.principles import load_principle, principle_names
 from turnwise.scoring import Score
 from turnwise.store import Store

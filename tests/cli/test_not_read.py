@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from turnwise.explorer.data import Record, read_chat
 from turnwise.explorer.data.overview import counts
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.sequence import read_chat
 from turnwise.store import Store
 
 Cli = Callable[..., Any]

@@ -3,8 +3,7 @@
 import pytest
 
 from turnwise.cli.demo_run import demo_observer, run_demo
-from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data import Answers, Record
 from turnwise.store import Store
 
 

@@ -7,10 +7,7 @@ from tests.support.found import conversation, make_findings
 
 from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError
-from turnwise.explorer.data import overview
-from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.sequences import Filter
+from turnwise.explorer.data import Answers, Filter, Record, overview
 from turnwise.store import Store
 
 
@@ -40,26 +37,26 @@ def test_the_overview_counts_what_was_scanned(answers):
     means = {(one.label, one.turn): one.F for one in overview.means(answers.record, "scan")}
     assert means["unlabelled", 2] == pytest.approx((0.2 + 0.1) / 2)
     assert overview.detection(answers.record, "scan", "F >= 0.5")[Label.ATTACK, "logs"].count == 9
-    mark = overview.mark(answers.record)
+    mark = answers.record.newest()
     assert (mark.evaluations, mark.failures, mark.sequences) == (98, 0, (1 << 24) + 11)
 
 
 def test_tables_are_filtered_sorted_and_flagged(answers):
-    found = answers.sequences.find(Filter(run="scan", flagged="yes", sort="F", descending=True, size=3))
+    found = answers.find(Filter(run="scan", flagged="yes", sort="F", descending=True, size=3))
     assert (found.total, found.of, found.rule) == (9, 20, "any_turn")
     assert [(row.sequence_id, row.flag, row.tactic) for row in found.rows] == [
         (f"rise-{n}", 3, "slow") for n in (8, 7, 6)
     ]
     assert found.rows[0].series == ((1, 0.1), (2, 0.4), (3, pytest.approx(0.68)))
-    assert answers.sequences.find(Filter(run="scan", tactic="slow", source="logs")).total == 9
-    assert answers.sequences.find(Filter(run="scan", rule="cusum:drift=0.05,limit=0.3", flagged="yes")).complete
+    assert answers.find(Filter(run="scan", tactic="slow", source="logs")).total == 9
+    assert answers.find(Filter(run="scan", rule="cusum:drift=0.05,limit=0.3", flagged="yes")).complete
 
 
 def test_words_are_found_in_the_texts(answers):
     answers.words.wait()
-    found = answers.sequences.find(Filter(run="scan", words='"rise 3" "part 2"'))
+    found = answers.find(Filter(run="scan", words='"rise 3" "part 2"'))
     assert [row.sequence_id for row in found.rows] == ["rise-3"]
-    assert answers.sequences.find(Filter(run="scan", words="what")).total == 20
+    assert answers.find(Filter(run="scan", words="what")).total == 20
 
 
 def test_there_is_no_audit_to_watch(answers):

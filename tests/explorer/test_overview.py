@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from random_stores import Content, contents, fill
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.data import overview
-from turnwise.explorer.data.flags import rule_of
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data import Record, overview, rule_of
 from turnwise.rates import Rate
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import Failure
@@ -27,7 +25,7 @@ def test_counts_are_those_of_the_store(record, demo_store):
     assert sum(one.turns for one in counts.sources) == there["turns"]
     assert sum(one.evaluations for one in counts.runs) == there["evaluations"]
     assert [one.name for one in counts.runs] == [run.name for run in demo_store.runs()]
-    mark = overview.mark(record)
+    mark = record.newest()
     assert mark.evaluations >= there["evaluations"] and mark.last is not None
 
 

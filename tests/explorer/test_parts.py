@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.explorer.parts import drawing, excerpt, found_words, search_words
+from turnwise.explorer.data import excerpt, found_words, search_words
+from turnwise.explorer.parts import drawing
 
 
 def test_a_small_graph_is_broken_at_a_gap_and_says_in_words_what_it_shows():

@@ -7,8 +7,7 @@ import yaml
 
 from turnwise import GuardrailPipeline
 from turnwise.errors import PatternError, UsageError
-from turnwise.explorer.data import question
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data import Record, question
 from turnwise.patterns import load_patterns
 
 RUN = "reader-history"

@@ -7,8 +7,7 @@ from contextlib import closing
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.word_index import WordIndex
+from turnwise.explorer.data import Record, WordIndex
 from turnwise.store import Store
 
 

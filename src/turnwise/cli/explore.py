@@ -57,8 +57,7 @@ def explore(
     except ImportError as error:
         raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
     from turnwise._support.paths import to_path
-    from turnwise.explorer.data.named_sources import SERVICE_KEY, Named
-    from turnwise.explorer.data.record import Record
+    from turnwise.explorer.data import SERVICE_KEY, Named, Record
     from turnwise.explorer.server import PASSWORD, access_for
     from turnwise.explorer.server import explore as run
 

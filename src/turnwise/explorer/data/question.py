@@ -97,7 +97,7 @@ def words(record: Record) -> list[tuple[str, str]]:
         found += [(f"{prefix}{name}.{component}", "principle") for component in COMPONENTS]
     found += [(f"{name}(", "function") for name in FUNCTIONS]
     found += [(pattern.name, "named pattern") for pattern in record.library()]
-    found += [(f'run("{run.name}").F', "another run") for run in record.runs()]
+    found += [(f'run("{run.name}").F', "another run") for run in record.store.runs()]
     found += [(word, "word") for word in ("and", "or", "not", "turn", "chars", "trust")]
     return list(dict(found).items())
 

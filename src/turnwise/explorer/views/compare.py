@@ -12,7 +12,8 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.side_by_side import DIFFERS, Beside, Row, lay_beside, partners
+from turnwise.explorer.data import lay_beside, partners
+from turnwise.explorer.data.conversations import DIFFERS, Beside, Row
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, failed, heading, section, text, text_field
 from turnwise.scoring import TurnScores
@@ -49,7 +50,7 @@ class _CompareView:
     async def build(self) -> None:
         page = self._page
         heading("Compare", 1)
-        self._runs = [run.name for run in await page.ask(page.record.runs)]
+        self._runs = [run.name for run in await page.ask(page.record.store.runs)]
         if not page.get("a"):
             first = await page.ask(lambda: next(iter(page.record.store.heads()), None))
             if first is None:

@@ -9,18 +9,11 @@ from nicegui import ui
 
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
-from turnwise.explorer.data.labelling import (
-    GUIDELINE,
-    MODE_WORDS,
-    Judging,
-    definitions,
-    judging,
-    next_conversation,
-    score_again,
-)
+from turnwise.explorer.data import Judging, judging, next_conversation, score_again
+from turnwise.explorer.data.labelling import GUIDELINE, MODE_WORDS, definitions
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import choice, column, data_table, heading, said, text
-from turnwise.explorer.views.label_parts import Again, LabelPart
+from turnwise.explorer.parts import choice, column, data_table, heading, notify, said, text
+from turnwise.explorer.views.label_blind import Again, LabelPart
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
@@ -156,7 +149,7 @@ class Scores(LabelPart):
         try:
             scores = {principle.name: self._score(principle.name) for principle in definitions()}
         except UsageError as error:
-            ui.notify(str(error), type="negative", position="top")
+            notify(error)
             return
         note = self._note.value or ""
         if await self.keep(score_again, state, self.page.record.store, due, scores, note) is not None:

@@ -11,8 +11,7 @@ from nicegui import ui
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data import overview
-from turnwise.explorer.data.flags import rule_of
+from turnwise.explorer.data import overview, rule_of
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
@@ -58,7 +57,7 @@ class _Overview:
 
     async def _show(self) -> None:
         page, record = self._page, self._page.record
-        self._mark = await page.ask(overview.mark, record)
+        self._mark = await page.ask(record.newest)
         counts = await page.ask(overview.counts, record)
         self._top.clear()
         with self._top:
@@ -93,7 +92,7 @@ class _Overview:
 
     async def _look(self) -> None:
         """Show everything anew where the record has grown, and say once more how old the last score is."""
-        mark = await self._page.ask(overview.mark, self._page.record)
+        mark = await self._page.ask(self._page.record.newest)
         if mark != self._mark:
             await self._show()
 

@@ -14,7 +14,8 @@ from turnwise.conversation import Label, Side
 from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.sequence import Chat, read_chat
+from turnwise.explorer.data import read_chat, search_words
+from turnwise.explorer.data.conversations import Chat
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
@@ -25,15 +26,12 @@ from turnwise.explorer.parts import (
     heading,
     highlighted,
     said,
-    search_words,
     tag,
     term,
     text,
     text_field,
 )
-from turnwise.explorer.views.erase_part import erase_button
-from turnwise.explorer.views.turn_detail import detail
-from turnwise.explorer.views.why_part import why_button
+from turnwise.explorer.views.conversation_parts import detail, erase_button, why_button
 from turnwise.sessions import Outcome, Outcomes
 
 _SHOWN = 20_000
@@ -69,7 +67,7 @@ class _Sequence:
 
     async def build(self) -> None:
         page = self._page
-        self._runs = [run.name for run in await page.ask(page.record.runs)]
+        self._runs = [run.name for run in await page.ask(page.record.store.runs)]
         self._chat = await self._read()
         page.csv = self._rows
         self._head = ui.element("section").props('aria-label="Sequence"')
