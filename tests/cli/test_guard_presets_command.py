@@ -77,7 +77,7 @@ def test_every_guardrail_is_listed_with_its_settings(cli: Cli) -> None:
 
 def test_importing_the_commands_loads_nothing_heavy() -> None:
     code = (
-        "import turnwise.cli.app, turnwise.cli.guard_chat, turnwise.cli.list_, sys\n"
+        "import turnwise.cli.app, turnwise.cli.guard, turnwise.cli.list_, sys\n"
         "heavy = 'turnwise.guard', 'turnwise.store', 'pydantic', 're2', 'numpy', 'phonenumbers', 'rich', 'yaml'\n"
         "print(*(name for name in heavy if name in sys.modules))"
     )

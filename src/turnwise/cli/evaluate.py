@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import read_run
 from turnwise.cli.output import dollars, note, print_json, progress, say
-from turnwise.cli.stores import read_run
 from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:

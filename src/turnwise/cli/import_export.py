@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.listening import QUIET, Listen, Quiet, receive_at, refuse_files
 from turnwise.cli.output import note, print_json, say
+from turnwise.cli.scan import QUIET, Listen, Quiet, receive_at, refuse_files
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:

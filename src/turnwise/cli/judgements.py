@@ -9,9 +9,9 @@ import typer
 
 from turnwise._support.visible import visible
 from turnwise.cli import options
+from turnwise.cli.files import opened_store, read_run
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.cli.show import review_words
-from turnwise.cli.stores import opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:

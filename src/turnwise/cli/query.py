@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
 from turnwise.cli.output import note, print_json, print_table, say, sparkline
-from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""``turnwise scan``: score logs of any size, part by part, and leave findings that other commands read."""
+"""``turnwise scan``: score logs of any size, part by part, or as they are received, and leave findings."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,17 +11,65 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.listening import QUIET, Listen, Quiet, receive_at, refuse_files
+from turnwise.cli.files import opened_store
 from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
-from turnwise.cli.stores import opened_store
-from turnwise.cli.study_prevalence import print_label_sample, print_prevalence
+from turnwise.cli.study_rates import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    import threading
+
+    from turnwise.operations.spool import Spool
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
     from turnwise.runs.second_look_summary import Flagged, SecondLooks
     from turnwise.study.prevalence import LabelSample, Prevalence
+
+
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        help="Receive OpenTelemetry traces (OTLP over HTTP) at this address and port, such as 127.0.0.1:4318, "
+        "until interrupted.",
+        show_default=False,
+    ),
+]
+
+Quiet = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="With --listen: seconds without a new span after which a conversation has finished."
+    ),
+]
+
+QUIET = 300.0
+
+
+def refuse_files(given: Sequence[str]) -> None:
+    """Refuse options that need files, or an end."""
+    if given:
+        raise UsageError(
+            f"--listen reads no files, and goes on until it is interrupted: leave out {', '.join(given)}"
+        )
+
+
+def receive_at(listen: str, place: str, work: Callable[[Spool, threading.Event], None]) -> None:
+    """Receive until a signal comes, while `work` takes on what has finished; `place` is where that goes."""
+    from turnwise.operations.otlp_receiver import receive
+
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65_535:
+        raise UsageError(f"--listen is {listen!r}; use an address and a port, such as 127.0.0.1:4318")
+    if "://" in place:
+        raise UsageError(f"--listen keeps what it receives beside {place}: use a local path")
+    try:
+        receive(
+            f"{place.rstrip('/')}-otlp", host.strip("[]"), int(port), work,
+            lambda address: note(f"receiving OTLP on {address}/v1/traces into {place}"),
+        )  # fmt: skip
+    except ImportError as error:
+        raise UsageError(f"--listen needs {error.name}: pip install 'turnwise[otlp,serve]'") from None
+
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""

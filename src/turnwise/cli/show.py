@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import check_turn, opened_store, read_run
 from turnwise.cli.output import dollars, note, print_json, print_table, say, say_paragraphs, sparkline
-from turnwise.cli.stores import check_turn, opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,15 +31,6 @@ _REASON_SHOWN = 160
 
 _TEXT_SHOWN = 60
 """Characters of a prompt or reply in the table."""
-
-NOT_CHECKED = "not checked: the run has no scores that this detector needs"
-"""What stands in place of a verdict where nothing was scored."""
-
-NOT_READ = "not read: the run's observer does not read the language"
-"""Likewise where that is since its texts were not read."""
-
-VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
-"""Headings of `verdict_cells`."""
 
 
 def show(
@@ -324,33 +315,3 @@ def _scores_cell(scores: TurnScores, principle: str) -> list[str]:
     if response:
         lines.append(f"{response.T:.2f} {response.I:.2f} {response.F:.2f} (response)")
     return lines
-
-
-def verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
-    """What a table shows of a verdict, by `VERDICT_COLUMNS`."""
-    if verdict is None:
-        return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
-    turn = "" if verdict.turn is None else str(verdict.turn)
-    score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
-    return "fired" if verdict.fired else "", turn, score, threshold_cell(verdict), verdict.reason
-
-
-def threshold_cell(verdict: Verdict) -> str:
-    return f"{verdict.threshold:.3f} {verdict.threshold_source}"
-
-
-def note_threshold_sources(verdicts: Iterable[Verdict | None]) -> None:
-    """Say so where some detectors have calibrated thresholds and others their defaults."""
-    from turnwise.detectors import ThresholdSource
-
-    source_of = {one.detector: one.threshold_source for one in verdicts if one}
-    point, default = (
-        ", ".join(name for name, source in source_of.items() if source is wanted)
-        for wanted in (ThresholdSource.OPERATING_POINT, ThresholdSource.DEFAULT)
-    )
-    if point and default:
-        note(
-            f"{point}: at the observer's operating point, calibrated to a rate of false positives; {default}: at "
-            "the default, calibrated to nothing. What they flag can't be compared; turnwise study calibrate sets "
-            "a threshold"
-        )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
 from turnwise.cli.output import note, print_json, print_table
-from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 from turnwise.cli.study import load_labelled, require_study
 
 if TYPE_CHECKING:
