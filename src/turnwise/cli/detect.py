@@ -9,6 +9,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
+from turnwise.cli.observer_settings import Settings
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.cli.show import print_trajectory
 
@@ -33,7 +34,7 @@ def check(
     patterns: options.PatternsFile = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
-    settings: options.Settings,
+    settings: Settings,
     json: options.Json = False,
 ) -> None:
     """Score one conversation and print the verdicts of the detectors; nothing is stored.

@@ -12,8 +12,7 @@ import typer
 
 from turnwise._support.visible import visible
 from turnwise.cli import options
-from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.cli.runs import Yes, confirm
+from turnwise.cli.output import confirm, note, print_json, print_table, say
 from turnwise.errors import StateError, UsageError
 
 if TYPE_CHECKING:
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
     from turnwise.sessions import PersonRecord, SessionState, StateStore
 
 
-_STATE = "The state store: a file or redis:// URL, as state: of a configuration names it."
-
-State: TypeAlias = Annotated[str | None, typer.Option("--state", help=_STATE, show_default=False)]
-Audits: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--audit",
-        metavar="FILE_OR_STORE",
-        help="An audit, with the files that rotation moved away; may be repeated.",
-        show_default=False,
-    ),
-]
 Tenant: TypeAlias = Annotated[
     str | None,
     typer.Option("--tenant", help="Name of an API key of the service, whose sessions count alone; else all do."),
@@ -45,7 +32,7 @@ def sessions(
         typer.Argument(help="Name of a session to show, or its digest as the list has it.", show_default=False),
     ] = None,
     *,
-    state: Annotated[str, typer.Option("--state", help=_STATE, show_default=False)],
+    state: Annotated[str, typer.Option("--state", help=options.STATE, show_default=False)],
     terminated: Annotated[bool, typer.Option("--terminated", help="List those that were ended.")] = False,
     limit: Annotated[
         int, typer.Option(min=1, max=options.MOST, help="Most sessions to list, the latest first.")
@@ -194,8 +181,8 @@ def forget(
     conversation: Annotated[
         bool, typer.Option("--conversation", help="The name is the id of one conversation, to the letter.")
     ] = False,
-    state: State = None,
-    audit: Audits = None,
+    state: options.State = None,
+    audit: options.Audits = None,
     tenant: Tenant = None,
     json: options.Json = False,
 ) -> None:
@@ -236,8 +223,8 @@ def expire(
     days: Annotated[
         float, typer.Option(min=0, max=36_500, help="Erase what is older than this.", show_default=False)
     ],
-    state: State = None,
-    audit: Audits = None,
+    state: options.State = None,
+    audit: options.Audits = None,
     json: options.Json = False,
 ) -> None:
     """Erase what is old: states that were not used for this many days, and personal parts of audit events.
@@ -299,9 +286,9 @@ def erase(
     author: Annotated[str, typer.Option(help="Your name, for the receipt.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be erased.")] = False,
     receipt: Annotated[Path | None, typer.Option(help="Write the receipt to this JSON file as well.")] = None,
-    yes: Yes = False,
-    state: State = None,
-    audit: Audits = None,
+    yes: options.Yes = False,
+    state: options.State = None,
+    audit: options.Audits = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:

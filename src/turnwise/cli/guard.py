@@ -6,7 +6,7 @@ import json as json_
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from turnwise.guard import GuardrailPipeline, PipelineResult
     from turnwise.guard.config import Config
 
-
-Preset: TypeAlias = Annotated[
-    str | None, typer.Option(help="Configuration that ships, by name; see turnwise list presets.")
-]
-ConfigFile: TypeAlias = Annotated[
-    str | None, typer.Option("--config", help="YAML file of your own, in place of a preset.")
-]
-Findings: TypeAlias = Annotated[
-    bool, typer.Option("--fail-on-findings", help="Exit with 3 if something was blocked or warned of.")
-]
 
 DEFAULT_PRESET = "basic"
 
@@ -83,8 +73,8 @@ def result_lines(result: PipelineResult) -> list[str]:
 
 def check(
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.", show_default=False)],
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     output: Annotated[bool, typer.Option("--output", help="Check it as what a model answered.")] = False,
     tool_call: Annotated[
         str | None, typer.Option(metavar="NAME", help="Check it as the arguments of a call of this tool.")
@@ -97,7 +87,7 @@ def check(
     ] = None,
     document: Annotated[bool, typer.Option("--document", help="Check it as a retrieved document.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Check it as an entry of memory.")] = False,
-    fail_on_findings: Findings = False,
+    fail_on_findings: options.BlockedOrWarned = False,
     json: options.Json = False,
 ) -> None:
     """Check one text with a pipeline; the preset basic by default."""
@@ -181,8 +171,8 @@ _BAR = 20
 
 
 def chat(
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     observer: options.ObserverName = None,
     json: options.Json = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 SHOWN = 50
 """Events that a table shows by default."""
 
-Location: TypeAlias = Annotated[str, typer.Argument(metavar="FILE_OR_STORE", show_default=False)]
-
 
 def audit(
-    location: Location,
+    location: options.AuditLocation,
     conversation: Annotated[str | None, typer.Option(help="Only this conversation.")] = None,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     person: Annotated[
@@ -136,7 +134,7 @@ def _note_nothing(guardrail: str | None) -> None:
 
 
 def verify(
-    location: Location,
+    location: options.AuditLocation,
     head: Annotated[
         str | None,
         typer.Option(
@@ -215,7 +213,7 @@ def _tell(location: str, answer: AuditAnswer) -> None:
 
 
 def alert(
-    location: Location,
+    location: options.AuditLocation,
     config: Annotated[
         str, typer.Option("--config", help="YAML file with receivers and rules.", show_default=False)
     ],

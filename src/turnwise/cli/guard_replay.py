@@ -17,7 +17,7 @@ import typer
 
 from turnwise._support.visible import shown
 from turnwise.cli import options
-from turnwise.cli.guard import WIDTH, ConfigFile, Findings, Preset, read_config, wrapped
+from turnwise.cli.guard import WIDTH, read_config, wrapped
 from turnwise.cli.output import note, print_json, print_table, say, sparkline
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def replay(
         ),
     ],
     *,
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     file_format: options.FileFormat,
     limit: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="Most conversations to replay, from the first on.")
@@ -53,7 +53,7 @@ def replay(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Processes that check.")] = 1,
-    fail_on_findings: Findings = False,
+    fail_on_findings: options.BlockedOrWarned = False,
     json: options.Json = False,
 ) -> None:
     """Put recorded conversations through a pipeline, turn by turn, and say what it would have blocked.
@@ -257,7 +257,7 @@ def forensics(
     preset: Annotated[
         str | None, typer.Option(help="Check it first with this preset, where no guard looked at it.")
     ] = None,
-    config: ConfigFile = None,
+    config: options.ConfigFile = None,
     audit: Annotated[
         str | None, typer.Option(metavar="FILE_OR_STORE", help="Also show where the chain of this audit breaks.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.guard_audit import Location, read_time
+from turnwise.cli.guard_audit import read_time
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.errors import UsageError
 
@@ -21,7 +21,7 @@ SHOWN = 8
 
 
 def report(
-    location: Location,
+    location: options.AuditLocation,
     since: Annotated[
         str | None, typer.Option(help="From this time on, such as 2025-01-31; UTC by default.")
     ] = None,

@@ -9,6 +9,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import check_turn
+from turnwise.cli.observer_settings import ModelSettings, PromptSettings
 from turnwise.cli.output import dollars, note, print_json, print_table, say, say_text
 from turnwise.errors import UsageError
 
@@ -27,7 +28,7 @@ def test(
     ],
     *,
     jobs: Annotated[int, typer.Option("-j", "--jobs", help="Conversations at a time.", min=1)] = 1,
-    settings: options.ModelSettings,
+    settings: ModelSettings,
     json: options.Json = False,
 ) -> None:
     """Measure an observer on the shipped conversations, beside two readings by a large language model.
@@ -115,7 +116,7 @@ def cost(
     principle: options.Principles = None,
     sides: options.Sides = "prompt",
     selection: options.Selection,
-    settings: options.PromptSettings,
+    settings: PromptSettings,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:

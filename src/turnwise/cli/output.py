@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import typer
 
 from turnwise._support.visible import visible, visible_character, visible_lines
+from turnwise.errors import UsageError
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH_OF_TEXT = 80
@@ -86,6 +87,16 @@ def _escape_json(character: str) -> str:
         return character
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask whether to go on, and end the command where the answer is no; UsageError without a terminal."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} No terminal to ask on: add --yes")
+    if not typer.confirm(visible(question), err=True):
+        raise typer.Exit(1)
 
 
 def sparkline(values: Iterable[float | None]) -> str:

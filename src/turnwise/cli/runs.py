@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turnwise._support.visible import visible
 from turnwise.cli import options
 from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
-from turnwise.cli.output import dollars, note, print_json, print_table, say
+from turnwise.cli.output import confirm, dollars, note, print_json, print_table, say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,10 +25,6 @@ if TYPE_CHECKING:
 
 _DIGEST = 64
 """Characters of a SHA-256 in hexadecimal digits."""
-
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")
-]
 
 
 def list_runs(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
@@ -47,7 +41,7 @@ def list_runs(store: options.Store = options.DEFAULT_STORE, json: options.Json =
 
 def delete_run(
     name: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
-    yes: Yes = False,
+    yes: options.Yes = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -69,7 +63,7 @@ def delete_run(
 def rename_run(
     old: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
     new: Annotated[str, typer.Argument(help="Its new name.", show_default=False)],
-    yes: Yes = False,
+    yes: options.Yes = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -84,16 +78,6 @@ def rename_run(
         print_json({"renamed": old, "run": renamed.to_dict()})
     else:
         say(f"run {old!r} is now {new!r}")
-
-
-def confirm(question: str, yes: bool) -> None:
-    """Ask whether to go on, and end the command where the answer is no; UsageError without a terminal."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"{question} No terminal to ask on: add --yes")
-    if not typer.confirm(visible(question), err=True):
-        raise typer.Exit(1)
 
 
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import opened_store
+from turnwise.cli.observer_settings import Budget, Settings
 from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
 from turnwise.cli.study_rates import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
@@ -25,22 +26,6 @@ if TYPE_CHECKING:
     from turnwise.runs.second_look_summary import Flagged, SecondLooks
     from turnwise.study.prevalence import LabelSample, Prevalence
 
-
-Listen = Annotated[
-    str | None,
-    typer.Option(
-        help="Receive OpenTelemetry traces (OTLP over HTTP) at this address and port, such as 127.0.0.1:4318, "
-        "until interrupted.",
-        show_default=False,
-    ),
-]
-
-Quiet = Annotated[
-    float,
-    typer.Option(
-        min=0.0, help="With --listen: seconds without a new span after which a conversation has finished."
-    ),
-]
 
 QUIET = 300.0
 
@@ -79,10 +64,10 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True)
-class _Settings(options.Settings):
+class _Settings(Settings):
     """Settings of the observer of a scan."""
 
-    budget: options.Budget = None
+    budget: Budget = None
     device: Annotated[
         str | None,
         typer.Option(
@@ -138,8 +123,8 @@ def scan(
     address: Annotated[
         str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
     ] = None,
-    listen: Listen = None,
-    quiet: Quiet = QUIET,
+    listen: options.Listen = None,
+    quiet: options.Quiet = QUIET,
     part_rows: Annotated[
         int | None,
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),

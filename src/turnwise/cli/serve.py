@@ -12,7 +12,6 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import opened_store
-from turnwise.cli.guard import ConfigFile, Preset
 from turnwise.cli.output import note
 from turnwise.errors import TurnwiseError, UsageError
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def serve(
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for a free one.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve.")] = 1,
@@ -123,8 +122,8 @@ def mcp(
     listen: Annotated[
         str | None, typer.Option(metavar="127.0.0.1:PORT", help="Serve --url at this address, not over stdio.")
     ] = None,
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     descriptions: Annotated[
         str,
         typer.Option(
@@ -195,8 +194,8 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def hook(
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     on_error: Annotated[
         str, typer.Option(metavar="ask|allow|deny", help="The answer where an event can't be checked.")
     ] = "ask",
