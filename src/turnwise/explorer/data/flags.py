@@ -67,7 +67,7 @@ class Flagging:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         if not is_detector(rule):
-            result = self._record.store.query(rule, run, when=when, patterns=self._record.library())
+            result = self._record.query(rule, run, when)
             return self._keep(key, Flags(*result.first_turns()))
         found = self._judged(run, rule)
         if not found.complete:

@@ -127,7 +127,7 @@ def means(record: Record, run: str) -> list[Mean]:
 def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
     """How many of how many evaluated sequences of a run a rule flags, by label and source."""
     if not is_detector(rule):
-        return record.store.query(rule, run, patterns=record.library()).rates
+        return record.query(rule, run).rates
     first = judge(record, run, rule).first().values()
     fired = Counter((Label(flag.label), flag.source) for _, flag in first)
     with record.tables() as tables:

@@ -1,4 +1,4 @@
-"""A pattern asked of a run: counts while it is typed, values over the turns of a match, and copies of it."""
+"""A pattern asked of a run: values over the turns of a match, and copies of it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,16 @@ from datetime import UTC, datetime
 
 import yaml
 
-from turnwise.conversation import Label
 from turnwise.errors import PatternError, UsageError
 from turnwise.explorer.data.record import Record
 from turnwise.patterns import FUNCTIONS, Evaluator, parse
 from turnwise.patterns.expression import Comparison, Expression, Number
 from turnwise.patterns.library import read_patterns
 from turnwise.patterns.tree import COMPONENTS, OtherRun
-from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 
 MOST_CURVES = 3
 """Comparisons of a pattern whose values are drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """How many sequences match a pattern, which stands as the language writes it.
-
-    `not_scored` sequences have no score of something that the pattern reads.
-    """
-
-    pattern: str
-    rate: Rate
-    by_label: dict[Label, Rate]
-    by_source: dict[str, Rate]
-    not_scored: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +32,6 @@ class Curve:
     name: str
     values: tuple[tuple[int, float | None], ...]
     level: float | None
-
-
-def count(record: Record, run: str, pattern: str, when: str = "ever") -> Counted:
-    """How many sequences of a run match a pattern."""
-    found = record.store.query(pattern, run, when=when, patterns=record.library())
-    return Counted(
-        str(found.pattern), found.rate, found.by_label, found.by_source, found.not_scored, found.seconds
-    )
 
 
 def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:

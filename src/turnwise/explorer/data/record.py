@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from turnwise.explorer.data.trial import Trials
     from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
+    from turnwise.store.query import QueryResult
 
 
 SERVICE_KEY: Final = "TURNWISE_SERVICE_KEY"
@@ -140,6 +141,10 @@ class Record:
         if self.patterns is None or not self.patterns.exists():
             return default_library()
         return load_patterns(self.patterns)
+
+    def query(self, pattern: str, run: str, when: str = "ever") -> QueryResult:
+        """Which sequences of a run match a pattern, in which named patterns may stand."""
+        return self.store.query(pattern, run, when=when, patterns=self.library())
 
     def latest_run(self) -> str | None:
         """The run that was started last of those that nobody is writing; else the last, and None if there is none.

@@ -42,9 +42,8 @@ def detail(chat: Chat, turn: int, *, brief: bool = False) -> None:
             for one in scored
         ]
         data_table(columns, rows, f"Scores of turn {turn}")
-    session = next((one for one in chat.session if one.turn == turn), None)
-    if session is not None:
-        said(f"Simulation with default settings: {session.rationale}", "p")
+    if chat.session:
+        said(f"Simulation with default settings: {chat.session[turn - 1].rationale}", "p")
     for failure in failed:
         _failure(failure)
     for evaluation in scored:

@@ -12,7 +12,7 @@ from nicegui import ui
 
 from turnwise._support.visible import visible, visible_character, visible_lines
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.data.trial import Checked, Trial, read_pasted
+from turnwise.explorer.data.trial import Trial, read_pasted
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     Item,
@@ -27,7 +27,9 @@ from turnwise.explorer.parts import (
     section,
     text,
 )
+from turnwise.guard import Detail, PipelineResult
 from turnwise.guard.forensics import in_words
+from turnwise.scoring import Score
 
 _CHECK = """<q-tr v-for="row in [props.row]" :props="props" :class="row.verdict" data-item="row" tabindex="-1"><td>
 <div class="turn-head"><strong>{{ row.where }}</strong><span class="quiet">{{ row.side }}</span>
@@ -202,7 +204,7 @@ class TryView:
             if await self._page.ask(next, checks, None) is None:
                 break
             if loop.time() >= due:
-                self._show(f"Turn {trial.checks[-1].turn} of {texts} …")
+                self._show(f"Turn {trial.checks[-1].turn_number} of {texts} …")
                 due = loop.time() + _REDRAW_SECONDS
         if going == self._going:
             self._show(_summary(trial.checks))
@@ -235,8 +237,9 @@ class TryView:
             ["turn", "side", "verdict", "why", "stance", "trust", "score", "threshold", "ms"]
         ]
         rows = [
-            [one.turn, one.side, one.verdict, "; ".join(one.why), one.stance, one.trust, one.score, one.threshold,
-             round(one.milliseconds, 3)]
+            [one.turn_number, one.pipeline_type, _verdict(one), "; ".join((*one.reasons, *one.warnings)),
+             *((one.stance.mode, one.stance.trust) if one.stance else ("", None)),
+             *(_given(one, "detector").get(name) for name in ("score", "threshold")), round(1000 * one.seconds, 3)]
             for one in (self._trial.checks if self._trial else ())
         ]  # fmt: skip
         return "guard", heads + rows
@@ -250,9 +253,9 @@ def _json(messages: object) -> str:
     )
 
 
-def _summary(checks: list[Checked]) -> str:
-    words = [one.verdict for one in checks]
-    first = next((one.turn for one in checks if one.verdict == "blocked"), None)
+def _summary(checks: list[PipelineResult]) -> str:
+    words = list(map(_verdict, checks))
+    first = next((one.turn_number for one in checks if one.blocked), None)
     told = f"{len(checks)} texts checked: {words.count('blocked')} blocked, {words.count('warned')} warned of."
     return told if first is None else f"{told} First blocked at turn {first}."
 
@@ -265,18 +268,44 @@ def _forensics(analysis: dict[str, Any]) -> None:
     timeline(analysis)
 
 
-def _try_row(one: Checked) -> dict[str, Any]:
-    limit = "" if one.threshold is None else f" of {one.threshold:.2f}"
-    ran = sum(word.status == "evaluated" for word in one.guardrails)
+def _verdict(result: PipelineResult) -> str:
+    return "blocked" if result.blocked else "warned" if result.warnings else "passed"
+
+
+def _given(result: PipelineResult, name: str) -> Mapping[str, Any]:
+    """What the first guardrail gave that gives something of this name, such as scores; nothing where none does."""
+    return next((one.data for one in result.details.values() if one.data and name in one.data), {})
+
+
+def _try_row(result: PipelineResult) -> dict[str, Any]:
+    stance, drift = result.stance, _given(result, "detector")
+    score, limit = drift.get("score"), drift.get("threshold")
+    ran = sum(one.status == "evaluated" for one in result.details.values())
     return check_row(
-        one.turn, one.side, one.verdict, one.text, one.why, f"{one.milliseconds:.1f} ms",
-        stance=one.stance, trust=one.trust, rationale=one.rationale,
-        scores=[
-            {"name": name, "F": f"{score.F:.2f}",
-             "title": f"{name}: T {score.T:.2f}, I {score.I:.2f}, F {score.F:.2f}"}
-            for name, score in one.scores.items()
-        ],
-        detector="" if one.score is None else f"detector {one.score:.2f}{limit}",
-        ran=f"{ran} of {len(one.guardrails)} guardrails ran",
-        guardrails=[(word.name, word.did, word.reason, f"{word.milliseconds:.2f}") for word in one.guardrails],
+        result.turn_number, result.pipeline_type, _verdict(result), result.text,
+        (*result.reasons, *result.warnings), f"{1000 * result.seconds:.1f} ms",
+        stance="" if stance is None else str(stance.mode), trust=None if stance is None else stance.trust,
+        rationale="" if stance is None else stance.rationale,
+        scores=[_score_cell(name, one) for name, one in _given(result, "scores").get("scores", {}).items()],
+        detector="" if score is None else f"detector {score:.2f}" + ("" if limit is None else f" of {limit:.2f}"),
+        ran=f"{ran} of {len(result.details)} guardrails ran",
+        guardrails=[(name, _did(one), one.reason, f"{1000 * one.seconds:.2f}")
+                    for name, one in result.details.items()],
     )  # fmt: skip
+
+
+def _score_cell(name: str, given: Score | Mapping[str, Any]) -> dict[str, str]:
+    score = given if isinstance(given, Score) else Score.from_dict(given)
+    title = f"{name}: T {score.T:.2f}, I {score.I:.2f}, F {score.F:.2f}"
+    return {"name": name, "F": f"{score.F:.2f}", "title": title}
+
+
+def _did(detail: Detail) -> str:
+    """What a guardrail did with a text, in a word; where it was not evaluated, its status."""
+    if detail.status != "evaluated":
+        return f"{detail.status}, {detail.path}" if detail.path else str(detail.status)
+    if detail.blocked:
+        return "blocked"
+    if detail.redactions:
+        return "redacted"
+    return "warned" if detail.warned else "found" if detail.found else "clean"

@@ -10,11 +10,11 @@ from nicegui import ui
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
 from turnwise.explorer.data import Judging, judging, next_conversation, score_again
-from turnwise.explorer.data.labelling import GUIDELINE, MODE_WORDS, definitions
+from turnwise.explorer.data.labelling import GUIDELINE, MODE_WORDS
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, heading, notify, said, text
 from turnwise.explorer.views.label_blind import Again, LabelPart
-from turnwise.principles import Principle
+from turnwise.principles import Principle, builtin_principles
 from turnwise.scoring import Score
 
 _PARTS = {"T": "how far it is kept", "I": "how far it can't be decided", "F": "how far it is broken"}
@@ -91,7 +91,7 @@ class Scores(LabelPart):
         known = state.scored.get(due, {})
         self._fields = {}
         with ui.element("div").classes("scores-of"):
-            for principle in definitions():
+            for principle in builtin_principles():
                 self._show_principle(principle, known.get(principle.name))
         self._note = ui.textarea("Why (may stay empty)", value=next((one.note for one in known.values()), ""))
         self._note.props("dense outlined autogrow maxlength=10000")
@@ -118,7 +118,7 @@ class Scores(LabelPart):
         if not state.scored:
             return
         heading("Your scores so far", 2)
-        names = [principle.name for principle in definitions()]
+        names = [principle.name for principle in builtin_principles()]
         columns = [column("pick", "turn", "pick"), *(column(name, f"{name}: T I F", right=True) for name in names)]
         rows = [
             {"pick": str(turn), **{name: _triple(given[name].score) if name in given else "–" for name in names}}
@@ -147,7 +147,7 @@ class Scores(LabelPart):
         if state is None or due is None:
             return
         try:
-            scores = {principle.name: self._score(principle.name) for principle in definitions()}
+            scores = {principle.name: self._score(principle.name) for principle in builtin_principles()}
         except UsageError as error:
             notify(error)
             return

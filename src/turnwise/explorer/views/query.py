@@ -14,7 +14,6 @@ from turnwise.errors import PatternError, TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import Filter, Found, question, read_chat
 from turnwise.explorer.data.conversations import Chat
-from turnwise.explorer.data.question import Counted
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
@@ -34,6 +33,7 @@ from turnwise.explorer.parts import (
     text,
     text_field,
 )
+from turnwise.store.query import QueryResult
 
 _FIRST = "peak(F) > 0.7"
 """What is asked before somebody types."""
@@ -101,7 +101,7 @@ class _Query:
         run, pattern = page.run_name() or "", self._pattern
         try:
             wanted = self._filter()
-            counted = await page.ask(question.count, page.record, run, pattern, page.get("when", "ever"))
+            counted = await page.ask(page.record.query, pattern, run, page.get("when", "ever"))
             found = await page.ask(page.answers.find, wanted)
         except TurnwiseError as error:
             if mine == self._asked:
@@ -255,7 +255,7 @@ class _Query:
         return "matches", [names, *([getattr(row, name) for name in names] for row in rows)]
 
 
-def _counts(found: Counted) -> None:
+def _counts(found: QueryResult) -> None:
     words = f"{found.rate.count:,} of {found.rate.of:,} evaluated sequences match"
     words += f"; answered in {found.seconds * 1000:.0f} ms"
     if found.not_scored:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -32,7 +33,7 @@ from turnwise.explorer.parts import (
     text_field,
 )
 from turnwise.explorer.views.conversation_parts import detail, erase_button, why_button
-from turnwise.sessions import Outcome, Outcomes
+from turnwise.sessions import Outcome, Outcomes, Stance
 
 _SHOWN = 20_000
 """Characters of a text that are shown."""
@@ -313,16 +314,7 @@ class _Sequence:
             for one in chat.verdicts
         }
         if chat.session:
-            bands |= {
-                "trust": [(f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else "",
-                           one.rationale) for one in chat.session],
-                "circuit breaker": [(one.phase, "" if one.phase == "normal" else "bad", one.rationale)
-                                    for one in chat.session],
-                "stance": [(one.mode, {"normal": "", "cautious": "middle"}.get(one.mode, "bad"), one.rationale)
-                           for one in chat.session],
-                "heading": [(one.heading, "bad" if one.heading in ("degrading", "hostile") else "", one.rationale)
-                            for one in chat.session],
-            }  # fmt: skip
+            bands |= _memory_bands(chat.session)
             text("p", f"{_SIMULATION}: trust, circuit breaker, stance and heading.").classes("quiet small")
         if not bands:
             return
@@ -348,6 +340,20 @@ class _Sequence:
             for one in (chat.trajectory.evaluations if chat.trajectory is not None else ())
         ]  # fmt: skip
         return "sequence", [head, *rows]
+
+
+def _memory_bands(session: Sequence[Stance]) -> dict[str, list[tuple[str, str, str]]]:
+    """Of each part of the session memory its words, look and reason at each turn."""
+    bands: dict[str, list[tuple[str, str, str]]] = {}
+    for one in session:
+        for name, words, look in (
+            ("trust", f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else ""),
+            ("circuit breaker", str(one.phase), "" if one.phase == "normal" else "bad"),
+            ("stance", str(one.mode), {"normal": "", "cautious": "middle"}.get(one.mode, "bad")),
+            ("heading", str(one.trajectory), "bad" if one.trajectory in ("degrading", "hostile") else ""),
+        ):
+            bands.setdefault(name, []).append((words, look, one.rationale))
+    return bands
 
 
 def _columns(page: Page) -> int:
