@@ -200,7 +200,7 @@ def _print_detections(listed: Sequence[Detection], found: Sequence[Detection], s
         checked = [(str(one.label), one.verdict) for one in found if one.detector == spec and one.verdict]
         rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
         threshold = threshold_cell(checked[0][1]) if checked else ""
-        of_labels = (str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled"))
+        of_labels = (rates.get(label, "none") for label in ("attack", "benign", "unlabelled"))
         summary.append((spec, threshold, *of_labels))
     columns = "detector", "threshold", "of attacks", "of benign", "of unlabelled"
     print_table(columns, summary, title="Fired, with 95 % intervals")
@@ -226,13 +226,12 @@ def _label_cell(item: Detection) -> str:
     return f"{item.label or 'disputed'}, imported as {imported}"
 
 
-def verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
+def verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[object, ...]:
     """What a table shows of a verdict, by `VERDICT_COLUMNS`."""
     if verdict is None:
         return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
-    turn = "" if verdict.turn is None else str(verdict.turn)
     score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
-    return "fired" if verdict.fired else "", turn, score, threshold_cell(verdict), verdict.reason
+    return "fired" if verdict.fired else "", verdict.turn, score, threshold_cell(verdict), verdict.reason
 
 
 def threshold_cell(verdict: Verdict) -> str:

@@ -70,7 +70,7 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
             [
                 row["session"],
                 row["guardrail"],
-                str(row["turns"]),
+                row["turns"],
                 f"{row['trust']:.3f}",
                 row["phase"],
                 row["last_at"],

@@ -115,10 +115,10 @@ def check(
         say(*result_lines(result))
         rows = []
         for name, detail in result.details.items():
-            action = str(detail.action or "") if detail.found or detail.blocked else ""
+            action = detail.action if detail.found or detail.blocked else ""
             confidence = f"{detail.confidence:.2f}" if detail.confidence else ""
             took = f"{1000 * detail.seconds:.2f}"
-            rows.append((name, str(detail.status), action, confidence, took, detail.reason))
+            rows.append((name, detail.status, action, confidence, took, detail.reason))
         columns = "guardrail", "status", "action", "confidence", "ms", "reason"
         print_table(columns, rows, numeric=("confidence", "ms"))
     if fail_on_findings and (result.blocked or result.warnings):

@@ -117,7 +117,7 @@ def _print_evidence(answer: AuditAnswer, *, json: bool) -> None:
     rows = []
     for entry in entries:
         added = "; ".join(map(piece_in_words, entry["pieces"])) or "nothing found"
-        place = [str(entry[name]) for name in ("conversation_id", "turn", "side")]
+        place = [entry[name] for name in ("conversation_id", "turn", "side")]
         rows.append([str(entry["time"])[:19], *place, added, stands_in_words(entry)])
     print_table(("time", "conversation", "turn", "side", "what was added", "then"), rows)
     if not entries:
@@ -180,7 +180,7 @@ def read_time(option: str, text: str | None) -> datetime | None:
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time
 
 
-def _cells(event: dict[str, Any]) -> list[str]:
+def _cells(event: dict[str, Any]) -> list[object]:
     verdict = event.get("outcome") or (
         "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
     )
@@ -191,9 +191,9 @@ def _cells(event: dict[str, Any]) -> list[str]:
     text = event.get("text")
     return [
         str(event.get("time", ""))[:19],
-        str(event.get("conversation_id", "")),
-        "refused" if event.get("turn") is None else str(event["turn"]),
-        str(event.get("side", "")),
+        event.get("conversation_id"),
+        "refused" if event.get("turn") is None else event["turn"],
+        event.get("side"),
         verdict,
         said,
         " ".join(text.split())[:60] if isinstance(text, str) else "",

@@ -18,7 +18,7 @@ import typer
 from turnwise._support.visible import shown
 from turnwise.cli import options
 from turnwise.cli.guard import WIDTH, read_config, wrapped
-from turnwise.cli.output import note, print_json, print_table, say, sparkline
+from turnwise.cli.output import note, print_json, print_table, rate_json, say, sparkline
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence as Chat
@@ -96,7 +96,7 @@ def replay(
                 "pipeline": read.name,
                 "conversations": rows,
                 "summary": {
-                    group: {what: _rate_json(rate) for what, rate in rates.items()}
+                    group: {what: rate_json(rate) for what, rate in rates.items()}
                     for group, rates in _summary(rows).items()
                 },
                 "checks": checks,
@@ -207,10 +207,6 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, Rate]]:
     return found
 
 
-def _rate_json(rate: Rate) -> dict[str, Any]:
-    return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
-
-
 _DONE = {"block": "blocked", "redact": "redacted", "warn": "warned of", "log": "logged"}
 
 
@@ -226,7 +222,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
 
 
 def _print_summary(rows: list[dict[str, Any]]) -> None:
-    summary = ((group, *map(str, rates.values())) for group, rates in _summary(rows).items())
+    summary = ((group, *rates.values()) for group, rates in _summary(rows).items())
     columns = "label", "blocked", "blocked or warned of"
     print_table(columns, summary, title="Conversations, with 95 % intervals")
     failures = sum(row["failures"] for row in rows)
@@ -342,12 +338,11 @@ def _print_guardrails(analysis: Mapping[str, Any]) -> None:
     always = {"ran": "evaluated", "found": "total_firings", "blocked": "blocks", "warned": "warnings"}
     seldom = {key: key for key in ("skipped", "failed") if any(counts[key] for counts in guardrails.values())}
     columns = {**always, **seldom}
-    rows: list[tuple[str | list[str], ...]] = []
+    rows: list[tuple[object, ...]] = []
     for name, counts in guardrails.items():
         first = counts["first_firing"]
         kinds = [f"{count} {kind}" for kind, count in counts["redactions"].items()]
-        cells = [str(counts[key]) for key in columns.values()]
-        rows.append((name, *cells, "" if first is None else str(first), kinds))
+        rows.append((name, *(counts[key] for key in columns.values()), first, kinds))
     if rows:
         print_table(("guardrail", *columns, "first turn", "redacted"), rows, numeric=(*columns, "first turn"))
 
@@ -357,7 +352,7 @@ def _print_timeline(analysis: Mapping[str, Any]) -> None:
     from turnwise.guard.forensics import piece_in_words, stands_in_words
     from turnwise.guard.forensics.page import told_side
 
-    rows: list[tuple[str | list[str], ...]] = []
+    rows: list[tuple[object, ...]] = []
     grew = {(one["time"], one["turn"], one["side"]): one for one in analysis["evidence"]}
     for entry in analysis["timeline"]:
         time = [(entry["time"] or "")[:10], (entry["time"] or "")[11:19]]
@@ -371,7 +366,7 @@ def _print_timeline(analysis: Mapping[str, Any]) -> None:
         told += [] if added is None or not stands_in_words(added) else [f"→ {stands_in_words(added)}"]
         if told:
             lines = [line for one in told for line in textwrap.wrap(one, WIDTH - _BESIDE)]
-            rows.append((time, str(entry["turn_number"]), told_side(entry), lines))
+            rows.append((time, entry["turn_number"], told_side(entry), lines))
     if rows:
         print_table(
             ("time (UTC)", "turn", "side", "what"),

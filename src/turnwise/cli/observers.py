@@ -52,7 +52,7 @@ def _print_test(found: ObserverTest) -> None:
     print_table(
         ("", found.observer, "second reader"),
         [
-            ("turns scored", _rate(found.answered), ""),
+            ("turns scored", found.answered, ""),
             ("ranks flagged turns above others (AUROC)", _interval(found.auroc), _second_reader(second["auroc"])),
             (
                 "agreement of F with the first reader (alpha)",
@@ -60,9 +60,9 @@ def _print_test(found: ObserverTest) -> None:
                 _second_reader(second["agreement"]),
             ),
             ("mean F less the first reader's", f"{found.difference:+.3f}", ""),
-            ("conversations caught at F .5", _rate(found.caught), _second_reader(second["caught"])),
-            ("false alarms at F .5", _rate(found.false_alarms), _second_reader(second["false_alarms"])),
-            ("still flagged where text talks to the judge", _rate(found.resisted) if found.resisted else "–", ""),
+            ("conversations caught at F .5", found.caught, _second_reader(second["caught"])),
+            ("false alarms at F .5", found.false_alarms, _second_reader(second["false_alarms"])),
+            ("still flagged where text talks to the judge", found.resisted or "–", ""),
             ("seconds a turn: median, 95th percentile", " ".join(f"{one:.2f}" for one in found.seconds), ""),
             ("cost a turn", dollars(found.cost_usd) if found.cost_usd is not None else "–", ""),
         ],
@@ -73,7 +73,7 @@ def _print_test(found: ObserverTest) -> None:
         [
             (
                 f"{one.low:.1f} to {one.high:.1f}",
-                str(one.turns),
+                one.turns,
                 f"{one.mean:.2f}",
                 f"{one.flagged / one.turns:.0%}",
             )
@@ -89,10 +89,6 @@ def _print_test(found: ObserverTest) -> None:
         "One large language model read twice, blind, so the readers agree as a model does with itself.",
         "The conversations are few and our own: this tells a judge that does not work from one that may.",
     )
-
-
-def _rate(rate: Rate) -> str:
-    return str(rate)
 
 
 def _interval(one: Interval) -> str:
@@ -243,5 +239,5 @@ def _print_replies(found: tuple[KeptReplies, ...]) -> None:
     for kept in found:
         counts = kept.replies, kept.reusable, kept.prompt_tokens, kept.completion_tokens
         times = (f"{at:%Y-%m-%d %H:%M}" for at in (kept.oldest, kept.newest))
-        rows.append((kept.model, *map(str, counts), dollars(kept.cost_usd), *times))
+        rows.append((kept.model, *counts, dollars(kept.cost_usd), *times))
     print_table(("model", *numeric, "oldest", "newest"), rows, numeric=numeric)

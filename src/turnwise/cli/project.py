@@ -223,7 +223,7 @@ def doctor(
         rows = settings_here(context).items()
         print_table(
             ("setting", "value", "from"),
-            ((name, row["value"] or "each command's own", str(row["from"])) for name, row in rows),
+            ((name, row["value"] or "each command's own", row["from"]) for name, row in rows),
         )
         say("For a bug report, turnwise doctor --report prints this without paths and names.")
     if not all(one.well for one in health):

@@ -84,7 +84,7 @@ def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
     from turnwise.scoring import unread_in_words
 
     rows = [_figures(run, tally) for run, tally in found]
-    columns = [column for column in rows[0] if any(row[column] for row in rows)]  # --json has the others
+    columns = [column for column in rows[0] if any(row[column] != "" for row in rows)]  # --json has the others
     print_table(columns, ([row[column] for column in columns] for row in rows), numeric=columns[1:-1])
     print_table(
         ("run", "started", "observer", "context", "settings"),
@@ -111,16 +111,16 @@ def _clean(tally: RunTally) -> RunTally:
     return dataclasses.replace(tally, commonest_failure=without_secrets(tally.commonest_failure))
 
 
-def _figures(run: Run, tally: RunTally) -> dict[str, str]:
+def _figures(run: Run, tally: RunTally) -> dict[str, object]:
     """What a run has come to, by column; what a run without a language model can't have is empty."""
     calls = (tally.calls, tally.cached, tally.prompt_tokens, tally.completion_tokens) if tally.calls else ("",) * 4
     return {
         "run": run.name,
-        "sequences": str(tally.sequences),
-        "evaluations": str(tally.evaluations),
-        "failed": str(tally.failed),
-        "not read": str(sum(tally.unread.values())) if tally.unread else "",
-        **dict(zip(("calls", "cached", "tokens sent", "received"), map(str, calls), strict=True)),
+        "sequences": tally.sequences,
+        "evaluations": tally.evaluations,
+        "failed": tally.failed,
+        "not read": sum(tally.unread.values()) if tally.unread else "",
+        **dict(zip(("calls", "cached", "tokens sent", "received"), calls, strict=True)),
         "cost": dollars(tally.cost_usd) if tally.calls or tally.cost_usd is not None else "",
         "seconds": f"{tally.seconds:.1f}" if tally.seconds else "",
         "last score": f"{tally.last:%Y-%m-%d %H:%M}" if tally.last else "",

@@ -288,10 +288,7 @@ def _tell_flagged(flagged: Sequence[Flagged], title: str, name: str, why: tuple[
         columns = "conversation", "turn", name
         print_table(
             (*columns, *why),
-            (
-                [one.sequence, str(one.turn), f"{one.F:.2f}", *([one.why or ""] if why else [])]
-                for one in flagged[:_SHOWN]
-            ),
+            ([one.sequence, one.turn, f"{one.F:.2f}", *([one.why] if why else [])] for one in flagged[:_SHOWN]),
             numeric=columns[1:],
         )
     if len(flagged) > _SHOWN:

@@ -217,7 +217,7 @@ def _print(
     if reasons:
         print_table(
             ("turn", "side", "principle", "reasoning"),
-            [(str(key.turn), str(key.side), key.principle, _cut(why, _REASON_SHOWN)) for key, why in reasons],
+            [(key.turn, key.side, key.principle, _cut(why, _REASON_SHOWN)) for key, why in reasons],
             numeric=("turn",),
             title="Reasoning (whole: --why)",
         )
@@ -225,8 +225,7 @@ def _print(
     if apart:
         columns = "turn", "side", "principle", "calls", "T", "I", "F"
         rows = [
-            (*map(str, (*_about(one).values(), len(one.calls))), *(f"{value:.3f}" for value in spread))
-            for one, spread in apart
+            (*_about(one).values(), len(one.calls), *(f"{value:.3f}" for value in spread)) for one, spread in apart
         ]
         print_table(columns, rows, numeric=columns[3:], title="Standard deviation over repeated calls")
     for failure in failures:
@@ -293,12 +292,12 @@ def _cut(text: str, most: int) -> str:
 def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
     """Print T, I and F of every principle, a row for each turn, and a small graph of F for each principle."""
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
-    rows: list[tuple[str | list[str], ...]] = []
+    rows: list[tuple[object, ...]] = []
     for scores, turn in zip(turns, said, strict=True):
         texts = [_cut(turn.prompt, _TEXT_SHOWN)]
         if turn.response is not None:
             texts.append(f"> {_cut(turn.response, _TEXT_SHOWN)}")
-        rows.append((str(scores.turn), *(_scores_cell(scores, principle) for principle in principles), texts))
+        rows.append((scores.turn, *(_scores_cell(scores, principle) for principle in principles), texts))
     headings = (f"{principle}\nT    I    F" for principle in principles)
     print_table(("turn", *headings, "prompt, > reply"), rows, numeric=("turn",))
     graphs = []

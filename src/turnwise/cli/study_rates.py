@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import opened_store, read_run
-from turnwise.cli.output import note, print_json, print_table, say, say_paragraphs
+from turnwise.cli.output import note, print_json, print_table, rate_json, say, say_paragraphs
 from turnwise.errors import SessionError, StoreError, TurnwiseError, UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def print_prevalence(found: Prevalence) -> None:
 def _print_labelled(labelled: Labelled) -> None:
     print_table(("from the labels", ""), labelled.rows())
     columns = "stratum", "conversations", "labelled", "attacks"
-    strata = ((one.name, f"{one.population:,}", str(one.labelled), str(one.attacks)) for one in labelled.strata)
+    strata = ((one.name, f"{one.population:,}", one.labelled, one.attacks) for one in labelled.strata)
     print_table(columns, strata, numeric=columns[1:])
     for caution in labelled.cautions:
         note(caution)
@@ -94,7 +94,7 @@ def print_label_sample(sample: LabelSample, findings: Findings) -> None:
     from turnwise.study.prevalence import TEXTS
 
     columns = "stratum", "conversations", "drawn", "each stands for"
-    strata = ((one.name, f"{one.population:,}", str(one.drawn), f"{one.weight:,.1f}") for one in sample.strata)
+    strata = ((one.name, f"{one.population:,}", one.drawn, f"{one.weight:,.1f}") for one in sample.strata)
     print_table(columns, strata, numeric=columns[1:])
     say(f"{len(sample.conversations)} conversations drawn with seed {sample.seed}")
     note(
@@ -126,10 +126,7 @@ def second_look(
     print_table((found.counted, ""), found.rows())
     if found.by_label:
         labels = sorted({label for rates in found.by_label.values() for label in rates})
-        rows = [
-            (name, *(str(rates[label]) if label in rates else "none" for label in labels))
-            for name, rates in found.by_label.items()
-        ]
+        rows = [(name, *(rates.get(label, "none") for label in labels)) for name, rates in found.by_label.items()]
         print_table(("flagged, by label", *labels), rows, title="Labelled conversations")
     say_paragraphs(found.sentence)
     for caution in found.cautions:
@@ -169,7 +166,7 @@ def session_rules(
                     {
                         "rule": row.rule.name,
                         "source": row.rule.source,
-                        **{label: _rate(rate) for label, rate in row.rates.items()},
+                        **{label: rate_json(rate) for label, rate in row.rates.items()},
                         "flagged": list(row.flagged),
                     }
                     for row in rows
@@ -184,7 +181,7 @@ def session_rules(
     table = []
     for row in rows:
         mark = "" if row.rule.source == "summary" else " *"
-        table.append((row.rule.name + mark, str(row.rates["attack"]), str(row.rates["benign"])))
+        table.append((row.rule.name + mark, row.rates["attack"], row.rates["benign"]))
     columns = "rule", "attacks caught", "benign flagged"
     print_table(columns, table, title="With 95 % intervals (Clopper-Pearson)")
     if any(rule.source != "summary" for rule in RULES):
@@ -228,7 +225,3 @@ def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
     if len(records) < len(found):
         note(f"{len(found) - len(records)} sequences were left out: the run has no scores of them")
     return records
-
-
-def _rate(rate: Any) -> dict[str, Any]:
-    return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
