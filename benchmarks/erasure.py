@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.data import Record, WordIndex
+from turnwise.explorer import Record, WordIndex
 from turnwise.guard.erasing import conversations_of, erase
 from turnwise.runs import evaluate
 from turnwise.store import Store

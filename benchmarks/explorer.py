@@ -135,7 +135,7 @@ def texts(generator: random.Random) -> list[str]:
 
 def data(file: Path) -> None:
     """Time the data layer: the mirror made, then filters, pages, sorts and searches."""
-    from turnwise.explorer.data import Answers, Filter, Record, overview
+    from turnwise.explorer import Answers, Filter, Record, overview
     from turnwise.store import Store
 
     with Store(file) as store:
@@ -312,7 +312,7 @@ def flips(file: Path, seed: int) -> None:
 
 def compared(file: Path, detector: str) -> None:
     """Time what the page of two runs asks of the data layer, by one detector."""
-    from turnwise.explorer.data import Answers, Record
+    from turnwise.explorer import Answers, Record
     from turnwise.store import Store
     from turnwise.study.facets import facet_rates
     from turnwise.study.trends import trends

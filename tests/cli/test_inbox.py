@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from postgresql_server import PostgresqlServer
 
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, run_demo
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.errors import StoreError, UnknownNameError, UsageError
-from turnwise.explorer.data import Answers, Filter, Record, overview, read_chat, rule_of
+from turnwise.explorer import Answers, Filter, Record, overview, read_chat, rule_of
 from turnwise.observers import NotRead, ObservationFailure, ScriptedObserver
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate, inbox, sentence

@@ -15,7 +15,7 @@ import pytest
 from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
-from turnwise.explorer.data import Answers, Filter, Record, judging, lay_beside, overview, read_chat
+from turnwise.explorer import Answers, Filter, Record, judging, lay_beside, overview, read_chat
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score

@@ -7,7 +7,7 @@ from tests.support.found import conversation, make_findings
 
 from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError
-from turnwise.explorer.data import Answers, Filter, Record, overview
+from turnwise.explorer import Answers, Filter, Record, overview
 from turnwise.store import Store
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from random_stores import Content, contents, fill
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.data import Record, overview, rule_of
+from turnwise.explorer import Record, overview, rule_of
 from turnwise.rates import Rate
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import Failure

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.explorer.data import excerpt, found_words, search_words
+from turnwise.explorer import excerpt, found_words, search_words
 from turnwise.explorer.parts import drawing
 
 

@@ -7,7 +7,7 @@ import yaml
 
 from turnwise import GuardrailPipeline
 from turnwise.errors import PatternError, UsageError
-from turnwise.explorer.data import Record, question
+from turnwise.explorer import Record, question
 from turnwise.patterns import load_patterns
 
 RUN = "reader-history"

@@ -4,7 +4,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer.data import Answers, Record, read_chat
+from turnwise.explorer import Answers, Record, read_chat
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
 from turnwise.runs import detect, evaluate

@@ -9,7 +9,7 @@ import pytest
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.detectors import DETECTORS, ByPrinciple, detector
 from turnwise.errors import DetectorError, PatternError, UnknownNameError, UsageError
-from turnwise.explorer.data import Answers, Filter, Found, Record
+from turnwise.explorer import Answers, Filter, Found, Record
 from turnwise.principles import load_principle
 from turnwise.runs import detect, evaluate
 from turnwise.store import Store

@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError
-from turnwise.explorer.data import lay_beside, partners
+from turnwise.explorer import lay_beside, partners
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from turnwise.errors import ConversationError, TurnwiseError, UnknownNameError, UsageError
-from turnwise.explorer.data.trial import MOST_TEXT, Trial, Trials, read_pasted
+from turnwise.explorer import MOST_TEXT, Trial, Trials, read_pasted
 from turnwise.guard import GuardrailPipeline
 
 CONFIG = {

@@ -8,7 +8,7 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError, UsageError
-from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
+from turnwise.explorer import AuditWatch, ServiceWatch
 from turnwise.store import Store
 
 GUARDRAILS = [

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.data import Record, WordIndex
+from turnwise.explorer import Record, WordIndex
 from turnwise.store import Store
 
 

@@ -256,9 +256,8 @@ def explore(
     except ImportError as error:
         raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
     from turnwise._support.paths import to_path
-    from turnwise.explorer.data import SERVICE_KEY, Named, Record
-    from turnwise.explorer.server import PASSWORD, access_for
-    from turnwise.explorer.server import explore as run
+    from turnwise.explorer import PASSWORD, SERVICE_KEY, Named, Record, access_for
+    from turnwise.explorer import explore as run
 
     access = access_for(host, os.environ.get(PASSWORD))
 

@@ -17,7 +17,7 @@ from nicegui import ui
 from turnwise._support.table_files import cell
 from turnwise._support.visible import visible
 from turnwise.explorer import TERMS
-from turnwise.explorer.data import Answers
+from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.parts import heading, text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from turnwise._support.visible import visible, visible_lines
 from turnwise.explorer import TERMS
-from turnwise.explorer.data import found_words
+from turnwise.explorer.data.words import found_words
 from turnwise.rates import Rate
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from starlette.types import ASGIApp
 from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.explorer.access import Access, Gate
-from turnwise.explorer.data import Answers, Record
+from turnwise.explorer.data.answers import Answers
+from turnwise.explorer.data.record import Record
 from turnwise.explorer.pages import THEME, VIEWS, Page, View, header, offer_exports
 from turnwise.explorer.parts import failed, heading, text
 from turnwise.runs.inbox import inbox

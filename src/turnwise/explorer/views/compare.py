@@ -12,8 +12,7 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data import lay_beside, partners
-from turnwise.explorer.data.conversations import DIFFERS, Beside, Row
+from turnwise.explorer.data.conversations import DIFFERS, Beside, Row, lay_beside, partners
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, failed, heading, section, text, text_field
 from turnwise.scoring import TurnScores

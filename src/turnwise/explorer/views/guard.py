@@ -11,7 +11,7 @@ from nicegui import ui
 
 from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.data import SERVICE_KEY
+from turnwise.explorer.data.record import SERVICE_KEY
 from turnwise.explorer.data.watch import ServiceWatch
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (

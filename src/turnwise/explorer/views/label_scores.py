@@ -9,8 +9,14 @@ from nicegui import ui
 
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
-from turnwise.explorer.data import Judging, judging, next_conversation, score_again
-from turnwise.explorer.data.labelling import GUIDELINE, MODE_WORDS
+from turnwise.explorer.data.labelling import (
+    GUIDELINE,
+    MODE_WORDS,
+    Judging,
+    judging,
+    next_conversation,
+    score_again,
+)
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, heading, notify, said, text
 from turnwise.explorer.views.label_blind import Again, LabelPart

@@ -11,7 +11,8 @@ from nicegui import ui
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data import overview, rule_of
+from turnwise.explorer.data import overview
+from turnwise.explorer.data.flags import rule_of
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,

@@ -12,8 +12,9 @@ from turnwise._support.visible import visible
 from turnwise.conversation import Label
 from turnwise.errors import PatternError, TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data import Filter, Found, question, read_chat
-from turnwise.explorer.data.conversations import Chat
+from turnwise.explorer.data import question
+from turnwise.explorer.data.answers import Filter, Found
+from turnwise.explorer.data.conversations import Chat, read_chat
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,

@@ -15,8 +15,8 @@ from turnwise.conversation import Label, Side
 from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data import read_chat, search_words
-from turnwise.explorer.data.conversations import Chat
+from turnwise.explorer.data.conversations import Chat, read_chat
+from turnwise.explorer.data.words import search_words
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,

@@ -10,9 +10,9 @@ from nicegui import ui
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.data import Filter, Found, Record, excerpt, search_words
-from turnwise.explorer.data.answers import SIZES
-from turnwise.explorer.data.record import FACTS
+from turnwise.explorer.data.answers import SIZES, Filter, Found
+from turnwise.explorer.data.record import FACTS, Record
+from turnwise.explorer.data.words import excerpt, search_words
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
