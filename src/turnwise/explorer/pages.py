@@ -135,6 +135,15 @@ class Page:
         """The run that the address names, or the latest; None where there is none."""
         return self.get("run") or self.record.latest_run()
 
+    async def run_names(self) -> list[str]:
+        """The names of all runs, oldest first."""
+        return [run.name for run in await self.ask(self.record.store.runs)]
+
+    @property
+    def panels(self) -> int:
+        """Panels of a chart that fit beside one another."""
+        return max(1, min(3, self.width // 350))
+
     async def ask(self, job: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         """What a job of the data layer gives; it runs in a thread, so that the page goes on living.
 

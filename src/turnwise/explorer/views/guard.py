@@ -69,6 +69,18 @@ _HOW = """audit: {sink: store, path: work.db}      # in the guard's YAML file
 turnwise explore --audit audit.jsonl     # a file, named at the start"""
 
 
+def _audit_choice(page: Page) -> str | None:
+    """Show a field to choose one of the audits, and return which is chosen; None where there is none."""
+    places = page.record.named.audits()
+    if not places:
+        text("p", "Findings of a scan have no audit. Name the audit file of a guard with --audit.")
+        return None
+    name = page.get("audit") if page.get("audit") in places else next(iter(places))
+    turned = partial(_reopen, page, "audit")
+    choice("Audit", places, name, turned).classes("grow")
+    return name
+
+
 class _Watching(ABC):
     """What both ways to watch share: conversations to pick from, and a line that says how it goes."""
 
@@ -115,16 +127,10 @@ class AuditView(_Watching):
     async def build(self) -> None:
         """Show the conversations of an audit, and the checks of one, as they come."""
         page = self._page
-        places = page.record.named.audits()
-        if not places:
-            words = (
-                "Findings of a scan have no audit. Name the audit file of a guard with --audit to watch it here."
-            )
-            text("p", words)
+        name = _audit_choice(page)
+        if name is None:
             return
-        name = page.get("audit") if page.get("audit") in places else next(iter(places))
         self._watch = await page.ask(page.record.named.audit, name)
-        choice("Audit", places, name, self._choose).classes("grow")
         numbers = column("turns", right=True), column("blocked", right=True), column("stance", kind="tag")
         self._build(numbers, "Checks of the conversation")
         with self._one:
@@ -136,9 +142,6 @@ class AuditView(_Watching):
         page.csv = self._csv
         await self._look(anew=True)
         ui.timer(_LOOK_SECONDS, self._look)
-
-    def _choose(self, audit: str) -> None:
-        ui.navigate.to(self._page.link(audit=audit, conversation=None))
 
     async def _look(self, *, anew: bool = False) -> None:
         try:
@@ -284,20 +287,19 @@ class ReportView:
     async def build(self) -> None:
         """Show the report."""
         page = self._page
-        places = page.record.named.audits()
-        if not places:
-            text("p", "Findings of a scan have no audit. Name the audit file of a guard with --audit.")
+        name = _audit_choice(page)
+        if name is None:
             return
-        name = page.get("audit") if page.get("audit") in places else next(iter(places))
         with ui.element("div").classes("form"):
-            choice("Audit", places, name, partial(_reopen, page, "audit"))
             text_field(
                 "If the threshold were", page.get("threshold"), partial(_reopen, page, "threshold"), kind="number"
             )
             text_field("At most this share", page.get("alarms"), partial(_reopen, page, "alarms"), kind="number")
         threshold, alarms = finite(page.get("threshold")), finite(page.get("alarms"))
         try:
-            found = await page.ask(report_audit, places[name], threshold=threshold, alarms=alarms)
+            found = await page.ask(
+                report_audit, page.record.named.audits()[name], threshold=threshold, alarms=alarms
+            )
         except TurnwiseError as error:
             failed(str(error))
             return
@@ -365,7 +367,7 @@ def _card(what: str, rate: Rate) -> None:
 
 
 def _reopen(page: Page, key: str, value: str) -> None:
-    ui.navigate.to(page.link(None, **{key: value}))
+    ui.navigate.to(page.link(None, **{key: value, "conversation": None}))
 
 
 def _file(found: AuditReport) -> tuple[str, list[list[object]]]:

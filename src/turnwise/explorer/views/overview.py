@@ -105,8 +105,9 @@ class _Overview:
             lines = {one: [(mean.turn, getattr(mean, one)) for mean in mine] for one in "TIF"}
             panels.append(Panel(f"{label}: mean over {mine[0].scores:,} scores of turn 1", lines))
         last = max((mean.turn for mean in self._means), default=2)
-        columns = max(1, min(3, self._page.width // 350))
-        return chart_options(panels, last=last, columns=columns, title="Mean T, I and F over turns, by label")
+        return chart_options(
+            panels, last=last, columns=self._page.panels, title="Mean T, I and F over turns, by label"
+        )
 
 
 def _counted(counts: overview.Counts, mark: Newest) -> None:

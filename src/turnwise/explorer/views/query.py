@@ -62,7 +62,7 @@ class _Query:
     async def build(self) -> None:
         page = self._page
         heading("Query", 1)
-        runs = [run.name for run in await page.ask(page.record.store.runs)]
+        runs = await page.run_names()
         if not runs:
             text("p", "No run yet: turnwise evaluate makes scores to ask about.").classes("empty")
             return

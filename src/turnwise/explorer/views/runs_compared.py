@@ -69,7 +69,7 @@ class _RunsCompared:
     async def build(self) -> None:
         page = self._page
         heading("Runs compared", 1)
-        names = [run.name for run in await page.ask(page.record.store.runs)]
+        names = await page.run_names()
         if not names:
             text("p", f"No run yet: turnwise evaluate --store {page.record.where} makes one.").classes("empty")
             return

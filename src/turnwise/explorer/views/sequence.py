@@ -68,7 +68,7 @@ class _Sequence:
 
     async def build(self) -> None:
         page = self._page
-        self._runs = [run.name for run in await page.ask(page.record.store.runs)]
+        self._runs = await page.run_names()
         self._chat = await self._read()
         page.csv = self._rows
         self._head = ui.element("section").props('aria-label="Sequence"')
@@ -230,7 +230,7 @@ class _Sequence:
         marks = {chat.flag: "flagged"} if chat.flag else {}
         title = f"T, I and F over turns of {chat.sequence.sequence_id}"
         return chart_options(
-            panels, last=len(chat.turns), at=self._at, marks=marks, title=title, columns=_columns(self._page)
+            panels, last=len(chat.turns), at=self._at, marks=marks, title=title, columns=self._page.panels
         )
 
     def _turns(self) -> None:
@@ -354,11 +354,6 @@ def _memory_bands(session: Sequence[Stance]) -> dict[str, list[tuple[str, str, s
         ):
             bands.setdefault(name, []).append((words, look, one.rationale))
     return bands
-
-
-def _columns(page: Page) -> int:
-    """Panels of a chart that fit beside one another."""
-    return max(1, min(3, page.width // 350))
 
 
 def _score(signal: Signal) -> str:

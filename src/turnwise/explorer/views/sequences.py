@@ -60,7 +60,7 @@ class _Sequences:
         page = self._page
         heading("Sequences", 1)
         self._choices = await page.ask(page.answers.choices)
-        self._fields([run.name for run in await page.ask(page.record.store.runs)])
+        self._fields(await page.run_names())
         self._status = text("p", "").classes("quiet").props("role=status")
         self._table = ui.element("section").props('aria-label="Found sequences"')
         self._below = ui.row()
