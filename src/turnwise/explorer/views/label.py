@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from nicegui import ui
 
@@ -40,21 +40,6 @@ TABS: Final = {
 }
 
 
-class Part(Protocol):
-    """One of the parts of the view."""
-
-    author: str
-
-    async def show(self) -> None:
-        """Show it, in the element that is entered."""
-
-    async def pressed(self, key: str) -> None:
-        """Do what a key stands for."""
-
-    def csv(self) -> tuple[str, list[list[Any]]]:
-        """Its rows as a file: name, and rows with a head."""
-
-
 async def build(page: Page) -> None:
     """Show what people say of conversations, and let them say more."""
     await _LabelView(page).build()
@@ -73,7 +58,7 @@ class _LabelView:
             text("p", "The store has no conversation yet.").classes("empty")
             return
         tab = page.get("tab") or ("correct" if page.get("id") else "queue")
-        kinds: dict[str, type[Any]] = {
+        kinds: dict[str, type[LabelPart]] = {
             "queue": label_blind.Queue,
             "score": label_scores.Scores,
             "settle": label_blind.Settling,
@@ -86,7 +71,7 @@ class _LabelView:
         who.on("change", lambda _: self._named(who.value or ""))
         self._body = ui.element("section").classes("label-body")
         self._body.props(f'aria-label="{TABS.get(tab, "Label")}" aria-live=polite')
-        self._part: Part = kinds.get(tab, label_blind.Queue)(page, self.shown)
+        self._part: LabelPart = kinds.get(tab, label_blind.Queue)(page, self.shown)
         if not self._name:
             self._name = who.value = await kept_name()
         self._part.author = self._name.strip()
@@ -113,6 +98,8 @@ class _LabelView:
         ui.navigate.to(self._page.link("/label", tab=tab, id=self._page.get("id") or None))
 
     async def _pressed(self, key: str) -> None:
+        if not isinstance(self._part, label_blind.Queue):
+            return
         try:
             await self._part.pressed(key)
         except TurnwiseError as error:

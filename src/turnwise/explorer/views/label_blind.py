@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
@@ -31,14 +32,19 @@ ANSWERS: Final = {
 """What a person answers: the words and the key of each label."""
 
 
-class LabelPart:
+class LabelPart(ABC):
     """A part of Label: the page, who says it, and how it is shown anew."""
 
     def __init__(self, page: Page, again: Again) -> None:
         self.page, self.again, self.author = page, again, ""
 
-    async def pressed(self, key: str) -> None:
-        """Do what a key stands for; nothing by default."""
+    @abstractmethod
+    async def show(self) -> None:
+        """Show it, in the element that is entered."""
+
+    @abstractmethod
+    def csv(self) -> tuple[str, list[list[Any]]]:
+        """Its rows as a file: name, and rows with a head."""
 
     async def keep(self, job: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a job of the store gives; the page says so where it can't be kept, and None is returned."""
@@ -128,12 +134,12 @@ class Queue(LabelPart):
         [head] = await self.page.ask(lambda: list(store.heads(ids=[name])))
         heading("Your last answer", 2)
         with ui.element("p").classes("facts"):
-            fact("you", "can't tell" if mine.label is Label.UNLABELLED else str(mine.label))
+            fact("you", _answered(mine.label))
             fact("data set", str(head.label))
             fact("inbox", "flagged" if name in queue.flagged() else "not flagged")
             for other in answers:
                 if other is not mine:
-                    fact(other.author, "can't tell" if other.label is Label.UNLABELLED else str(other.label))
+                    fact(other.author, _answered(other.label))
         ui.link(visible(name), self.page.link("/sequence", id=name)).classes("long-name")
         ui.button("Take it back (z)", on_click=self._take_back).props("no-caps flat dense aria-keyshortcuts=z")
 
@@ -218,6 +224,10 @@ class Queue(LabelPart):
         return "labels", [["sequence_id", "label", "note", "time"], *rows]
 
 
+def _answered(label: Label | None) -> str:
+    return "can't tell" if label is Label.UNLABELLED else str(label)
+
+
 def _rate_words(rate: Rate) -> str:
     if not rate.of:
         return "nothing is labelled yet"
@@ -242,14 +252,10 @@ class Settling(LabelPart):
              f"turnwise study compare --corrected-by {SETTLED}").classes("quiet")  # fmt: skip
         with ui.element("p").classes("facts"):
             for one in first.answers:
-                fact(one.author, "can't tell" if one.label is Label.UNLABELLED else str(one.label))
+                fact(one.author, _answered(one.label))
         note = ui.input("Why (may stay empty)").props("dense outlined maxlength=10000").classes("grow")
         with ui.row().classes("inbox-actions"):
-            for label, words in {
-                Label.ATTACK: "Attack",
-                Label.BENIGN: "Benign",
-                Label.UNLABELLED: "Can't tell",
-            }.items():
+            for label, (words, _) in ANSWERS.items():
                 settle = partial(self._settle, queue, first.sequence_id, label, note)
                 ui.button(words, on_click=settle).props("no-caps outline")
         sequence = await page.ask(store.sequence, first.sequence_id)
