@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.word_index import WordIndex
+from turnwise.explorer import Record, WordIndex
 from turnwise.guard.forgetting import conversations_of, erase
 from turnwise.runs import evaluate
 from turnwise.store import Store

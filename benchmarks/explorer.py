@@ -135,17 +135,13 @@ def texts(generator: random.Random) -> list[str]:
 
 def data(file: Path) -> None:
     """Time the data layer: the mirror made, then filters, pages, sorts and searches."""
-    from turnwise.explorer.data import overview
-    from turnwise.explorer.data.flags import Flagging
-    from turnwise.explorer.data.record import Record
-    from turnwise.explorer.data.sequences import Filter, Sequences
-    from turnwise.explorer.data.word_index import WordIndex
+    from turnwise.explorer import Answers, Filter, Record, overview
     from turnwise.store import Store
 
     with Store(file) as store:
         record = Record(store)
-        words = WordIndex(record)
-        sequences = Sequences(record, Flagging(record), words)
+        answers = Answers(record)
+        words = answers.words
         report("mirror made", [once(lambda: overview.counts(record))], LIMITS["first cold"])
         report("overview", times(lambda: (overview.counts(record), overview.means(record, "generated"))), 1.0)
         report("words indexed", [once(words.wait)], 600.0)
@@ -154,7 +150,7 @@ def data(file: Path) -> None:
         run = Filter(run="generated")
         for what, filters in cases(run).items():
             for name, wanted in filters.items():
-                report(f"{what}: {name}", times(lambda wanted=wanted: sequences.find(wanted)), LIMITS[what])
+                report(f"{what}: {name}", times(lambda wanted=wanted: answers.find(wanted)), LIMITS[what])
         words.close()
     print(f"memory: {memory() / 1e6:.0f} MB at most; required {MOST_MEMORY / 1e6:.0f}")
 
@@ -316,15 +312,14 @@ def flips(file: Path, seed: int) -> None:
 
 def compared(file: Path, detector: str) -> None:
     """Time what the page of two runs asks of the data layer, by one detector."""
-    from turnwise.explorer.data.answers import Answers
-    from turnwise.explorer.data.record import Record
+    from turnwise.explorer import Answers, Record
     from turnwise.store import Store
     from turnwise.study import facet_rates, trends
 
     sides = ("generated", detector), ("again", detector)
     with Store(file) as store, Answers(Record(store)) as answers:
-        report(f"first answer, {detector}", [once(lambda: answers.run_pairs.pair(*sides, True))], 3.0)
-        pair = answers.run_pairs.pair(*sides, True)
+        report(f"first answer, {detector}", [once(lambda: answers.pair(*sides, True))], 3.0)
+        pair = answers.pair(*sides, True)
 
         def step(threshold: float) -> None:
             pair.at((threshold, None))

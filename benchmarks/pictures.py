@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from explored import chromium, explored
 
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, run_demo
 from turnwise.conversation import Label
-from turnwise.explorer.data.side_by_side import partners
+from turnwise.explorer import partners
 from turnwise.principles import load_principle, principle_names
 from turnwise.scoring import Score
 from turnwise.store import Store

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from turnwise._support.table_files import write_parquet
-from turnwise.explorer.data.studies import FinishedStudy
+from turnwise.explorer import FinishedStudy
 from turnwise.study.report import VERDICT_COLUMNS
 
 ARMS = ("any_turn", "cusum", "trust_ema", "slope")

@@ -9,7 +9,7 @@ from documentation.reference import HERE, MADE, table
 
 def pages() -> dict[str, str]:
     """Return the page by its path from the repository's root."""
-    from turnwise.explorer.glossary import TERMS
+    from turnwise.explorer import TERMS
 
     parts = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))
     lines = ["# Glossary", "", MADE, ""]

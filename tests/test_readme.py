@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import turnwise.datasets
-from turnwise.cli import main
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, main, run_demo
 from turnwise.store import Store
 
 README = Path(__file__).parent.parent / "README.md"

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 from tests.observers.local.conftest import write_weights
 
-from turnwise.cli import main
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, main, run_demo
 from turnwise.datasets import example_judgements, examples, join_judgements, read_judgements
 from turnwise.runs import evaluate
 from turnwise.store import Store

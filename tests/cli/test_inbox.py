@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 from postgresql_server import PostgresqlServer
 
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, run_demo
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.errors import StoreError, UnknownNameError, UsageError
-from turnwise.explorer.data import overview
-from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.flags import rule_of
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.sequence import read_chat
-from turnwise.explorer.data.sequences import Filter
+from turnwise.explorer import Answers, Filter, Record, overview, read_chat, rule_of
 from turnwise.observers import NotRead, ObservationFailure, ScriptedObserver
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate, inbox, sentence
@@ -91,7 +86,7 @@ def by_every_door(cli: Cli, location: str) -> Iterator[tuple[str, Told]]:
     with Store(location) as store, Answers(Record(store)) as answers:
         run = store.only_run()
         yield "inbox", {one.sequence_id: one.turn for one in inbox(store, limit=None).items}
-        table = answers.sequences.find(Filter(run=run, flagged="yes", size=1000))
+        table = answers.find(Filter(run=run, flagged="yes", size=1000))
         yield "sequences", {row.sequence_id: row.flag for row in table.rows if row.flag is not None}
         rates = overview.detection(answers.record, run, rule_of(answers.record, run))
         assert sum(rate.count for rate in rates.values()) == len(first)

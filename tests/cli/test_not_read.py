@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.explorer.data.overview import counts
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.sequence import read_chat
+from turnwise.explorer import Record, overview, read_chat
 from turnwise.store import Store
 
 Cli = Callable[..., Any]
@@ -71,7 +69,7 @@ def test_the_guard_says_so(cli: Cli) -> None:
 def test_the_explorer_tells_it_apart(scored: Any, tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         record = Record(store)
-        (run,) = counts(record).runs
+        (run,) = overview.counts(record).runs
         assert (run.evaluations, run.failures, run.unread) == (1, 0, 2)
         chat = read_chat(record, "mixed", "r")
         assert chat.unread_at(1) is None and chat.unread_at(2) == "not read: prompt in ru"

@@ -15,14 +15,7 @@ import pytest
 from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
-from turnwise.explorer.data import overview
-from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.labelling import judging
-from turnwise.explorer.data.question import count
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.sequence import read_chat
-from turnwise.explorer.data.sequences import Filter
-from turnwise.explorer.data.side_by_side import lay_beside
+from turnwise.explorer import Answers, Filter, Record, judging, lay_beside, overview, read_chat
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
@@ -69,10 +62,10 @@ def explore(store: Store) -> object:
     with Answers(Record(store)) as answers:
         record = answers.record
         answers.words.wait()
-        rows = answers.sequences.find(Filter(run="r")).rows
+        rows = answers.find(Filter(run="r")).rows
         chat = read_chat(record, "chat-1", "r")
         halves = lay_beside(store, ("chat-1", "r"), ("chat-1", "s"))
-        shown = overview.counts(record), overview.means(record, "r"), count(record, "r", "peak(F) > 0.5").rate
+        shown = overview.counts(record), overview.means(record, "r"), record.query("peak(F) > 0.5", "r").rate
         return shown, rows, chat.turns, halves.principles, judging(store, "chat-1", "ann").sequence_id
 
 

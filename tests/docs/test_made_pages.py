@@ -14,7 +14,7 @@ from documentation.__main__ import ROOT, current, made
 
 from documentation import reference, settings, specification
 from turnwise import Conversation, GuardrailPipeline, errors
-from turnwise.explorer.glossary import TERMS
+from turnwise.explorer import TERMS
 from turnwise.observers.llm import FaultKind
 from turnwise.store.schema import metadata
 

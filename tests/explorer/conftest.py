@@ -2,9 +2,8 @@
 
 import pytest
 
-from turnwise.cli.demo_run import demo_observer, run_demo
-from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.record import Record
+from turnwise.cli import demo_observer, run_demo
+from turnwise.explorer import Answers, Record
 from turnwise.store import Store
 
 

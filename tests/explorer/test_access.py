@@ -7,8 +7,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from turnwise.errors import UsageError
-from turnwise.explorer.access import Access, Gate
-from turnwise.explorer.server import access_for
+from turnwise.explorer import Access, Gate, access_for
 
 PASSWORD = "correct horse battery"
 

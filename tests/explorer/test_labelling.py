@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer.data.labelling import Judging, given_by, judging, next_conversation, score_again
+from turnwise.explorer import Judging, given_by, judging, next_conversation, score_again
 from turnwise.principles import principle_names
 from turnwise.scoring import Score
 from turnwise.store import Store

@@ -7,8 +7,7 @@ import yaml
 
 from turnwise import GuardrailPipeline
 from turnwise.errors import PatternError, UsageError
-from turnwise.explorer.data import question
-from turnwise.explorer.data.record import Record
+from turnwise.explorer import Record, question
 from turnwise.patterns import load_patterns
 
 RUN = "reader-history"
@@ -16,11 +15,9 @@ RUN = "reader-history"
 PATTERN = "slope(F) > 0.1 and peak(reciprocity.F) > 0.5"
 
 
-def test_it_counts_as_the_store_does(record, demo_store):
-    counted, result = question.count(record, RUN, PATTERN), demo_store.query(PATTERN, RUN)
-    assert (counted.rate, counted.by_label, counted.by_source) == (result.rate, result.by_label, result.by_source)
+def test_an_error_of_a_pattern_names_the_place(record):
     with pytest.raises(PatternError) as told:
-        question.count(record, RUN, "slope(F) > ")
+        record.query("slope(F) > ", RUN)
     assert (told.value.line, told.value.column) == (1, 11)
 
 
@@ -42,7 +39,7 @@ def test_the_command_gives_the_same_answer(record, cli):
     command = shlex.split(question.as_command(record, RUN, PATTERN))
     told = cli(*command[1:], "--json")
     assert told.code == 0, told.err
-    assert question.count(record, RUN, PATTERN).rate.count == len(told.json["matches"])
+    assert record.query(PATTERN, RUN).rate.count == len(told.json["matches"])
 
 
 def test_the_guard_rule_is_one_that_a_guard_takes(record):
@@ -60,7 +57,7 @@ def test_a_named_pattern_is_saved_where_the_user_said(demo_store, tmp_path):
     question.save_named(record, "slow_rise", PATTERN, "Rises slowly: < & >")
     question.save_named(record, "second", "slow_rise or peak(F) > 0.9", "")
     assert load_patterns(tmp_path / "mine.yaml").get("slow_rise").expression == PATTERN
-    assert question.count(record, RUN, "slow_rise").rate == question.count(record, RUN, PATTERN).rate
+    assert record.query("slow_rise", RUN).rate == record.query(PATTERN, RUN).rate
     with pytest.raises(PatternError, match="choose another name"):
         question.save_named(record, "slow_rise", PATTERN, "")
     with pytest.raises(PatternError):

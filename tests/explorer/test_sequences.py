@@ -9,9 +9,7 @@ import pytest
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.detectors import DETECTORS, ByPrinciple, detector
 from turnwise.errors import DetectorError, PatternError, UnknownNameError, UsageError
-from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.record import Record
-from turnwise.explorer.data.sequences import Filter, Found
+from turnwise.explorer import Answers, Filter, Found, Record
 from turnwise.principles import load_principle
 from turnwise.runs import detect, evaluate
 from turnwise.store import Store
@@ -20,11 +18,11 @@ RUN = "reader-history"
 
 
 def ids(answers, **wanted):
-    return [row.sequence_id for row in answers.sequences.find(Filter(run=RUN, size=1_000, **wanted)).rows]
+    return [row.sequence_id for row in answers.find(Filter(run=RUN, size=1_000, **wanted)).rows]
 
 
 def test_a_row_says_what_the_run_scored(answers, demo_store):
-    [row] = [one for one in answers.sequences.find(Filter(run=RUN)).rows if one.sequence_id == "grooming-01"]
+    [row] = [one for one in answers.find(Filter(run=RUN)).rows if one.sequence_id == "grooming-01"]
     turns = list(demo_store.trajectory(RUN, "grooming-01"))
     peaks = [max(score.F for score in turn.scores.values()) for turn in turns]
     assert (row.label, row.source, row.tactic) == ("attack", "turnwise_examples", "emotional_grooming")
@@ -59,7 +57,7 @@ def test_filters_leave_what_they_say(answers, demo_store):
 @pytest.mark.parametrize("sort", ["id", "turns", "F", "T", "flag", "label"])
 def test_it_sorts_either_way_and_what_is_missing_comes_last(answers, sort):
     for descending in (False, True):
-        rows = answers.sequences.find(Filter(run=RUN, sort=sort, descending=descending, size=1_000)).rows
+        rows = answers.find(Filter(run=RUN, sort=sort, descending=descending, size=1_000)).rows
         values = [row.sequence_id if sort == "id" else getattr(row, sort) for row in rows]
         there = [value for value in values if value is not None]
         assert there == sorted(there, reverse=descending)
@@ -67,27 +65,27 @@ def test_it_sorts_either_way_and_what_is_missing_comes_last(answers, sort):
 
 
 def test_pages_go_on_where_the_one_before_ended(answers):
-    pages = [answers.sequences.find(Filter(run=RUN, page=page, size=15)) for page in (1, 2, 3)]
+    pages = [answers.find(Filter(run=RUN, page=page, size=15)) for page in (1, 2, 3)]
     assert [len(page.rows) for page in pages] == [15, 15, 8]
     assert [row.sequence_id for page in pages for row in page.rows] == ids(answers)
     assert {page.total for page in pages} == {38}
 
 
 def test_it_is_said_where_a_file_leaves_rows_out(answers):
-    assert len(answers.sequences.every(Filter(run=RUN))) == 38
-    assert answers.sequences.find(Filter(run=RUN)).left_out == ""
+    assert len(answers.every(Filter(run=RUN))) == 38
+    assert answers.find(Filter(run=RUN)).left_out == ""
     assert Found((), 100_001, 250_000).left_out == "CSV saves the first 100,000"
 
 
 def test_any_pattern_flags_and_so_does_any_detector(answers, demo_store):
     result = demo_store.query("slope(F) > 0.1", RUN)
-    found = answers.sequences.find(Filter(run=RUN, rule="slope(F) > 0.1", flagged="yes", size=1_000))
+    found = answers.find(Filter(run=RUN, rule="slope(F) > 0.1", flagged="yes", size=1_000))
     assert {row.sequence_id: row.flag for row in found.rows} == {one.sequence_id: one.turn for one in result}
     final = ids(answers, rule="slope(F) > 0.1", when="final", flagged="yes")
     assert final == [one.sequence_id for one in demo_store.query("slope(F) > 0.1", RUN, when="final")]
     cusum = "cusum:drift=0.05,limit=0.2"
     wanted = Filter(run=RUN, rule=cusum, flagged="yes", size=1_000)
-    while not (found := answers.sequences.find(wanted)).complete:
+    while not (found := answers.find(wanted)).complete:
         assert found.judged[0] < found.judged[1]
     verdicts = {one.head.sequence_id: one.verdict for one in detect(demo_store, RUN, [cusum])}
     fired = {name: verdict.turn for name, verdict in verdicts.items() if verdict and verdict.fired}
@@ -137,12 +135,12 @@ def test_a_detector_is_at_work_on_a_run_once_though_the_run_grows(growing, asked
     asked.append(lambda: (begun.append(1), go_on.wait()))
     with Answers(Record(store)) as answers:
         wanted = Filter(run="r", rule="asking", flagged="yes")
-        assert not answers.sequences.find(wanted).complete
+        assert not answers.find(wanted).complete
         add("chat-2")
-        assert not answers.sequences.find(wanted).complete
+        assert not answers.find(wanted).complete
         assert len(begun) <= 1
         go_on.set()
-        while not (found := answers.sequences.find(wanted)).complete or found.total < 2:
+        while not (found := answers.find(wanted)).complete or found.total < 2:
             pass
         assert [row.sequence_id for row in found.rows] == ["chat-1", "chat-2"]
 
@@ -158,9 +156,9 @@ def test_the_error_of_a_detector_is_told_once(growing, asked):
         wanted = Filter(run="r", rule="asking", flagged="yes")
         with pytest.raises(DetectorError, match="the disk is full"):
             while True:
-                answers.sequences.find(wanted)
+                answers.find(wanted)
         asked.append(lambda: None)
-        while not (found := answers.sequences.find(wanted)).complete:
+        while not (found := answers.find(wanted)).complete:
             pass
         assert found.total == 1
 
@@ -179,7 +177,7 @@ def test_it_finds_words_in_the_texts(answers, demo_store):
 
 
 def test_without_a_run_there_are_sequences_all_the_same(answers):
-    found = answers.sequences.find(Filter(size=5))
+    found = answers.find(Filter(size=5))
     assert len(found.rows) == 5 and found.rows[0].F is None and found.rows[0].series == ()
 
 
@@ -192,7 +190,7 @@ def test_what_can_not_be_is_said_in_words(answers):
         ({"principle": "nobody", "least": 0.5}, UnknownNameError),
     ):
         with pytest.raises(error):
-            answers.sequences.find(Filter(**{"run": RUN, **wanted}))
+            answers.find(Filter(**{"run": RUN, **wanted}))
     for state in ({"page": "0"}, {"size": "100000"}, {"sort": "1; DROP"}, {"least": "x"}, {"flagged": "perhaps"}):
         with pytest.raises(UsageError):
             Filter.of_address(state)

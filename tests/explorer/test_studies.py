@@ -9,7 +9,7 @@ import pytest
 from tests.support.work_store import write_study_files
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer.data.studies import FinishedStudy, find_studies
+from turnwise.explorer import FinishedStudy, find_studies
 from turnwise.rates import Rate
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from turnwise.errors import ConversationError, TurnwiseError, UnknownNameError, UsageError
-from turnwise.explorer.data.trial import MOST_TEXT, Trial, Trials, read_pasted
+from turnwise.explorer import MOST_TEXT, Trial, Trials, read_pasted
 from turnwise.guard import GuardrailPipeline
 
 CONFIG = {
@@ -64,27 +64,28 @@ def test_what_is_no_conversation_is_refused(text: str, error: type[TurnwiseError
 
 def test_the_guard_is_watched_turn_by_turn(trial: Trial) -> None:
     found = list(trial.replay(read_pasted(CHAT)))
-    assert [(one.turn, one.side, one.verdict) for one in found] == [
-        (1, "input", "warned"),
-        (1, "output", "passed"),
-        (2, "input", "blocked"),
-        (3, "input", "blocked"),
+    assert [(one.turn_number, one.pipeline_type, one.blocked, bool(one.warnings)) for one in found] == [
+        (1, "input", False, True),
+        (1, "output", False, False),
+        (2, "input", True, False),
+        (3, "input", True, False),
     ]
+    assert found == trial.checks
     assert found[0].text == "I am [EMAIL]"
-    assert found[2].why == ("keywords: 'acme'",)
-    assert {one.name: one.did for one in found[0].guardrails}["pii"] == "redacted"
-    first = found[0].scores
-    assert max(score.F for score in first.values()) == pytest.approx(0.1)
-    assert (found[3].score, found[3].threshold) == (0.9, 0.8)
+    assert found[2].reasons == ["keywords: 'acme'"]
+    assert found[0].details["pii"].redactions
+    last = found[3].details["drift"].data
+    assert last is not None and (last["score"], last["threshold"]) == (0.9, 0.8)
 
 
 def test_stance_and_trust_follow_the_turns(trial: Trial) -> None:
     found = list(trial.replay(read_pasted(CHAT)))
-    inputs = [one for one in found if one.side == "input"]
+    inputs = [one for one in found if one.pipeline_type == "input"]
     # A guardrail that blocked before left drift nothing to do, so nothing is known of the stance there.
-    assert [one.stance for one in inputs] == ["cautious", "", "guarded"]
-    assert "circuit breaker violated" in inputs[-1].rationale
-    assert inputs[0].trust == pytest.approx(0.65)
+    assert [one.stance and one.stance.mode for one in inputs] == ["cautious", None, "guarded"]
+    first, last = inputs[0].stance, inputs[-1].stance
+    assert last is not None and "circuit breaker violated" in last.rationale
+    assert first is not None and first.trust == pytest.approx(0.65)
 
 
 def test_the_forensic_timeline_is_there_at_any_moment(trial: Trial) -> None:
@@ -98,17 +99,17 @@ def test_the_forensic_timeline_is_there_at_any_moment(trial: Trial) -> None:
 
 
 def test_messages_are_typed_one_by_one(trial: Trial) -> None:
-    assert trial.say("Hello").verdict == "passed"
-    assert trial.answer("Hello yourself").side == "output"
-    assert trial.say("acme").verdict == "blocked"
-    assert [one.turn for one in trial.checks] == [1, 1, 2]
+    assert not trial.say("Hello").blocked
+    assert trial.answer("Hello yourself").pipeline_type == "output"
+    assert trial.say("acme").blocked
+    assert [one.turn_number for one in trial.checks] == [1, 1, 2]
 
 
 def test_one_trial_does_not_weigh_on_another() -> None:
     pipeline = GuardrailPipeline({"guardrails": [{"drift": {"observer": "scripted:0.9,0.9,0.9,0.9"}}]})
     chat = read_pasted("user: a\nuser: b\nuser: c\nuser: d")
     first, second = (list(Trial(pipeline).replay(chat)) for _ in range(2))
-    assert [(one.stance, one.trust) for one in first] == [(one.stance, one.trust) for one in second]
+    assert [one.stance for one in first] == [one.stance for one in second]
     pipeline.close()
 
 

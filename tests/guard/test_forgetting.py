@@ -15,7 +15,7 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import ForgottenError
-from turnwise.explorer.data.watch import AuditWatch
+from turnwise.explorer import AuditWatch
 from turnwise.guard import MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit, verify_audit
 from turnwise.guard.state.payloads import STORED

@@ -12,7 +12,7 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import analyze_conversation_forensics
-from turnwise.cli.guard_forensics import print_analysis
+from turnwise.cli.guard_replay import print_analysis
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard import GuardrailPipeline

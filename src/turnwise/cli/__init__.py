@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
+
+if TYPE_CHECKING:
+    from turnwise.cli.demo_run import demo_observer, run_demo
+
+__all__ = ["demo_observer", "main", "run_demo"]
 
 _NAME_SHOWN = 80
 """Characters of a file name that an error shows."""
@@ -70,3 +75,11 @@ def _let_go_of_output() -> None:
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def __getattr__(name: str) -> object:
+    if name in ("demo_observer", "run_demo"):  # which bring the observers with them
+        from turnwise.cli import demo_run
+
+        return getattr(demo_run, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

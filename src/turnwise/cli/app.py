@@ -12,22 +12,15 @@ from typer.core import TyperCommand, TyperGroup
 from turnwise._version import __version__
 from turnwise.cli.bench import compare as compare_records
 from turnwise.cli.bench import run as run_bench
-from turnwise.cli.check import check
 from turnwise.cli.demo import demo
-from turnwise.cli.detect import detect
-from turnwise.cli.doctor import doctor
-from turnwise.cli.erase import erase
+from turnwise.cli.detect import check, detect
+from turnwise.cli.erase import erase, expire, forget, sessions
 from turnwise.cli.evaluate import evaluate
-from turnwise.cli.explore import explore
-from turnwise.cli.guard import approve_tools, replay
+from turnwise.cli.guard import approve_tools, chat
 from turnwise.cli.guard import check as guard_check
-from turnwise.cli.guard_alert import alert
-from turnwise.cli.guard_audit import audit, verify
-from turnwise.cli.guard_chat import chat
-from turnwise.cli.guard_forensics import forensics
+from turnwise.cli.guard_audit import alert, audit, verify
+from turnwise.cli.guard_replay import forensics, replay
 from turnwise.cli.guard_report import report
-from turnwise.cli.guard_state import expire, forget, sessions
-from turnwise.cli.hook import hook
 from turnwise.cli.import_export import export, import_
 from turnwise.cli.judgements import (
     agreement,
@@ -41,23 +34,18 @@ from turnwise.cli.judgements import (
     turn,
 )
 from turnwise.cli.list_ import list_
-from turnwise.cli.llm import cache, cost, prompt
-from turnwise.cli.mcp import mcp
+from turnwise.cli.observers import cache, cost, prompt
 from turnwise.cli.observers import test as test_observer
 from turnwise.cli.output import keep_quiet, say
-from turnwise.cli.project import defaults_of, find_project
+from turnwise.cli.project import defaults_of, doctor, find_project
 from turnwise.cli.query import query
-from turnwise.cli.runs import delete_run, list_runs, publish, rename_run
-from turnwise.cli.runs_compare import compare_runs, run_trends
+from turnwise.cli.runs import compare_runs, delete_run, list_runs, publish, rename_run, run_trends
 from turnwise.cli.scan import scan
-from turnwise.cli.serve import serve
+from turnwise.cli.serve import explore, hook, mcp, serve
 from turnwise.cli.show import show
-from turnwise.cli.study import compare, power
+from turnwise.cli.study import compare, map_, power
 from turnwise.cli.study_discover import discover
-from turnwise.cli.study_map import map_
-from turnwise.cli.study_prevalence import prevalence
-from turnwise.cli.study_second_look import second_look
-from turnwise.cli.study_sessions import session_rules
+from turnwise.cli.study_rates import prevalence, second_look, session_rules
 from turnwise.cli.study_tune import calibrate, tune
 from turnwise.cli.teach import teach
 
@@ -318,6 +306,6 @@ def turnwise(
     if values := find_project().values:
         context.default_map = defaults_of(context.command, values)
     if context.invoked_subcommand is None:
-        from turnwise.cli.next_steps import next_steps
+        from turnwise.cli.project import next_steps
 
         say(*next_steps())

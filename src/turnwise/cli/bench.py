@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.observer_settings import PromptSettings
 from turnwise.cli.output import note, print_json, print_table, progress, say_paragraphs
 from turnwise.errors import UsageError
 
@@ -62,7 +63,7 @@ def run(
     ] = None,
     out: Annotated[str | None, typer.Option(help="Write the record to this JSON file.")] = None,
     file_format: options.FileFormat,
-    settings: options.PromptSettings,
+    settings: PromptSettings,
     json: options.Json = False,
 ) -> None:
     """Measure guards turn by turn on the frozen yardstick, and on data sets of your own.
@@ -104,9 +105,7 @@ def run(
         _print({Path(out).stem if out else "now": record})
 
 
-def _guards(
-    specs: list[str], detector: str, python: Mapping[str, str], settings: options.PromptSettings
-) -> list[Guard]:
+def _guards(specs: list[str], detector: str, python: Mapping[str, str], settings: PromptSettings) -> list[Guard]:
     from turnwise.bench import Options, build_guard
 
     asked: list[str] = []

@@ -208,7 +208,7 @@ def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
         headings = list(map(_heading, beside))
         room = _WIDTH - len(" turn   ") - sum(3 + max(map(len, heading.split("\n"))) for heading in headings) - 1
         rows = [
-            (str(turn.number), _cut(turn.prompt, room), *(_score(run, name, turn.number) for run in beside))
+            (turn.number, _cut(turn.prompt, room), *(_score(run, name, turn.number) for run in beside))
             for turn in chat.conversation
         ]
         columns = "turn", "the user says", *headings

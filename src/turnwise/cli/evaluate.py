@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import read_run
+from turnwise.cli.observer_settings import ModelSettings
 from turnwise.cli.output import dollars, note, print_json, progress, say
-from turnwise.cli.stores import read_run
 from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def evaluate(
             metavar="FILE",
         ),
     ] = None,
-    settings: options.ModelSettings,
+    settings: ModelSettings,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -130,7 +131,7 @@ def _evaluate_failed(
     principle: Sequence[str],
     selection: options.Selection,
     jobs: int,
-    settings: options.ModelSettings,
+    settings: ModelSettings,
     store: str,
     json: bool,
 ) -> None:
@@ -168,7 +169,7 @@ def _evaluate_failed(
     _exit([summary])
 
 
-def _score(store: Store, run: str, spec: str, plan: Plan, given: options.ModelSettings, jobs: int) -> Summary:
+def _score(store: Store, run: str, spec: str, plan: Plan, given: ModelSettings, jobs: int) -> Summary:
     """Score what a run lacks, with progress; where it is interrupted or fails, what was scored is kept."""
     from turnwise.runs import count_missing, flagged
     from turnwise.runs import evaluate as score

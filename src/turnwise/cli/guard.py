@@ -1,43 +1,25 @@
-"""``turnwise guard check`` and ``replay``, and what commands of the guard share: a pipeline, results in words."""
+"""``turnwise guard check``, ``chat`` and ``approve-tools``: texts put to a pipeline, and results in words."""
 
 from __future__ import annotations
 
-import atexit
+import json as json_
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
-from functools import partial
-from itertools import islice
-from multiprocessing import get_context
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise._support.visible import shown
 from turnwise.cli import options
 from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.errors import UsageError
+from turnwise.errors import TurnwiseError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
-    from turnwise.conversation import Sequence
-    from turnwise.datasets import BadRecord
+    from turnwise.conversation import Conversation
     from turnwise.guard import GuardrailPipeline, PipelineResult
     from turnwise.guard.config import Config
-    from turnwise.guard.results import Detail
-    from turnwise.rates import Rate
 
-Preset: TypeAlias = Annotated[
-    str | None, typer.Option(help="Configuration that ships, by name; see turnwise list presets.")
-]
-ConfigFile: TypeAlias = Annotated[
-    str | None, typer.Option("--config", help="YAML file of your own, in place of a preset.")
-]
-Findings: TypeAlias = Annotated[
-    bool, typer.Option("--fail-on-findings", help="Exit with 3 if something was blocked or warned of.")
-]
 
 DEFAULT_PRESET = "basic"
 
@@ -91,8 +73,8 @@ def result_lines(result: PipelineResult) -> list[str]:
 
 def check(
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.", show_default=False)],
-    preset: Preset = None,
-    config: ConfigFile = None,
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
     output: Annotated[bool, typer.Option("--output", help="Check it as what a model answered.")] = False,
     tool_call: Annotated[
         str | None, typer.Option(metavar="NAME", help="Check it as the arguments of a call of this tool.")
@@ -105,7 +87,7 @@ def check(
     ] = None,
     document: Annotated[bool, typer.Option("--document", help="Check it as a retrieved document.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Check it as an entry of memory.")] = False,
-    fail_on_findings: Findings = False,
+    fail_on_findings: options.BlockedOrWarned = False,
     json: options.Json = False,
 ) -> None:
     """Check one text with a pipeline; the preset basic by default."""
@@ -133,10 +115,10 @@ def check(
         say(*result_lines(result))
         rows = []
         for name, detail in result.details.items():
-            action = str(detail.action or "") if detail.found or detail.blocked else ""
+            action = detail.action if detail.found or detail.blocked else ""
             confidence = f"{detail.confidence:.2f}" if detail.confidence else ""
             took = f"{1000 * detail.seconds:.2f}"
-            rows.append((name, str(detail.status), action, confidence, took, detail.reason))
+            rows.append((name, detail.status, action, confidence, took, detail.reason))
         columns = "guardrail", "status", "action", "confidence", "ms", "reason"
         print_table(columns, rows, numeric=("confidence", "ms"))
     if fail_on_findings and (result.blocked or result.warnings):
@@ -177,209 +159,157 @@ def approve_tools(
     print_table(("tool", "SHA-256"), approve(tools, approved).items(), title=f"Approved in {approved}")
 
 
-@options.grouped
-def replay(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="An audit, conversations as Conversation.to_dict gives them, or a file in any format that import "
-            "reads."
-        ),
-    ],
-    *,
-    preset: Preset = None,
-    config: ConfigFile = None,
-    file_format: options.FileFormat,
-    limit: Annotated[
-        int | None, typer.Option(min=1, max=options.MOST, help="Most conversations to replay, from the first on.")
-    ] = None,
-    audit: Annotated[
-        str | None,
-        typer.Option(
-            help="Block nothing (mode log), and write what would have been done to this audit, for guard report.",
-            show_default=False,
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Processes that check.")] = 1,
-    fail_on_findings: Findings = False,
+HELP = """Type a message, and see what the guard makes of it. Commands:
+  /response TEXT   what the other side answers; /r for short
+  /forensics       the analysis of the conversation so far
+  /save FILE       the conversation with its checks, as JSON
+  /help            this
+  /quit            end; so do Ctrl-D and Ctrl-C"""
+
+_BAR = 20
+"""Characters of a bar."""
+
+
+def chat(
+    preset: options.Preset = None,
+    config: options.ConfigFile = None,
+    observer: options.ObserverName = None,
     json: options.Json = False,
 ) -> None:
-    """Put recorded conversations through a pipeline, turn by turn, and say what it would have blocked.
+    """Type messages and see scores, verdict and stance after each; nothing goes to a model.
 
-    Calls of tools and what they gave back are checked as well.
-
-    Rate limits and the audit of the configuration are left out: they are for live conversations.
+    With --json, print a line of JSON for every check.
     """
-    from turnwise.datasets import BadRecord, open_dataset
-    from turnwise.guard.forensics import recorded
+    from turnwise.conversation import Conversation
 
-    read = read_config(preset, config)
-    told = file_format != options.FileFormat()
-    records = (None if told else recorded(file)) or open_dataset(file, **file_format.to_dict())
-    bad: list[BadRecord] = []
-
-    def good() -> Iterator[Sequence]:
-        for record in records:
-            if isinstance(record, BadRecord):
-                bad.append(record)
-            else:
-                yield record
-
-    rows: list[dict[str, Any]] = []
-    with _replaying(read, audit, jobs) as replayed:
-        began = time.perf_counter()
-        for row in replayed(islice(good(), limit)):
-            rows.append(row)
-            if not json:
-                # At once: a model reads every turn, so a file of conversations takes minutes.
-                say(*_lines(row))
-        seconds = time.perf_counter() - began
-    checks = sum(row["checks"] for row in rows)
-    pace = (
-        f"{checks} checks in {seconds:.2f} s: {checks / seconds:,.0f} a second" if checks else "nothing to check"
-    )
-    if json:
-        print_json(
-            {
-                "pipeline": read.name,
-                "conversations": rows,
-                "summary": {
-                    group: {what: _rate_json(rate) for what, rate in rates.items()}
-                    for group, rates in _summary(rows).items()
-                },
-                "checks": checks,
-                "seconds": seconds,
-                "checks_per_second": checks / seconds if seconds else None,
-                "bad_lines": [{"line": one.line, "reason": one.reason} for one in bad],
-            }
-        )
-        note(pace)
-    else:
-        _print_summary(rows)
-        say(pace)
-    for one in bad:
-        note(f"{file}, line {one.line}: {one.reason}; left out")
-    if (bad and not rows) or any(one.ends for one in bad):
-        raise typer.Exit(1)
-    if fail_on_findings and any(row["blocked_at"] or row["warned_at"] for row in rows):
-        raise typer.Exit(3)
+    conversation = Conversation("you", "other")
+    with open_pipeline(preset, config, observer) as pipeline:
+        if not json:
+            note(f"pipeline {pipeline.config.name}: {', '.join(step.name for step in pipeline.steps)}\n{HELP}")
+        loop = _Loop(pipeline, conversation, json)
+        for line in _lines():
+            if not loop.take(line):
+                break
 
 
-@contextmanager
-def _replaying(
-    config: Config, audit: str | None, jobs: int
-) -> Iterator[Callable[[Iterable[Sequence]], Iterator[dict[str, Any]]]]:
-    """What says of conversations, in order, what a pipeline does; each of several processes has one of its own."""
-    from turnwise.guard.forensics import replay_pipeline
+class _Loop:
+    """Does what each line says."""
 
-    if jobs == 1:
-        with closing(replay_pipeline(config, audit)) as pipeline:
-            yield partial(map, partial(_row, pipeline))
-    else:
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _open_replay, (config, audit)) as pool:
-            yield partial(pool.map, _replayed, chunksize=4)
-
-
-_REPLAYING: list[GuardrailPipeline] = []
-"""The pipeline of a process that replays for another one."""
-
-
-def _open_replay(config: Config, audit: str | None) -> None:
-    from turnwise.guard.forensics import replay_pipeline
-
-    _REPLAYING.append(replay_pipeline(config, audit))
-    atexit.register(_REPLAYING[-1].close)
-
-
-def _replayed(sequence: Sequence) -> dict[str, Any]:
-    return _row(_REPLAYING[-1], sequence)
-
-
-def _row(pipeline: GuardrailPipeline, sequence: Sequence) -> dict[str, Any]:
-    from turnwise.guard.forensics import check_again
-
-    _, results = check_again(pipeline, sequence.conversation, session_id=sequence.sequence_id)
-    blocked = [result.turn_number for result in results if result.blocked]
-    warned = [result.turn_number for result in results if result.warnings]
-    return {
-        "sequence_id": sequence.sequence_id,
-        "label": str(sequence.label),
-        "turns": sequence.conversation.get_turn_count(),
-        "checks": len(results),
-        "blocked_at": blocked[0] if blocked else None,
-        "warned_at": warned[0] if warned else None,
-        "failures": sum(len(result.failures) for result in results),
-        "unread": sum(len(result.unread) for result in results),
-        "findings": [finding for result in results for finding in _findings_of(result)],
-    }
-
-
-def _findings_of(result: PipelineResult) -> list[dict[str, Any]]:
-    """What guardrails found, failed at or did not read in a text, as JSON values."""
-    return [
-        {
-            "turn": result.turn_number,
-            "side": str(result.pipeline_type),
-            **({} if result.call_id is None else {"tool": result.tool, "call_id": result.call_id}),
-            "guardrail": name,
-            "action": _action(detail),
-            "reason": detail.reason,
+    def __init__(self, pipeline: GuardrailPipeline, conversation: Conversation, json: bool) -> None:
+        self._pipeline = pipeline
+        self._conversation = conversation
+        self._json = json
+        self._commands: Mapping[str, Callable[[str], None]] = {
+            "/response": self._response,
+            "/r": self._response,
+            "/forensics": self._forensics,
+            "/save": self._save,
+            "/help": self._help,
         }
-        for name, detail in result.details.items()
-        if detail.found or detail.status in ("failed", "not_read")
-    ]
+
+    def take(self, line: str) -> bool:
+        """Do what a line says; return whether to go on."""
+
+        if not line.strip():
+            return True
+        name, _, rest = line.strip().partition(" ")
+        if name == "/quit":
+            return False
+        try:
+            if not name.startswith("/"):
+                self._tell(self._pipeline.check_input(line, conversation=self._conversation))
+            elif name in self._commands:
+                self._commands[name](rest.strip())
+            else:
+                raise UnknownNameError("command", name, [*self._commands, "/quit"])
+        except TurnwiseError as error:
+            note(f"error: {error}")
+        return True
+
+    def _response(self, text: str) -> None:
+        self._tell(self._pipeline.check_output(text, conversation=self._conversation))
+
+    def _forensics(self, _: str) -> None:
+        from turnwise.cli.guard_replay import print_analysis
+        from turnwise.guard.forensics import analyze_conversation_forensics
+
+        analysis = analyze_conversation_forensics(self._conversation)
+        if self._json:
+            print_json(analysis)
+        else:
+            print_analysis(analysis)
+
+    def _save(self, name: str) -> None:
+        from turnwise.cli.files import writing
+
+        if not name:
+            raise UsageError("/save needs the name of a file")
+        with writing(name, taken="give another name", home=True) as file:
+            json_.dump(self._conversation.to_dict(), file, indent=1)
+        note(f"{name} written; turnwise guard forensics {name} reads it")
+
+    def _help(self, _: str) -> None:
+
+        note(HELP)
+
+    def _tell(self, result: PipelineResult) -> None:
+        if self._json:
+            print_json(result.to_dict(), indent=None)
+            return
+        lines = result_lines(result)
+        for name, detail in result.details.items():
+            lines += score_lines(name, detail.data)
+            if detail.status == "skipped":
+                lines.append(f"  {name:<19} skipped: {detail.reason}")
+        if result.stance is not None:
+            stance = f"{result.stance.mode}: {result.stance.rationale}"
+            lines += wrapped(f"  {'stance':<19} {stance}", hanging=" " * 22)
+        say(*lines)
 
 
-def _action(detail: Detail) -> str:
-    if detail.status == "failed":
-        return f"failed {detail.path}"
-    if detail.status == "not_read" and detail.action is None:
-        return "not read"
-    return str(detail.action)
+def score_lines(name: str, data: Any) -> list[str]:
+    """The bars of what a guardrail scored: F by principle, and the detector's score; none where it did not.
 
-
-def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, Rate]]:
-    """By label the share of conversations in which something was blocked, and blocked or warned of."""
-    from turnwise.rates import Rate
-
-    found = {}
-    for group in ("attack", "benign", "unlabelled"):
-        some = [row for row in rows if row["label"] == group]
-        if some:
-            found[group] = {
-                "blocked": Rate(sum(row["blocked_at"] is not None for row in some), len(some)),
-                "blocked_or_warned": Rate(
-                    sum(row["blocked_at"] is not None or row["warned_at"] is not None for row in some), len(some)
-                ),
-            }
-    return found
-
-
-def _rate_json(rate: Rate) -> dict[str, Any]:
-    return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
-
-
-_DONE = {"block": "blocked", "redact": "redacted", "warn": "warned of", "log": "logged"}
-
-
-def _lines(row: dict[str, Any]) -> list[str]:
-    clean = "" if row["findings"] else ": nothing found"
-    lines = [f"{row['sequence_id']} ({row['label']}, {row['turns']} turns){clean}"]
-    for one in row["findings"]:
-        done = _DONE.get(one["action"], one["action"])
-        side = f"{one['side']} of {shown(one['tool'])}" if one.get("tool") else one["side"]
-        what = f"  turn {one['turn']}, {side}: {done} by {one['guardrail']}: {one['reason']}"
-        lines += wrapped(what, hanging=" " * 6)
+    >>> for line in score_lines("drift", {"scores": {"reciprocity": {"T": 0.5, "I": 0.25, "F": 0.5}}}):
+    ...     print(line)
+      reciprocity         F ██████████·········· 0.50   T 0.50  I 0.25
+    """
+    if not isinstance(data, Mapping):
+        return []
+    scores = data.get("scores")
+    lines = []
+    for principle, score in scores.items() if isinstance(scores, Mapping) else ():
+        bar = _bar(score["F"])
+        lines.append(f"  {principle:<19} F {bar} {score['F']:.2f}   T {score['T']:.2f}  I {score['I']:.2f}")
+    score, limit = data.get("score"), data.get("threshold")
+    if isinstance(score, float) and isinstance(limit, float) and "detector" in data:
+        share = score / limit if limit > 0 else 1.0
+        lines.append(f"  {name:<19}   {_bar(share)} {score:.2f} of {limit:.2f}   {data['detector']}")
     return lines
 
 
-def _print_summary(rows: list[dict[str, Any]]) -> None:
-    summary = ((group, *map(str, rates.values())) for group, rates in _summary(rows).items())
-    columns = "label", "blocked", "blocked or warned of"
-    print_table(columns, summary, title="Conversations, with 95 % intervals")
-    failures = sum(row["failures"] for row in rows)
-    if failures:
-        note(f"{failures} checks of guardrails failed; not checked is not clean")
-    unread = sum(row["unread"] for row in rows)
-    if unread:
-        note(f"{unread} checks of guardrails met a language that they do not read; not checked is not clean")
+def _bar(share: float) -> str:
+    full = round(_BAR * min(1.0, max(0.0, share)))
+    return "█" * full + "·" * (_BAR - full)
+
+
+def _lines() -> Iterator[str]:
+    """Yield lines until there are no more: typed, with history and editing, or from a pipe."""
+
+    typed = sys.stdin.isatty()
+    if typed:
+        try:
+            import readline  # noqa: F401 - importing it gives `input` its history and editing
+        except ImportError:
+            note("this Python has no readline: lines can't be edited")
+    while True:
+        try:
+            line = input("> ") if typed else sys.stdin.readline()
+        except (EOFError, KeyboardInterrupt):
+            note("")
+            return
+        except UnicodeDecodeError as error:
+            raise UsageError(f"standard input must be UTF-8 text: {error}") from error
+        if not line and not typed:
+            return
+        yield line.removesuffix("\n")

@@ -1,9 +1,11 @@
-"""``turnwise guard audit`` and ``verify``: what an audit holds, and whether its chain of hashes does."""
+"""``turnwise guard audit``, ``verify`` and ``alert``: what an audit holds, whether its chain does, who is told."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,15 +15,15 @@ from turnwise.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from turnwise.guard.audit import AuditAnswer
+    from turnwise.operations import AlertSettings
+
 
 SHOWN = 50
 """Events that a table shows by default."""
 
-Location: TypeAlias = Annotated[str, typer.Argument(metavar="FILE_OR_STORE", show_default=False)]
-
 
 def audit(
-    location: Location,
+    location: options.AuditLocation,
     conversation: Annotated[str | None, typer.Option(help="Only this conversation.")] = None,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     person: Annotated[
@@ -115,7 +117,7 @@ def _print_evidence(answer: AuditAnswer, *, json: bool) -> None:
     rows = []
     for entry in entries:
         added = "; ".join(map(piece_in_words, entry["pieces"])) or "nothing found"
-        place = [str(entry[name]) for name in ("conversation_id", "turn", "side")]
+        place = [entry[name] for name in ("conversation_id", "turn", "side")]
         rows.append([str(entry["time"])[:19], *place, added, stands_in_words(entry)])
     print_table(("time", "conversation", "turn", "side", "what was added", "then"), rows)
     if not entries:
@@ -132,7 +134,7 @@ def _note_nothing(guardrail: str | None) -> None:
 
 
 def verify(
-    location: Location,
+    location: options.AuditLocation,
     head: Annotated[
         str | None,
         typer.Option(
@@ -178,7 +180,7 @@ def read_time(option: str, text: str | None) -> datetime | None:
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time
 
 
-def _cells(event: dict[str, Any]) -> list[str]:
+def _cells(event: dict[str, Any]) -> list[object]:
     verdict = event.get("outcome") or (
         "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
     )
@@ -189,9 +191,9 @@ def _cells(event: dict[str, Any]) -> list[str]:
     text = event.get("text")
     return [
         str(event.get("time", ""))[:19],
-        str(event.get("conversation_id", "")),
-        "refused" if event.get("turn") is None else str(event["turn"]),
-        str(event.get("side", "")),
+        event.get("conversation_id"),
+        "refused" if event.get("turn") is None else event["turn"],
+        event.get("side"),
         verdict,
         said,
         " ".join(text.split())[:60] if isinstance(text, str) else "",
@@ -208,3 +210,74 @@ def _tell(location: str, answer: AuditAnswer) -> None:
             f"{location}: {dropped + unwritten} checks are missing: {dropped} were dropped because the queue was "
             f"full, {unwritten} could not be written"
         )
+
+
+def alert(
+    location: options.AuditLocation,
+    config: Annotated[
+        str, typer.Option("--config", help="YAML file with receivers and rules.", show_default=False)
+    ],
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="Report events from this time on. By default those of the last day that nobody was told of; "
+            "the first time, only new ones."
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Report what is there, and end; for use with a timer.")
+    ] = False,
+    test: Annotated[bool, typer.Option("--test", help="Send each receiver a test alert, and end.")] = False,
+) -> None:
+    """Follow an audit and send alerts to webhooks, chats and a SIEM by your rules, until stopped.
+
+    It runs beside the guard and only reads, so a receiver that is dead or slow holds up no check. What was sent or
+    given up is written into the audit.
+    """
+    from turnwise.operations import Alerts, AlertSettings
+
+    settings = AlertSettings.read(config)
+    if test:
+        _test_receivers(settings, location)
+        return
+    alerts = Alerts(location, settings, since=read_time("--since", since))
+    stop = threading.Event()
+    try:
+        if once:
+            alerts.step()
+        else:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: stop.set())
+            note(f"following {location}: {len(settings.rules)} rules, {len(settings.receivers)} receivers")
+            alerts.run(stop)
+        left = alerts.finish()
+    finally:
+        alerts.close()
+    if left:
+        note(f"{left} alerts wait still; the next start tells them")
+        raise typer.Exit(1)
+
+
+def _test_receivers(settings: AlertSettings, location: str) -> None:
+    from turnwise.clock import utc_now
+    from turnwise.operations import Alert, DeliveryError
+
+    failed = False
+    for one in settings.receivers:
+        now = utc_now()
+        finding = {
+            "time": now.isoformat(),
+            "conversation_id": "test",
+            "turn": 1,
+            "reasons": ["a test"],
+            "guardrails": [],
+        }
+        made = Alert("tw_test", "test", location, now.isoformat(), "A test of turnwise's alerts", (finding,))
+        try:
+            one.deliver(made, now)
+            say(f"{one.name}: arrived")
+        except DeliveryError as error:
+            failed = True
+            say(f"{one.name}: {error}")
+    if failed:
+        raise typer.Exit(1)

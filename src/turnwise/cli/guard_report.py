@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.guard_audit import Location, read_time
+from turnwise.cli.guard_audit import read_time
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.errors import UsageError
 
@@ -21,7 +21,7 @@ SHOWN = 8
 
 
 def report(
-    location: Location,
+    location: options.AuditLocation,
     since: Annotated[
         str | None, typer.Option(help="From this time on, such as 2025-01-31; UTC by default.")
     ] = None,
@@ -114,19 +114,19 @@ def _print(found: AuditReport, alarms: float | None, false_alarms: float | None,
     chats = found.blocked.of
     say(f"{found.begin[:16]} to {found.end[:16]}: {found.checks:,} texts of {chats:,} conversations checked")
     rows = {"blocked": found.blocked, "would have been blocked": found.would_block, "warned of only": found.warned}
-    print_table(("conversations", "share, 95 % interval"), ((name, str(rate)) for name, rate in rows.items()))
+    print_table(("conversations", "share, 95 % interval"), rows.items())
     for kind, title in KINDS.items():
         some = found.counts[kind]
         if some and kind != "day":
             print_table(
                 (kind, "texts", "conversations"),
-                ((one.name, f"{one.texts:,}", str(one.conversations)) for one in some[:SHOWN]),
+                ((one.name, f"{one.texts:,}", one.conversations) for one in some[:SHOWN]),
                 title=f"{title}: blocked, or would have been"
                 + (f" ({len(some) - SHOWN} more)" if len(some) > SHOWN else ""),
             )
     print_table(
         ("day", "texts", "conversations"),
-        ((one.name, f"{one.texts:,}", str(one.conversations)) for one in found.counts["day"][-14:]),
+        ((one.name, f"{one.texts:,}", one.conversations) for one in found.counts["day"][-14:]),
         title=KINDS["day"],
     )
     _print_scores(found)
@@ -144,7 +144,7 @@ def _print(found: AuditReport, alarms: float | None, false_alarms: float | None,
             say("", *_what_if(found.guardrail, words, one))
     if found.to_read:
         rows_to_read = (
-            (one.conversation_id, str(one.turn or "–"), one.guardrail, one.reason, (one.text or "")[:80])
+            (one.conversation_id, one.turn or "–", one.guardrail, one.reason, (one.text or "")[:80])
             for one in found.to_read[:SHOWN]
         )
         print_table(("conversation", "turn", "guardrail", "why", "text"), rows_to_read, title="To read first")
@@ -179,7 +179,7 @@ def _print_drift(found: AuditReport) -> None:
         if trend.tests:
             print_table(
                 ("week of", "of", "flagged" if what == "scores" else "share", "drifted"),
-                ((str(one.week), one.value or "all", str(one.flagged), one.drift) for one in drifted[:SHOWN]),
+                ((one.week, one.value or "all", one.flagged, one.drift) for one in drifted[:SHOWN]),
                 title=f"Drift of {what}: {len(drifted)} of {len(trend.weeks)} weeks",
             )
 

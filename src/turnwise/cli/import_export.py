@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.listening import QUIET, Listen, Quiet, receive_at, refuse_files
 from turnwise.cli.output import note, print_json, say
+from turnwise.cli.scan import QUIET, receive_at, refuse_files
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def import_(
             metavar="FOLDER_OR_STORE",
         ),
     ] = None,
-    listen: Listen = None,
-    quiet: Quiet = QUIET,
+    listen: options.Listen = None,
+    quiet: options.Quiet = QUIET,
     json: options.Json = False,
 ) -> None:
     """Read conversations into the store; bad lines are skipped and listed.

@@ -9,9 +9,9 @@ import typer
 
 from turnwise._support.visible import visible
 from turnwise.cli import options
+from turnwise.cli.files import opened_store, read_run
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.cli.show import review_words
-from turnwise.cli.stores import opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def list_inbox(
         columns = ("conversation", "turn", "principle", "F", "detector", "score", "status", "assignee")
         rows = [
             (
-                *(one.sequence_id, str(one.turn), one.principle, f"{one.F:.2f}", one.detector, f"{one.score:.2f}"),
-                *(str(one.status), one.assignee or ""),
+                *(one.sequence_id, one.turn, one.principle, f"{one.F:.2f}", one.detector, f"{one.score:.2f}"),
+                *(one.status, one.assignee),
             )
             for one in found.items
         ]
@@ -128,7 +128,7 @@ def list_judgements(store: options.Store = options.DEFAULT_STORE, json: options.
         mine = [one for one in corrections if one.author == author]
         turns = {(one.sequence_id, one.turn, one.side) for one in scores if one.author == author}
         labels = sum(one.label is not None for one in mine)
-        rows.append((author, str(labels), str(len(mine) - labels), str(len(turns))))
+        rows.append((author, labels, len(mine) - labels, len(turns)))
     numeric = ("labels", "turned", "scored turns")
     print_table(("author", *numeric), rows, numeric=numeric)
 
@@ -202,7 +202,7 @@ def _print(found: tuple[Agreement, ...]) -> None:
     for one in found:
         alpha = one.alpha
         told = one.reason if alpha is None else f"{alpha.value:.2f} [{alpha.low:.2f}, {alpha.high:.2f}]"
-        rows.append((f"{one.what} {one.component}".strip(), told, str(one.units), ", ".join(one.authors) or "–"))
+        rows.append((f"{one.what} {one.component}".strip(), told, one.units, ", ".join(one.authors) or "–"))
     print_table(("what", "alpha", "units", "people"), rows, numeric=("units",))
     for told in dict.fromkeys(one.alpha.note for one in found if one.alpha is not None and one.alpha.note):
         note(told)
@@ -266,7 +266,7 @@ def hand_out_sheets(
     if json:
         print_json({"folder": str(out), "rows": len(kit.items), "sheets": rows})
         return
-    print_table(("annotator", "rows"), [(name, str(count)) for name, count in rows.items()], numeric=("rows",))
+    print_table(("annotator", "rows"), rows.items(), numeric=("rows",))
     say(f"{out}: send each person their file of sheets and guideline.html; keep manifest.json to yourself")
 
 

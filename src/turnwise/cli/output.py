@@ -14,11 +14,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
 from turnwise._support.visible import visible, visible_character, visible_lines
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.rates import Rate
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH_OF_TEXT = 80
@@ -76,6 +80,11 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     typer.echo(text, color=True)
 
 
+def rate_json(rate: Rate) -> dict[str, Any]:
+    """A rate as ``--json`` has it."""
+    return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
+
+
 def _visible_json(text: str) -> str:
     lines = (line if line.isprintable() else "".join(map(_escape_json, line)) for line in text.split("\n"))
     return "\n".join(lines)
@@ -86,6 +95,16 @@ def _escape_json(character: str) -> str:
         return character
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask whether to go on, and end the command where the answer is no; UsageError without a terminal."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} No terminal to ask on: add --yes")
+    if not typer.confirm(visible(question), err=True):
+        raise typer.Exit(1)
 
 
 def sparkline(values: Iterable[float | None]) -> str:
@@ -112,7 +131,7 @@ def dollars(amount: float | None) -> str:
 
 def print_table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[str | list[str]]],
+    rows: Iterable[Sequence[object]],
     *,
     numeric: Sequence[str] = (),
     title: str | None = None,
@@ -124,7 +143,7 @@ def print_table(
 
     Args:
         columns: the headings; one may have several lines.
-        rows: a cell is a text, or a list of lines.
+        rows: a cell is a value, shown as text (None as nothing), or a list of lines.
         numeric: headings of the columns that are set flush right.
         title: a line above the table.
     """
@@ -220,8 +239,9 @@ def _shared(measured: Sequence[_Widths], width: int) -> list[int]:
     return shares
 
 
-def _cell(cell: str | list[str]) -> str:
-    return "\n".join(_joined(visible(line)) for line in ([cell] if isinstance(cell, str) else cell))
+def _cell(cell: object) -> str:
+    lines = cell if isinstance(cell, list) else ["" if cell is None else str(cell)]
+    return "\n".join(_joined(visible(line)) for line in lines)
 
 
 def _joined(line: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
 from turnwise.cli.output import note, print_json, print_table, say, sparkline
-from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -158,12 +158,12 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
         f"{result.rate.count} of {result.rate.of} evaluated sequences of run {result.run} match "
         f"{'at some turn' if result.when == 'ever' else 'at their last turn'}: {result.pattern}"
     )
-    rates = []
+    rates: list[tuple[object, ...]] = []
     for label, rate in result.by_label.items():
-        rates.append((str(label), "", str(rate)))
+        rates.append((label, "", rate))
         sources = [(source, some) for (one, source), some in result.rates.items() if one is label]
         for source, some in sources if len(sources) > 1 else ():
-            rates.append(("", source, str(some)))
+            rates.append(("", source, some))
     print_table(("label", "source", "matched, with 95 % interval"), rates)
     if matches:
         series = _main_series(result.pattern)
@@ -173,7 +173,7 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
         for match in matches:
             graph = sparkline(values[match.sequence_id][str(series)])
             held = "still holds" if match.final else ""
-            rows.append((match.sequence_id, str(match.label), match.source, str(match.turn), held, graph))
+            rows.append((match.sequence_id, match.label, match.source, match.turn, held, graph))
         print_table(columns, rows, numeric=("first turn",))
     if result.not_scored:
         note(f"{result.not_scored} of the {result.rate.of} are not scored on all that the pattern reads")

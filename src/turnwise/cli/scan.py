@@ -1,9 +1,9 @@
-"""``turnwise scan``: score logs of any size, part by part, and leave findings that other commands read."""
+"""``turnwise scan``: score logs of any size, part by part, or as they are received, and leave findings."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,17 +11,50 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.listening import QUIET, Listen, Quiet, receive_at, refuse_files
+from turnwise.cli.files import opened_store
+from turnwise.cli.observer_settings import Budget, Settings
 from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
-from turnwise.cli.stores import opened_store
-from turnwise.cli.study_prevalence import print_label_sample, print_prevalence
+from turnwise.cli.study_rates import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    import threading
+
+    from turnwise.operations.spool import Spool
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
     from turnwise.runs.second_look_summary import Flagged, SecondLooks
     from turnwise.study.prevalence import LabelSample, Prevalence
+
+
+QUIET = 300.0
+
+
+def refuse_files(given: Sequence[str]) -> None:
+    """Refuse options that need files, or an end."""
+    if given:
+        raise UsageError(
+            f"--listen reads no files, and goes on until it is interrupted: leave out {', '.join(given)}"
+        )
+
+
+def receive_at(listen: str, place: str, work: Callable[[Spool, threading.Event], None]) -> None:
+    """Receive until a signal comes, while `work` takes on what has finished; `place` is where that goes."""
+    from turnwise.operations.otlp_receiver import receive
+
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65_535:
+        raise UsageError(f"--listen is {listen!r}; use an address and a port, such as 127.0.0.1:4318")
+    if "://" in place:
+        raise UsageError(f"--listen keeps what it receives beside {place}: use a local path")
+    try:
+        receive(
+            f"{place.rstrip('/')}-otlp", host.strip("[]"), int(port), work,
+            lambda address: note(f"receiving OTLP on {address}/v1/traces into {place}"),
+        )  # fmt: skip
+    except ImportError as error:
+        raise UsageError(f"--listen needs {error.name}: pip install 'turnwise[otlp,serve]'") from None
+
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -31,10 +64,10 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True)
-class _Settings(options.Settings):
+class _Settings(Settings):
     """Settings of the observer of a scan."""
 
-    budget: options.Budget = None
+    budget: Budget = None
     device: Annotated[
         str | None,
         typer.Option(
@@ -90,8 +123,8 @@ def scan(
     address: Annotated[
         str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
     ] = None,
-    listen: Listen = None,
-    quiet: Quiet = QUIET,
+    listen: options.Listen = None,
+    quiet: options.Quiet = QUIET,
     part_rows: Annotated[
         int | None,
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
@@ -255,10 +288,7 @@ def _tell_flagged(flagged: Sequence[Flagged], title: str, name: str, why: tuple[
         columns = "conversation", "turn", name
         print_table(
             (*columns, *why),
-            (
-                [one.sequence, str(one.turn), f"{one.F:.2f}", *([one.why or ""] if why else [])]
-                for one in flagged[:_SHOWN]
-            ),
+            ([one.sequence, one.turn, f"{one.F:.2f}", *([one.why] if why else [])] for one in flagged[:_SHOWN]),
             numeric=columns[1:],
         )
     if len(flagged) > _SHOWN:

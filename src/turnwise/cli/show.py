@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import check_turn, opened_store, read_run
 from turnwise.cli.output import dollars, note, print_json, print_table, say, say_paragraphs, sparkline
-from turnwise.cli.stores import check_turn, opened_store, read_run
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,15 +31,6 @@ _REASON_SHOWN = 160
 
 _TEXT_SHOWN = 60
 """Characters of a prompt or reply in the table."""
-
-NOT_CHECKED = "not checked: the run has no scores that this detector needs"
-"""What stands in place of a verdict where nothing was scored."""
-
-NOT_READ = "not read: the run's observer does not read the language"
-"""Likewise where that is since its texts were not read."""
-
-VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
-"""Headings of `verdict_cells`."""
 
 
 def show(
@@ -226,7 +217,7 @@ def _print(
     if reasons:
         print_table(
             ("turn", "side", "principle", "reasoning"),
-            [(str(key.turn), str(key.side), key.principle, _cut(why, _REASON_SHOWN)) for key, why in reasons],
+            [(key.turn, key.side, key.principle, _cut(why, _REASON_SHOWN)) for key, why in reasons],
             numeric=("turn",),
             title="Reasoning (whole: --why)",
         )
@@ -234,8 +225,7 @@ def _print(
     if apart:
         columns = "turn", "side", "principle", "calls", "T", "I", "F"
         rows = [
-            (*map(str, (*_about(one).values(), len(one.calls))), *(f"{value:.3f}" for value in spread))
-            for one, spread in apart
+            (*_about(one).values(), len(one.calls), *(f"{value:.3f}" for value in spread)) for one, spread in apart
         ]
         print_table(columns, rows, numeric=columns[3:], title="Standard deviation over repeated calls")
     for failure in failures:
@@ -302,12 +292,12 @@ def _cut(text: str, most: int) -> str:
 def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
     """Print T, I and F of every principle, a row for each turn, and a small graph of F for each principle."""
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
-    rows: list[tuple[str | list[str], ...]] = []
+    rows: list[tuple[object, ...]] = []
     for scores, turn in zip(turns, said, strict=True):
         texts = [_cut(turn.prompt, _TEXT_SHOWN)]
         if turn.response is not None:
             texts.append(f"> {_cut(turn.response, _TEXT_SHOWN)}")
-        rows.append((str(scores.turn), *(_scores_cell(scores, principle) for principle in principles), texts))
+        rows.append((scores.turn, *(_scores_cell(scores, principle) for principle in principles), texts))
     headings = (f"{principle}\nT    I    F" for principle in principles)
     print_table(("turn", *headings, "prompt, > reply"), rows, numeric=("turn",))
     graphs = []
@@ -324,33 +314,3 @@ def _scores_cell(scores: TurnScores, principle: str) -> list[str]:
     if response:
         lines.append(f"{response.T:.2f} {response.I:.2f} {response.F:.2f} (response)")
     return lines
-
-
-def verdict_cells(verdict: Verdict | None, unread: int = 0) -> tuple[str, ...]:
-    """What a table shows of a verdict, by `VERDICT_COLUMNS`."""
-    if verdict is None:
-        return ("not read", "", "", "", NOT_READ) if unread else ("not checked", "", "", "", NOT_CHECKED)
-    turn = "" if verdict.turn is None else str(verdict.turn)
-    score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
-    return "fired" if verdict.fired else "", turn, score, threshold_cell(verdict), verdict.reason
-
-
-def threshold_cell(verdict: Verdict) -> str:
-    return f"{verdict.threshold:.3f} {verdict.threshold_source}"
-
-
-def note_threshold_sources(verdicts: Iterable[Verdict | None]) -> None:
-    """Say so where some detectors have calibrated thresholds and others their defaults."""
-    from turnwise.detectors import ThresholdSource
-
-    source_of = {one.detector: one.threshold_source for one in verdicts if one}
-    point, default = (
-        ", ".join(name for name, source in source_of.items() if source is wanted)
-        for wanted in (ThresholdSource.OPERATING_POINT, ThresholdSource.DEFAULT)
-    )
-    if point and default:
-        note(
-            f"{point}: at the observer's operating point, calibrated to a rate of false positives; {default}: at "
-            "the default, calibrated to nothing. What they flag can't be compared; turnwise study calibrate sets "
-            "a threshold"
-        )

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import note, print_json, print_table, say
-from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
+from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
+from turnwise.cli.output import note, print_json, print_table, rate_json, say
 from turnwise.cli.study import load_labelled
 
 if TYPE_CHECKING:
-    from turnwise.rates import Rate
     from turnwise.study.discovery import Baseline, Counts, Discovery, Gain, Half, Tested
 
 
@@ -112,25 +111,21 @@ def _baseline(baseline: Baseline) -> dict[str, Any]:
 
 def _counts(counts: Counts) -> dict[str, Any]:
     return {
-        "attacks": _rate(counts.attacks),
-        "benign": _rate(counts.benign),
+        "attacks": rate_json(counts.attacks),
+        "benign": rate_json(counts.benign),
         "at_first_turn": counts.at_first_turn,
     }
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
     return {
-        "together": _rate(gain.together),
-        "alone": _rate(gain.alone),
-        "benign": _rate(gain.benign),
+        "together": rate_json(gain.together),
+        "alone": rate_json(gain.alone),
+        "benign": rate_json(gain.benign),
         "recall": gain.recall.value,
         "interval": [gain.recall.low, gain.recall.high],
         "p": gain.p,
     }
-
-
-def _rate(given: Rate) -> dict[str, Any]:
-    return {"count": given.count, "of": given.of, "interval": list(given.interval)}
 
 
 def _write(found: Discovery, out: Path, run: str, observer: str, labels: CountedLabels) -> Path | None:
@@ -159,26 +154,26 @@ def _print(found: Discovery) -> None:
         say("no pattern adds to the best rule on single turns")
     if refuted := [_cells(tested) for tested in found.patterns if not tested.found]:
         print_table(columns[1:], refuted, numeric=numeric, title="Not confirmed on the held-out half")
-    baselines: list[tuple[str, ...]] = []
+    baselines: list[tuple[object, ...]] = []
     for baseline in found.baselines:
         if baseline.held_out is None:
             baselines.append((baseline.name, f"none within {100 * found.max_fpr:g} %", "", ""))
         else:
             rates = baseline.held_out.attacks, baseline.held_out.benign
-            baselines.append((baseline.name, str(baseline.expression), *map(str, rates)))
+            baselines.append((baseline.name, baseline.expression, *rates))
     print_table(("looks at", "best rule", "of attacks", "of benign"), baselines, title="To compare with")
     _remarks(found)
 
 
-def _cells(tested: Tested) -> tuple[str, ...]:
+def _cells(tested: Tested) -> tuple[object, ...]:
     from turnwise.study.discovery import gain_words
 
     held_out = tested.held_out
     return (
-        str(tested.expression),
-        str(held_out.attacks),
-        str(held_out.at_first_turn),
-        str(held_out.benign),
+        tested.expression,
+        held_out.attacks,
+        held_out.at_first_turn,
+        held_out.benign,
         gain_words(tested.gain),
         f"{tested.p_holm:.2g}",
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
 from turnwise.cli.output import note, print_json, print_table
-from turnwise.cli.stores import CountedLabels, opened_store, read_people, read_run
 from turnwise.cli.study import load_labelled, require_study
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ def _print_search(found: Tuning) -> None:
         ("searched on", f"the training part: {found.attacks} attacks, {found.benign} benign conversations"),
         ("trials", f"{searched.trials}, of which number {searched.best} was best"),
         *(f1 if found.objective == "f1" else ()),
-        ("recall there, tuned", str(searched.after.recall)),
-        ("recall there, as given", str(searched.before.recall)),
-        ("false positives there, tuned", str(searched.after.false_positives)),
+        ("recall there, tuned", searched.after.recall),
+        ("recall there, as given", searched.before.recall),
+        ("false positives there, tuned", searched.after.false_positives),
     ]
     print_table(("", ""), rows)
     note(
@@ -198,8 +198,8 @@ def _print_fit(tuned: Tuned, loaded: Loaded) -> None:
         ("detector", format_spec(tuned.detector)),
         ("fitted on", fitted_on),
         ("threshold", threshold),
-        ("of these it flags", str(tuned.flagged_benign)),
-        ("of the attacks beside them", str(tuned.flagged_attacks)),
+        ("of these it flags", tuned.flagged_benign),
+        ("of the attacks beside them", tuned.flagged_attacks),
         ("F1 on both", f"{tuned.f1:.3f}"),
     ]
     print_table(("", ""), rows)
@@ -290,7 +290,7 @@ def _print_guarantee(found: Guaranteed) -> None:
         ("guarantee", guarantee),
         ("set on", f"{benign.of} benign conversations, of which it flags {benign.count}"),
         ("upper bound", f"{100 * found.upper_bound:.2f} % false positives, one-sided"),
-        ("of the attacks beside them", str(found.flagged_attacks)),
+        ("of the attacks beside them", found.flagged_attacks),
     ]
     print_table(("", ""), rows)
     note("it holds for conversations like these; those of another service need a threshold of their own")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from nicegui import ui
 
 from turnwise._support.visible import visible, visible_lines
-from turnwise.explorer.glossary import TERMS
+from turnwise.explorer import TERMS
+from turnwise.explorer.data.words import found_words
 from turnwise.rates import Rate
 
 if TYPE_CHECKING:
     from nicegui.element import Element
     from nicegui.elements.mixins.text_element import TextElement
+    from nicegui.events import KeyEventArguments
 
 Item = TypeVar("Item")
 
@@ -359,77 +361,46 @@ def highlighted(words: str, wanted: Iterable[str]) -> None:
     said(shown[start:])
 
 
-def found_words(words: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
-    """Where some words begin and end in a text, in any case and with any accents.
-
-    >>> found_words("Ein Café, cafés", ["cafe"]), found_words("abc", [""])
-    ([(4, 8)], [])
-    >>> found_words("cafés", ["cafe*"])
-    [(0, 4)]
-    """
-    folded, places = [], []
-    for at, character in enumerate(words):
-        for one in _folded(character):
-            folded.append(one)
-            places.append(at)
-    plain = "".join(folded)
-    found: list[tuple[int, int]] = []
-    for given in wanted:
-        word = _folded(given.strip('"*'))
-        at = plain.find(word) if word else -1
-        while at >= 0:
-            end = at + len(word)
-            whole = given.endswith("*") or end == len(plain) or not plain[end].isalnum()
-            if whole and (at == 0 or not plain[at - 1].isalnum()):
-                found.append((places[at], places[end - 1] + 1))
-            at = plain.find(word, end)
-    apart: list[tuple[int, int]] = []
-    for begin, end in sorted(found, key=lambda span: (span[0], -span[1])):
-        if not apart or begin >= apart[-1][1]:
-            apart.append((begin, end))
-    return apart
-
-
-def _folded(words: str) -> str:
-    return "".join(
-        one for one in unicodedata.normalize("NFKD", words.casefold()) if not unicodedata.combining(one)
-    )
-
-
-def search_words(question: str) -> list[str]:
-    """The words and phrases that a search wants to find, without those that must not be there.
-
-    >>> search_words('one "two words" -not begin* -"nor this"')
-    ['one', 'two words', 'begin*']
-    """
-    found: list[str] = []
-    parts = question.split('"')
-    for place, part in enumerate(parts):
-        if place % 2 == 0:
-            found += [word for word in part.split() if not word.startswith("-")]
-        elif not parts[place - 1].endswith("-"):
-            found.append(part)
-    return found
-
-
-def excerpt(words: str, wanted: Sequence[str]) -> dict[str, str] | None:
-    """The first of some words in a text with what is around it, for a cell; None where none of them is there."""
-    shown = visible(words)
-    for begin, end in found_words(shown, wanted)[:1]:
-        before = shown[max(0, begin - _AROUND) : begin]
-        return {"before": before, "found": shown[begin:end], "after": shown[end : end + _AROUND]}
-    return None
-
-
-_AROUND = 60
-"""Characters on each side of what was found."""
-
-
 def copy_button(label: str, copied: str) -> ui.button:
     """A button that copies a text, also where a page without TLS has no clipboard."""
     button = ui.button(label, icon="content_copy").props("no-caps outline")
     button.props["data-copy"] = copied
     return button
+
+
+def button(words: str, act: Callable[[], Any], icon: str | None = None) -> ui.button:
+    """A small button."""
+    return ui.button(words, icon=icon, on_click=act).props("no-caps dense outline")
+
+
+def notify(
+    words: object,
+    kind: Literal["info", "warning", "negative", "positive"] = "negative",
+    position: Literal["top", "bottom"] = "top",
+) -> None:
+    """Tell something for a while, above everything else."""
+    ui.notify(visible_lines(str(words)), type=kind, multi_line=True, position=position)
+
+
+def on_keys(heard: Callable[[str], Awaitable[Any]]) -> None:
+    """Hear the keys that are pressed alone, outside of fields."""
+
+    async def pressed(event: KeyEventArguments) -> None:
+        held = event.modifiers.ctrl or event.modifiers.meta or event.modifiers.alt
+        if event.action.keydown and not held:
+            await heard(str(event.key))
+
+    ui.keyboard(pressed, ignore=["input", "select", "textarea"], repeating=False)
+
+
+async def kept_name() -> str:
+    """The name of whoever looks, as the browser keeps it; empty where it was never given."""
+    return str(await ui.run_javascript("localStorage.getItem('turnwise-name') || ''", timeout=5.0) or "")[:100]
+
+
+def keep_name(name: str) -> None:
+    """Have the browser keep the name of whoever looks."""
+    ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(name)})")
 
 
 async def confirmed(question: str, do: str) -> bool:

@@ -21,10 +21,8 @@ from turnwise.errors import TurnwiseError, UsageError
 from turnwise.explorer.access import Access, Gate
 from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
-from turnwise.explorer.frame import THEME, header, offer_exports
-from turnwise.explorer.pages import Page, View
+from turnwise.explorer.pages import THEME, VIEWS, Page, View, header, offer_exports
 from turnwise.explorer.parts import failed, heading, text
-from turnwise.explorer.views import VIEWS
 from turnwise.runs.inbox import inbox
 
 if TYPE_CHECKING:

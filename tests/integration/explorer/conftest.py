@@ -5,7 +5,7 @@ import work_store as work
 from explored import Watched, chromium, explored
 from playwright.sync_api import expect
 
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, run_demo
 from turnwise.store import Store
 
 expect.set_options(timeout=30_000)  # on a machine that does other things as well

@@ -9,7 +9,7 @@ from work_store import HOSTILE, talk, write_study
 
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer.views import VIEWS
+from turnwise.explorer import VIEWS
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from explored import explored
 
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, run_demo
 from turnwise.runs.inbox import inbox
 from turnwise.store import Status, Store
 

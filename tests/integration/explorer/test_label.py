@@ -7,7 +7,7 @@ from explored import explored
 from playwright.sync_api import expect
 from work_store import SHOWN, make
 
-from turnwise.cli.demo_run import demo_observer, run_demo
+from turnwise.cli import demo_observer, run_demo
 from turnwise.conversation import Label
 from turnwise.store import Store
 from turnwise.study.annotation import LabelQueue, Order

@@ -1,1 +1,1 @@
-"""What the views show, read from the record and its mirror, without a web page."""
+"""What the explorer shows, without a web page: read from a store and what is named beside it."""

@@ -9,16 +9,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise.detectors import NamedDetector, load_detector
 from turnwise.errors import DetectorError, PatternError, TurnwiseError, UnknownNameError
 from turnwise.explorer.data.record import Record
 from turnwise.runs import Flagged, flagged, judges_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _OR = " or "
 """Between the detectors of a rule."""
@@ -63,13 +61,13 @@ class Flagging:
         A pattern has to hold at some turn ("ever") or at the last evaluated one ("final"). The error for what is
         neither pattern nor detector is about the pattern, and points at the place.
         """
-        key = run, rule, when, self._record.newest_evaluation()
+        key = run, rule, when, self._record.newest().evaluations
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         if not is_detector(rule):
-            result = self._record.store.query(rule, run, when=when, patterns=self._record.library())
+            result = self._record.query(rule, run, when)
             return self._keep(key, Flags(*result.first_turns()))
         found = self._judged(run, rule)
         if not found.complete:
@@ -87,8 +85,6 @@ class Flagging:
 
     def _judged(self, run: str, rule: str) -> Flags:
         """What is known so far of what the detectors of a rule flag."""
-        import numpy as np
-
         judged, of = judge(self._record, run, rule, 0.0), self._record.scored_sequences(run)
         first = judged.first()
         turns = np.fromiter((flag.turn for _, flag in first.values()), np.int64, len(first))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from turnwise.conversation import Seen, Side
 from turnwise.datasets.annotated import MODES
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.principles import Principle, builtin_principles
+from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 
 if TYPE_CHECKING:
@@ -115,11 +115,6 @@ def _reading(mode: str) -> tuple[Side, Seen]:
     if mode not in MODES:
         raise UnknownNameError("way of reading", mode, MODES)
     return MODES[mode]
-
-
-def definitions() -> tuple[Principle, ...]:
-    """The principles that a person scores against, with what T, I and F mean in each."""
-    return builtin_principles()
 
 
 def next_conversation(store: Store, author: str, mode: str, after: str | None = None) -> str | None:

@@ -13,7 +13,6 @@ from turnwise.explorer.data.record import Record
 from turnwise.observers import describe_observer
 from turnwise.rates import Rate
 from turnwise.store import Run
-from turnwise.store.source import Newest
 
 _LIVE_SECONDS = 30.0
 """The run that was started last is going on as long as the last score is not older than this."""
@@ -92,9 +91,9 @@ def counts(record: Record) -> Counts:
     for source, label, sequences, turns in found:
         before = sources.get(source, SourceCount(source, {}, 0))
         sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
-    made = record.runs()
+    made = record.store.runs()
     tries = record.store.source.tries([run.name for run in made if _may_cost(run)])
-    last = mark(record).last
+    last = record.newest().last
     recent = last is not None and (utc_now() - last).total_seconds() < _LIVE_SECONDS
     runs = []
     for run in made:
@@ -128,7 +127,7 @@ def means(record: Record, run: str) -> list[Mean]:
 def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
     """How many of how many evaluated sequences of a run a rule flags, by label and source."""
     if not is_detector(rule):
-        return record.store.query(rule, run, patterns=record.library()).rates
+        return record.query(rule, run).rates
     first = judge(record, run, rule).first().values()
     fired = Counter((Label(flag.label), flag.source) for _, flag in first)
     with record.tables() as tables:
@@ -138,8 +137,3 @@ def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Ra
             [run],
         ).fetchall()
     return {(Label(label), source): Rate(fired[Label(label), source], of) for label, source, of in scored}
-
-
-def mark(record: Record) -> Newest:
-    """How far the record has come; it takes next to no time."""
-    return record.store.source.newest()

@@ -1,4 +1,4 @@
-"""A pattern asked of a run: counts while it is typed, values over the turns of a match, and copies of it."""
+"""A pattern asked of a run: values over the turns of a match, and copies of it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,16 @@ from datetime import UTC, datetime
 
 import yaml
 
-from turnwise.conversation import Label
 from turnwise.errors import PatternError, UsageError
 from turnwise.explorer.data.record import Record
 from turnwise.patterns import FUNCTIONS, Evaluator, parse
 from turnwise.patterns.expression import Comparison, Expression, Number
 from turnwise.patterns.library import read_patterns
 from turnwise.patterns.series import COMPONENTS, OtherRun
-from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 
 MOST_CURVES = 3
 """Comparisons of a pattern whose values are drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """How many sequences match a pattern, which stands as the language writes it.
-
-    `not_scored` sequences have no score of something that the pattern reads.
-    """
-
-    pattern: str
-    rate: Rate
-    by_label: dict[Label, Rate]
-    by_source: dict[str, Rate]
-    not_scored: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +32,6 @@ class Curve:
     name: str
     values: tuple[tuple[int, float | None], ...]
     level: float | None
-
-
-def count(record: Record, run: str, pattern: str, when: str = "ever") -> Counted:
-    """How many sequences of a run match a pattern."""
-    found = record.store.query(pattern, run, when=when, patterns=record.library())
-    return Counted(
-        str(found.pattern), found.rate, found.by_label, found.by_source, found.not_scored, found.seconds
-    )
 
 
 def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:
@@ -97,7 +72,7 @@ def words(record: Record) -> list[tuple[str, str]]:
         found += [(f"{prefix}{name}.{component}", "principle") for component in COMPONENTS]
     found += [(f"{name}(", "function") for name in FUNCTIONS]
     found += [(pattern.name, "named pattern") for pattern in record.library()]
-    found += [(f'run("{run.name}").F', "another run") for run in record.runs()]
+    found += [(f'run("{run.name}").F', "another run") for run in record.store.runs()]
     found += [(word, "word") for word in ("and", "or", "not", "turn", "chars", "trust")]
     return list(dict(found).items())
 

@@ -1,24 +1,114 @@
-"""The record as the explorer reads it: the store, and the DuckDB mirror with what the metadata say beside it."""
+"""The record as the explorer reads it: the store, what metadata say in its mirror, and what is named beside it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from turnwise._support.visible import visible
-from turnwise.explorer.data.named_sources import Named
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.explorer.data.studies import FinishedStudy, find_studies
 from turnwise.patterns import Library, default_library, load_patterns
 from turnwise.runs.flips import fact, read_object
 from turnwise.store import Store
-from turnwise.store.runs import Run
+from turnwise.store.source import Newest
 
 if TYPE_CHECKING:
-    import numpy as np
     from duckdb import DuckDBPyConnection
-    from numpy.typing import NDArray
+
+    from turnwise.explorer.data.trial import Trials
+    from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
+    from turnwise.store.query import QueryResult
+
+
+SERVICE_KEY: Final = "TURNWISE_SERVICE_KEY"
+"""The environment variable that holds the API key of the service that is watched."""
+
+_OPEN_STUDIES: Final = 4
+
+
+class Named:
+    """What whoever starts the explorer names. The page chooses among these names, and opens nothing else.
+
+    Studies beside the store are found without being named. A wrong folder, audit file or address is refused at
+    once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        studies: Iterable[str | Path] = (),
+        audits: Iterable[str | Path] = (),
+        service: str | None = None,
+        key: str = "",
+    ) -> None:
+        self._store = store
+        self._folders = tuple(studies)
+        find_studies(self._folders, store.location)
+        self._audits = tuple(map(str, audits))
+        self.service: ServiceWatch | None = None
+        if self._audits or service is not None:  # the guard is imported where it is asked for
+            from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
+
+            for path in self._audits:
+                AuditWatch(path)
+            self.service = None if service is None else ServiceWatch(service, key)
+        self._opened = lru_cache(_OPEN_STUDIES)(self._open)
+
+    @cached_property
+    def trials(self) -> Trials:
+        """Conversations under the guard's presets."""
+        from turnwise.explorer.data.trial import Trials
+
+        return Trials()
+
+    def studies(self) -> tuple[str, ...]:
+        """The names of the studies that can be shown."""
+        return tuple(find_studies(self._folders, self._store.location))
+
+    def study(self, name: str) -> FinishedStudy:
+        """A study; one that was written anew is read anew."""
+        found = find_studies(self._folders, self._store.location)
+        if name not in found:
+            raise UnknownNameError("study", name, found)
+        try:
+            written = (found[name] / "verdicts.parquet").stat().st_mtime_ns
+        except OSError as error:
+            raise UsageError(f"can't read the study {name} any more ({error.strerror}): restore it") from error
+        return self._opened(found[name], written)
+
+    @staticmethod
+    def _open(folder: Path, written: int) -> FinishedStudy:
+        return FinishedStudy(folder)
+
+    def audits(self) -> dict[str, str]:
+        """Where an audit can be watched, by name: the store itself, and the files that were named."""
+        store = {} if self._store.is_findings else {"store": self._store.location}
+        return {
+            **store,
+            **{f"file{number}": path for number, path in enumerate(self._audits)},
+        }
+
+    def audit(self, name: str) -> AuditWatch:
+        """An audit to watch, from its beginning on."""
+        from turnwise.explorer.data.watch import AuditWatch
+
+        places = self.audits()
+        if name not in places:
+            raise UnknownNameError("audit", name, places)
+        return AuditWatch(self._store if name == "store" else places[name])
+
+    def close(self) -> None:
+        """Let go of the pipelines. Closing twice is harmless."""
+        if "trials" in self.__dict__:
+            self.trials.close()
+
 
 FACTS: Final = ("category", "tactic")
 """Keys of the metadata that the explorer sorts and filters by."""
@@ -52,9 +142,9 @@ class Record:
             return default_library()
         return load_patterns(self.patterns)
 
-    def runs(self) -> tuple[Run, ...]:
-        """All runs, oldest first."""
-        return self.store.runs()
+    def query(self, pattern: str, run: str, when: str = "ever") -> QueryResult:
+        """Which sequences of a run match a pattern, in which named patterns may stand."""
+        return self.store.query(pattern, run, when=when, patterns=self.library())
 
     def latest_run(self) -> str | None:
         """The run that was started last of those that nobody is writing; else the last, and None if there is none.
@@ -63,18 +153,14 @@ class Record:
         """
         at = time.monotonic()
         if self._latest is None or at - self._latest[0] > _LATEST_SECONDS:
-            names = [run.name for run in reversed(self.runs())]
+            names = [run.name for run in reversed(self.store.runs())]
             finished = (name for name in names if not self.store.is_being_written(name))
             self._latest = at, next(finished, names[0] if names else None)
         return self._latest[1]
 
-    def newest_evaluation(self) -> int:
-        """The row number of the last score; it grows with every one."""
-        return self.store.source.newest().evaluations
-
-    def newest_sequence(self) -> int:
-        """The row number of the last sequence; it grows with every one."""
-        return self.store.source.newest().sequences
+    def newest(self) -> Newest:
+        """How far the store has come: numbers of the last rows, which takes next to no time."""
+        return self.store.source.newest()
 
     def scored_sequences(self, run: str) -> int:
         """How many sequences have a score in a run."""
@@ -84,18 +170,6 @@ class Record:
         with self.tables() as tables:
             [[found]] = tables.execute(query, [run]).fetchall()
         return int(found)
-
-    def numbered(self, values: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers by the id of a sequence as two arrays: row numbers of the sequences, and the numbers."""
-        import numpy as np
-
-        with self.tables() as tables:
-            given = {"id": np.array(list(values), object), "value": np.array(list(values.values()), np.int64)}
-            tables.register("given", given)
-            found = tables.execute(
-                "SELECT sequence, value FROM copied.sequences JOIN given ON sequence_id = id"
-            ).fetchnumpy()
-        return found["sequence"].astype("int64"), found["value"].astype("int64")
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
@@ -111,8 +185,6 @@ class Record:
     def _copy_facts(self, connection: DuckDBPyConnection) -> None:
         """Bring the table of facts up to date; it lies in the mirror, so it is gone where that begins anew."""
         columns = ", ".join(f"{name} VARCHAR" for name in FACTS)
-        import numpy as np
-
         connection.execute(f"CREATE TABLE IF NOT EXISTS facts (sequence BIGINT, {columns})")
         [[last]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM facts").fetchall()
         [[newest]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM copied.sequences").fetchall()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
@@ -14,7 +13,6 @@ from turnwise.errors import ConversationError, UsageError
 from turnwise.guard import GuardrailPipeline, PipelineResult
 from turnwise.guard.config import Config, preset_names, preset_summary
 from turnwise.guard.forensics import analyze_conversation_forensics, checks_of, replay_pipeline
-from turnwise.scoring import Score
 
 MOST_TEXT: Final = 1_000_000
 """Characters of a conversation that is pasted."""
@@ -27,45 +25,6 @@ _SPEAKERS: Final = {
     **dict.fromkeys(("assistant", "ai", "bot", "response", "responder", "model", "agent", "a"), "assistant"),
 }
 """Words that a line may begin with, before a colon, and whose words follow."""
-
-
-@dataclass(frozen=True, slots=True)
-class GuardrailWord:
-    """What one guardrail said of a text.
-
-    `did` is ``blocked``, ``warned``, ``redacted``, ``found`` or ``clean``; where it was not evaluated, its status.
-    """
-
-    name: str
-    status: str
-    did: str
-    reason: str
-    milliseconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What the guard made of one text.
-
-    `turn` is None where a rate limit refused it. `side` is ``input``, ``output``, ``tool_call`` or
-    ``tool_result``, `verdict` ``blocked``, ``warned`` or ``passed``. `text` is as it may go on, redacted where a
-    guardrail redacts. `score` and `threshold` are those of the drift guardrail's detector. `stance` and `trust`
-    (in [0, 1]) are the session's after it; the stance is empty where no guardrail knows it.
-    """
-
-    turn: int | None
-    side: str
-    text: str
-    verdict: str
-    why: tuple[str, ...]
-    scores: Mapping[str, Score]
-    score: float | None
-    threshold: float | None
-    stance: str
-    rationale: str
-    trust: float | None
-    guardrails: tuple[GuardrailWord, ...]
-    milliseconds: float
 
 
 def read_pasted(text: str) -> Conversation:
@@ -161,17 +120,17 @@ class Trial:
         self._pipeline = pipeline
         self._session = f"trial-{uuid4().hex}"  # one trial never weighs on another
         self.conversation = Conversation("you", "other")
-        self.checks: list[Checked] = []
+        self.checks: list[PipelineResult] = []
 
-    def say(self, text: str) -> Checked:
+    def say(self, text: str) -> PipelineResult:
         """Check a prompt, which becomes a turn."""
         return self._keep(self._pipeline.check_input(text, self.conversation, session_id=self._session))
 
-    def answer(self, text: str) -> Checked:
+    def answer(self, text: str) -> PipelineResult:
         """Check the response to the last prompt."""
         return self._keep(self._pipeline.check_output(text, self.conversation, session_id=self._session))
 
-    def replay(self, chat: Conversation) -> Iterator[Checked]:
+    def replay(self, chat: Conversation) -> Iterator[PipelineResult]:
         """Check a copy of a conversation turn by turn, and yield what came of each text as soon as it is known.
 
         What is blocked stays said: the next turn is checked all the same, as in ``turnwise guard replay``.
@@ -181,53 +140,10 @@ class Trial:
             self.conversation = copy
             yield self._keep(result)
 
-    def _keep(self, result: PipelineResult) -> Checked:
-        self.checks.append(checked(result))
+    def _keep(self, result: PipelineResult) -> PipelineResult:
+        self.checks.append(result)
         return self.checks[-1]
 
     def analysis(self) -> dict[str, Any]:
         """The forensic analysis of the conversation so far, without texts."""
         return analyze_conversation_forensics(self.conversation)
-
-
-def checked(result: PipelineResult) -> Checked:
-    """What a result says, as the page shows it."""
-    drift: Mapping[str, Any] = next(
-        (one.data for one in result.details.values() if one.data is not None and "detector" in one.data), {}
-    )
-    scores: Mapping[str, Any] = next(
-        (one.data["scores"] for one in result.details.values() if one.data and "scores" in one.data), {}
-    )
-    stance = result.stance
-    return Checked(
-        turn=result.turn_number,
-        side=str(result.pipeline_type),
-        text=result.text,
-        verdict="blocked" if result.blocked else "warned" if result.warnings else "passed",
-        why=(*result.reasons, *result.warnings),
-        scores={
-            name: score if isinstance(score, Score) else Score.from_dict(score) for name, score in scores.items()
-        },
-        score=drift.get("score"),
-        threshold=drift.get("threshold"),
-        stance="" if stance is None else str(stance.mode),
-        rationale="" if stance is None else stance.rationale,
-        trust=None if stance is None else stance.trust,
-        guardrails=tuple(_word(name, detail) for name, detail in result.details.items()),
-        milliseconds=1000 * result.seconds,
-    )
-
-
-def _word(name: str, detail: Any) -> GuardrailWord:
-    status = str(detail.status)
-    if status != "evaluated":
-        did = f"{status}, {detail.path}" if detail.path else status
-    elif detail.blocked:
-        did = "blocked"
-    elif detail.redactions:
-        did = "redacted"
-    elif detail.warned:
-        did = "warned"
-    else:
-        did = "found" if detail.found else "clean"
-    return GuardrailWord(name, status, did, detail.reason, 1000 * detail.seconds)

@@ -35,19 +35,14 @@ _MOST_ANSWER: Final = 16_000_000
 class Watched:
     """One conversation as an audit or a service knows it.
 
-    `turns` is the number of its last turn; stance, trust (in [0, 1]) and time (ISO 8601) are the latest that are
-    known.
+    `turns` is the number of its last turn; stance and time (ISO 8601) are the latest that are known.
     """
 
     conversation_id: str
     who: str
-    pipeline: str
     turns: int
-    checks: int
     blocked: int
-    warned: int
     stance: str
-    trust: float | None
     latest: str
 
 
@@ -113,17 +108,12 @@ def _watched(name: str, events: list[dict[str, Any]]) -> Watched:
     last = events[-1]
     stances = [event["stance"] for event in events if event.get("stance")]
     stance: Mapping[str, Any] = stances[-1] if stances else {}
-    trust = stance.get("trust")
     return Watched(
         name,
         str((last.get("participants") or {}).get("initiator") or ""),
-        str(last.get("pipeline") or ""),
         max((event.get("turn") or 0 for event in events), default=0),
-        len(events),
         sum(event.get("blocked") is True for event in events),
-        sum(event.get("warned") is True for event in events),
         str(stance.get("mode") or ""),
-        trust if isinstance(trust, float) else None,
         str(last["time"]),
     )
 

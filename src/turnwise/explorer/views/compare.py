@@ -12,7 +12,7 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.side_by_side import DIFFERS, Beside, Row, lay_beside, partners
+from turnwise.explorer.data.conversations import DIFFERS, Beside, Row, lay_beside, partners
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, failed, heading, section, text, text_field
 from turnwise.scoring import TurnScores
@@ -49,7 +49,7 @@ class _CompareView:
     async def build(self) -> None:
         page = self._page
         heading("Compare", 1)
-        self._runs = [run.name for run in await page.ask(page.record.runs)]
+        self._runs = await page.run_names()
         if not page.get("a"):
             first = await page.ask(lambda: next(iter(page.record.store.heads()), None))
             if first is None:
@@ -155,9 +155,8 @@ class _CompareView:
             for principle in found.principles
         ]
         marks = {} if found.parts_at is None else {found.parts_at: "texts part"}
-        columns = max(1, min(3, self._page.width // 350))
         title = f"{component} of both, turn by turn"
-        return chart_options(panels, last=len(found.rows), marks=marks, columns=columns, title=title)
+        return chart_options(panels, last=len(found.rows), marks=marks, columns=self._page.panels, title=title)
 
     def _table(self, found: Beside) -> None:
         heads = [

@@ -13,15 +13,14 @@ from turnwise.explorer.data.labelling import (
     GUIDELINE,
     MODE_WORDS,
     Judging,
-    definitions,
     judging,
     next_conversation,
     score_again,
 )
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import choice, column, data_table, heading, said, text
-from turnwise.explorer.views.label_parts import Again, LabelPart
-from turnwise.principles import Principle
+from turnwise.explorer.parts import choice, column, data_table, heading, notify, said, text
+from turnwise.explorer.views.label_blind import Again, LabelPart
+from turnwise.principles import Principle, builtin_principles
 from turnwise.scoring import Score
 
 _PARTS = {"T": "how far it is kept", "I": "how far it can't be decided", "F": "how far it is broken"}
@@ -98,7 +97,7 @@ class Scores(LabelPart):
         known = state.scored.get(due, {})
         self._fields = {}
         with ui.element("div").classes("scores-of"):
-            for principle in definitions():
+            for principle in builtin_principles():
                 self._show_principle(principle, known.get(principle.name))
         self._note = ui.textarea("Why (may stay empty)", value=next((one.note for one in known.values()), ""))
         self._note.props("dense outlined autogrow maxlength=10000")
@@ -125,7 +124,7 @@ class Scores(LabelPart):
         if not state.scored:
             return
         heading("Your scores so far", 2)
-        names = [principle.name for principle in definitions()]
+        names = [principle.name for principle in builtin_principles()]
         columns = [column("pick", "turn", "pick"), *(column(name, f"{name}: T I F", right=True) for name in names)]
         rows = [
             {"pick": str(turn), **{name: _triple(given[name].score) if name in given else "–" for name in names}}
@@ -154,9 +153,9 @@ class Scores(LabelPart):
         if state is None or due is None:
             return
         try:
-            scores = {principle.name: self._score(principle.name) for principle in definitions()}
+            scores = {principle.name: self._score(principle.name) for principle in builtin_principles()}
         except UsageError as error:
-            ui.notify(str(error), type="negative", position="top")
+            notify(error)
             return
         note = self._note.value or ""
         if await self.keep(score_again, state, self.page.record.store, due, scores, note) is not None:

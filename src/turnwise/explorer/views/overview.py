@@ -58,7 +58,7 @@ class _Overview:
 
     async def _show(self) -> None:
         page, record = self._page, self._page.record
-        self._mark = await page.ask(overview.mark, record)
+        self._mark = await page.ask(record.newest)
         counts = await page.ask(overview.counts, record)
         self._top.clear()
         with self._top:
@@ -93,7 +93,7 @@ class _Overview:
 
     async def _look(self) -> None:
         """Show everything anew where the record has grown, and say once more how old the last score is."""
-        mark = await self._page.ask(overview.mark, self._page.record)
+        mark = await self._page.ask(self._page.record.newest)
         if mark != self._mark:
             await self._show()
 
@@ -105,8 +105,9 @@ class _Overview:
             lines = {one: [(mean.turn, getattr(mean, one)) for mean in mine] for one in "TIF"}
             panels.append(Panel(f"{label}: mean over {mine[0].scores:,} scores of turn 1", lines))
         last = max((mean.turn for mean in self._means), default=2)
-        columns = max(1, min(3, self._page.width // 350))
-        return chart_options(panels, last=last, columns=columns, title="Mean T, I and F over turns, by label")
+        return chart_options(
+            panels, last=last, columns=self._page.panels, title="Mean T, I and F over turns, by label"
+        )
 
 
 def _counted(counts: overview.Counts, mark: Newest) -> None:

@@ -13,9 +13,8 @@ from turnwise.conversation import Label
 from turnwise.errors import PatternError, TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import question
-from turnwise.explorer.data.question import Counted
-from turnwise.explorer.data.sequence import Chat, read_chat
-from turnwise.explorer.data.sequences import Filter, Found
+from turnwise.explorer.data.answers import Filter, Found
+from turnwise.explorer.data.conversations import Chat, read_chat
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     RATE_COLUMNS,
@@ -26,6 +25,7 @@ from turnwise.explorer.parts import (
     drawing,
     failed,
     heading,
+    notify,
     number,
     pager,
     rate_cells,
@@ -34,6 +34,7 @@ from turnwise.explorer.parts import (
     text,
     text_field,
 )
+from turnwise.store.query import QueryResult
 
 _FIRST = "peak(F) > 0.7"
 """What is asked before somebody types."""
@@ -61,7 +62,7 @@ class _Query:
     async def build(self) -> None:
         page = self._page
         heading("Query", 1)
-        runs = [run.name for run in await page.ask(page.record.runs)]
+        runs = await page.run_names()
         if not runs:
             text("p", "No run yet: turnwise evaluate makes scores to ask about.").classes("empty")
             return
@@ -101,8 +102,8 @@ class _Query:
         run, pattern = page.run_name() or "", self._pattern
         try:
             wanted = self._filter()
-            counted = await page.ask(question.count, page.record, run, pattern, page.get("when", "ever"))
-            found = await page.ask(page.answers.sequences.find, wanted)
+            counted = await page.ask(page.record.query, pattern, run, page.get("when", "ever"))
+            found = await page.ask(page.answers.find, wanted)
         except TurnwiseError as error:
             if mine == self._asked:
                 self._count.clear()
@@ -223,9 +224,9 @@ class _Query:
         try:
             await page.ask(question.save_named, page.record, *given)
         except TurnwiseError as error:
-            ui.notify(visible(str(error)), type="negative", position="top")
+            notify(error)
         else:
-            ui.notify(visible(f"saved in {page.record.patterns}"), type="positive", position="top")
+            notify(f"saved in {page.record.patterns}", "positive")
 
     def _matches(self) -> None:
         found, wanted, chosen = self._found, self._filter(), self._chosen()
@@ -250,12 +251,12 @@ class _Query:
                 text("p", found.left_out).classes("quiet")
 
     def _rows(self) -> tuple[str, list[list[Any]]]:
-        rows = self._page.answers.sequences.every(self._filter())
+        rows = self._page.answers.every(self._filter())
         names = ["sequence_id", "label", "source", "turns", "flag", "T", "I", "F"]
         return "matches", [names, *([getattr(row, name) for name in names] for row in rows)]
 
 
-def _counts(found: Counted) -> None:
+def _counts(found: QueryResult) -> None:
     words = f"{found.rate.count:,} of {found.rate.of:,} evaluated sequences match"
     words += f"; answered in {found.seconds * 1000:.0f} ms"
     if found.not_scored:

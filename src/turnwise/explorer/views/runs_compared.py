@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nicegui import ui
 
-from turnwise._support.visible import visible, visible_lines
+from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import NumberSlider, choice, data_table, finite, heading, refill, text, text_field
+from turnwise.explorer.parts import (
+    NumberSlider,
+    choice,
+    data_table,
+    finite,
+    heading,
+    notify,
+    refill,
+    text,
+    text_field,
+)
 from turnwise.runs.flips import FACETS, ArmVerdicts, Compared, Flip, Thresholds
 from turnwise.study import FacetRate, Trends, TrendWeek, facet_rates, trends
 from turnwise.study.facets_and_trends import TIMES
@@ -59,7 +69,7 @@ class _RunsCompared:
     async def build(self) -> None:
         page = self._page
         heading("Runs compared", 1)
-        names = [run.name for run in await page.ask(page.record.runs)]
+        names = await page.run_names()
         if not names:
             text("p", f"No run yet: turnwise evaluate --store {page.record.where} makes one.").classes("empty")
             return
@@ -120,10 +130,10 @@ class _RunsCompared:
         first, second = ((page.get(arm), page.get(f"detector_{arm}")) for arm in "ab")
         corrected = page.get("labels", "corrected") == "corrected"
         try:
-            pair = await page.ask(page.answers.run_pairs.pair, first, second, corrected)
+            pair = await page.ask(page.answers.pair, first, second, corrected)
         except TurnwiseError as error:
             self._said.set_text("Nothing is compared.")
-            _notify(error)
+            notify(error)
             return
         self._pair, self._trends, self._shown = pair, None, []
         for arm, control, wanted in zip((pair.a, pair.b), self._controls, self._wanted, strict=True):
@@ -175,7 +185,7 @@ class _RunsCompared:
         except (
             TurnwiseError
         ) as error:  # a threshold that the detector does not take, an address with another facet
-            _notify(error)
+            notify(error)
 
     # Flips
 
@@ -357,7 +367,3 @@ def _week_chart(weeks: Sequence[TrendWeek]) -> dict[str, Any]:
         "xAxis": [{"type": "category", "gridIndex": at, "data": dates, "axisLabel": quiet} for at in range(2)],
         "yAxis": [{"type": "value", "gridIndex": at, "min": 0, "axisLabel": quiet} for at in range(2)],
     }  # fmt: skip
-
-
-def _notify(error: TurnwiseError) -> None:
-    ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -14,7 +15,8 @@ from turnwise.conversation import Label, Side
 from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.sequence import Chat, read_chat
+from turnwise.explorer.data.conversations import Chat, read_chat
+from turnwise.explorer.data.words import search_words
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
@@ -25,16 +27,13 @@ from turnwise.explorer.parts import (
     heading,
     highlighted,
     said,
-    search_words,
     tag,
     term,
     text,
     text_field,
 )
-from turnwise.explorer.views.erase_part import erase_button
-from turnwise.explorer.views.turn_detail import detail
-from turnwise.explorer.views.why_part import why_button
-from turnwise.sessions import Outcome, Outcomes
+from turnwise.explorer.views.conversation_parts import detail, erase_button, why_button
+from turnwise.sessions import Outcome, Outcomes, Stance
 
 _SHOWN = 20_000
 """Characters of a text that are shown."""
@@ -69,7 +68,7 @@ class _Sequence:
 
     async def build(self) -> None:
         page = self._page
-        self._runs = [run.name for run in await page.ask(page.record.runs)]
+        self._runs = await page.run_names()
         self._chat = await self._read()
         page.csv = self._rows
         self._head = ui.element("section").props('aria-label="Sequence"')
@@ -231,7 +230,7 @@ class _Sequence:
         marks = {chat.flag: "flagged"} if chat.flag else {}
         title = f"T, I and F over turns of {chat.sequence.sequence_id}"
         return chart_options(
-            panels, last=len(chat.turns), at=self._at, marks=marks, title=title, columns=_columns(self._page)
+            panels, last=len(chat.turns), at=self._at, marks=marks, title=title, columns=self._page.panels
         )
 
     def _turns(self) -> None:
@@ -315,16 +314,7 @@ class _Sequence:
             for one in chat.verdicts
         }
         if chat.session:
-            bands |= {
-                "trust": [(f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else "",
-                           one.rationale) for one in chat.session],
-                "circuit breaker": [(one.phase, "" if one.phase == "normal" else "bad", one.rationale)
-                                    for one in chat.session],
-                "stance": [(one.mode, {"normal": "", "cautious": "middle"}.get(one.mode, "bad"), one.rationale)
-                           for one in chat.session],
-                "heading": [(one.heading, "bad" if one.heading in ("degrading", "hostile") else "", one.rationale)
-                            for one in chat.session],
-            }  # fmt: skip
+            bands |= _memory_bands(chat.session)
             text("p", f"{_SIMULATION}: trust, circuit breaker, stance and heading.").classes("quiet small")
         if not bands:
             return
@@ -352,9 +342,18 @@ class _Sequence:
         return "sequence", [head, *rows]
 
 
-def _columns(page: Page) -> int:
-    """Panels of a chart that fit beside one another."""
-    return max(1, min(3, page.width // 350))
+def _memory_bands(session: Sequence[Stance]) -> dict[str, list[tuple[str, str, str]]]:
+    """Of each part of the session memory its words, look and reason at each turn."""
+    bands: dict[str, list[tuple[str, str, str]]] = {}
+    for one in session:
+        for name, words, look in (
+            ("trust", f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else ""),
+            ("circuit breaker", str(one.phase), "" if one.phase == "normal" else "bad"),
+            ("stance", str(one.mode), {"normal": "", "cautious": "middle"}.get(one.mode, "bad")),
+            ("heading", str(one.trajectory), "bad" if one.trajectory in ("degrading", "hostile") else ""),
+        ):
+            bands.setdefault(name, []).append((words, look, one.rationale))
+    return bands
 
 
 def _score(signal: Signal) -> str:

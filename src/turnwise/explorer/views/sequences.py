@@ -10,21 +10,20 @@ from nicegui import ui
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
+from turnwise.explorer.data.answers import SIZES, Filter, Found
 from turnwise.explorer.data.record import FACTS, Record
-from turnwise.explorer.data.sequences import SIZES, Filter, Found
+from turnwise.explorer.data.words import excerpt, search_words
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
     drawing,
-    excerpt,
     failed,
     heading,
     number,
     pager,
     refill,
-    search_words,
     text,
     text_field,
 )
@@ -60,8 +59,8 @@ class _Sequences:
     async def build(self) -> None:
         page = self._page
         heading("Sequences", 1)
-        self._choices = await page.ask(page.answers.sequences.choices)
-        self._fields([run.name for run in await page.ask(page.record.runs)])
+        self._choices = await page.ask(page.answers.choices)
+        self._fields(await page.run_names())
         self._status = text("p", "").classes("quiet").props("role=status")
         self._table = ui.element("section").props('aria-label="Found sequences"')
         self._below = ui.row()
@@ -81,7 +80,7 @@ class _Sequences:
         wanted, found, wrong = None, None, ""
         try:
             wanted = self._filter()
-            found = await page.ask(page.answers.sequences.find, wanted)
+            found = await page.ask(page.answers.find, wanted)
             if wanted.words:
                 ids = [row.sequence_id for row in found.rows]
                 excerpts = await page.ask(_excerpts, page.record, ids, search_words(wanted.words))
@@ -192,7 +191,7 @@ class _Sequences:
     def _rows(self) -> tuple[str, list[list[Any]]]:
         names = [name for name, *_ in _HEADS]
         head = ["sequence_id", *names[1:]]
-        rows = self._page.answers.sequences.every(self._filter())
+        rows = self._page.answers.every(self._filter())
         return "sequences", [head, *([getattr(row, name) for name in head] for row in rows)]
 
 

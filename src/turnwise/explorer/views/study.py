@@ -11,8 +11,7 @@ from nicegui import ui
 
 from turnwise._support.visible import visible
 from turnwise.explorer.curves import redraw, score_bars, show_chart
-from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
-from turnwise.explorer.data.studies import FinishedStudy, ShownTable
+from turnwise.explorer.data.studies import ArmScores, AtThreshold, Changed, FinishedStudy, ShownTable
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     NumberSlider,

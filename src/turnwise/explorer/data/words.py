@@ -1,8 +1,8 @@
-"""Which conversations hold some words: an index of full text (SQLite FTS5) beside the record.
+"""Which conversations hold some words, by an index of full text (SQLite FTS5) beside the record; and where.
 
-It is made in the background, and holds words and row numbers, never a text, in a file that may be deleted at any
-time. It is a file of its own, so that looking never writes to the record: ``work.db-words`` beside ``work.db``,
-or a temporary file where that can't be written or the record is in a server.
+The index is made in the background, and holds words and row numbers, never a text, in a file that may be deleted
+at any time. It is a file of its own, so that looking never writes to the record: ``work.db-words`` beside
+``work.db``, or a temporary file where that can't be written or the record is in a server.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import contextlib
 import sqlite3
 import tempfile
 import threading
-from collections import OrderedDict
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turnwise._support.sqlite_files import harden, refuse_foreign_objects
+from turnwise._support.visible import visible
 from turnwise.errors import StoreError, UsageError
 from turnwise.explorer.data.record import Record
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _PAGE = 500
 """Sequences that are read and indexed in one transaction."""
@@ -62,7 +64,7 @@ class WordIndex:
         self._done = self._of = self._upto = 0
         self._error: str | None = None
         self._edition: int | None = None
-        self._answers: OrderedDict[tuple[str, int], NDArray[np.int64]] = OrderedDict()
+        self._found = lru_cache(_KEPT)(self._matches)
 
     def close(self) -> None:
         """Stop indexing; what is done stays done."""
@@ -92,27 +94,19 @@ class WordIndex:
         ``"two words"`` in quotes follow one another, ``word*`` is the beginning of one, ``-word`` must not be
         there. Letters' case and accents don't matter.
         """
-        import numpy as np
-
         question = fts_query(words)
-        done, _ = self.progress()
-        key = question, done
-        with self._lock:
-            if key in self._answers:
-                return self._answers[key]
+        return self._found(question, self.progress()[0])
+
+    def _matches(self, question: str, done: int) -> NDArray[np.int64]:
+        """What is found once `done` sequences are in the index."""
         try:
             with contextlib.closing(self._opened()) as index:
                 found = index.execute("SELECT rowid FROM words WHERE words MATCH ?", [question])
-                rows = np.fromiter((row[0] for row in found), np.int64)
+                return np.fromiter((row[0] for row in found), np.int64)
         except sqlite3.OperationalError as error:
             if "no such table" not in str(error):
                 raise
             return np.empty(0, np.int64)  # it was only just begun
-        with self._lock:
-            self._answers[key] = rows
-            while len(self._answers) > _KEPT:
-                self._answers.popitem(last=False)
-        return rows
 
     # Making it -------------------------------------------------------------------------------------------
 
@@ -141,7 +135,7 @@ class WordIndex:
         return index
 
     def _begin(self) -> None:
-        newest = self._record.newest_sequence()
+        newest = self._record.newest().sequences
         edition = self._record.store.source.newest().edition
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
@@ -164,7 +158,7 @@ class WordIndex:
         """Remove the index, to make it anew."""
         for ending in ("", "-wal", "-shm"):
             self._file.with_name(f"{self._file.name}{ending}").unlink(missing_ok=True)
-        self._answers.clear()
+        self._found.cache_clear()
         self._upto = -1
 
     def _index(self) -> None:
@@ -214,18 +208,80 @@ def fts_query(words: str) -> str:
     """
     wanted: list[str] = []
     unwanted: list[str] = []
-    parts = words.split('"')
-    for place, part in enumerate(parts):
-        quoted = place % 2 == 1
-        denied = quoted and parts[place - 1].endswith("-")
-        for one in [part] if quoted else part.split():
-            bare = one if quoted else one.lstrip("-").rstrip("*")
-            if any(character.isalnum() for character in bare):
-                begins = not quoted and one.endswith("*")
-                put = unwanted if denied or (not quoted and one.startswith("-")) else wanted
-                put.append(f'"{bare}"' + ("*" if begins else ""))
+    for word, begins, denied in _asked(words):
+        (unwanted if denied else wanted).append(f'"{word}"' + ("*" if begins else ""))
     if not wanted:
         raise UsageError("type a word to search for; -word alone leaves nothing to find")
     if len(wanted) + len(unwanted) > _MOST_WORDS:
         raise UsageError(f"search for at most {_MOST_WORDS} words")
     return " NOT ".join([f"({' '.join(wanted)})" if unwanted else " ".join(wanted), *unwanted])
+
+
+def found_words(words: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
+    """Where some words begin and end in a text, in any case and with any accents.
+
+    >>> found_words("Ein Café, cafés", ["cafe"]), found_words("abc", [""])
+    ([(4, 8)], [])
+    >>> found_words("cafés", ["cafe*"])
+    [(0, 4)]
+    """
+    folded, places = [], []
+    for at, character in enumerate(words):
+        for one in _folded(character):
+            folded.append(one)
+            places.append(at)
+    plain = "".join(folded)
+    found: list[tuple[int, int]] = []
+    for given in wanted:
+        word = _folded(given.strip('"*'))
+        at = plain.find(word) if word else -1
+        while at >= 0:
+            end = at + len(word)
+            whole = given.endswith("*") or end == len(plain) or not plain[end].isalnum()
+            if whole and (at == 0 or not plain[at - 1].isalnum()):
+                found.append((places[at], places[end - 1] + 1))
+            at = plain.find(word, end)
+    apart: list[tuple[int, int]] = []
+    for begin, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if not apart or begin >= apart[-1][1]:
+            apart.append((begin, end))
+    return apart
+
+
+def _folded(words: str) -> str:
+    return "".join(
+        one for one in unicodedata.normalize("NFKD", words.casefold()) if not unicodedata.combining(one)
+    )
+
+
+def search_words(question: str) -> list[str]:
+    """The words and phrases that a search wants to find, without those that must not be there.
+
+    >>> search_words('one "two words" -not begin* -"nor this"')
+    ['one', 'two words', 'begin*']
+    """
+    return [f"{word}*" if begins else word for word, begins, denied in _asked(question) if not denied]
+
+
+def _asked(question: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield words and phrases, whether each only begins a word, and whether it must not be there."""
+    parts = question.split('"')
+    for place, part in enumerate(parts):
+        if place % 2:
+            given = [(part, False, parts[place - 1].endswith("-"))]
+        else:
+            given = [(one.lstrip("-").rstrip("*"), one.endswith("*"), one.startswith("-")) for one in part.split()]
+        yield from (one for one in given if any(map(str.isalnum, one[0])))
+
+
+def excerpt(words: str, wanted: Sequence[str]) -> dict[str, str] | None:
+    """The first of some words in a text with what is around it, for a cell; None where none of them is there."""
+    shown = visible(words)
+    for begin, end in found_words(shown, wanted)[:1]:
+        before = shown[max(0, begin - _AROUND) : begin]
+        return {"before": before, "found": shown[begin:end], "after": shown[end : end + _AROUND]}
+    return None
+
+
+_AROUND = 60
+"""Characters on each side of what was found."""
