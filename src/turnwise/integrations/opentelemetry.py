@@ -119,8 +119,7 @@ class OpenTelemetryAudit:
     def _tell(self, event: AuditEvent) -> None:
         end = time_ns()
         span = self._tracer.start_span(
-            f"turnwise.check {event.result.pipeline_type}",
-            start_time=end - int(event.result.seconds * _SECOND),
+            f"turnwise.check {event.result.pipeline_type}", start_time=end - int(event.result.seconds * _SECOND)
         )
         try:
             if span.is_recording():
