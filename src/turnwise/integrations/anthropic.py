@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 from uuid import uuid4
 
 from turnwise.conversation.message_entries import is_thinking
-from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.checking import Steps, afinish, finish
-from turnwise.integrations.clients.calls import Asked, Guarding, ask
+from turnwise.integrations.clients.calls import Asked, ask
 from turnwise.integrations.clients.client import (
     AsyncClient,
     AsyncResource,
     GuardedClient,
     SyncClient,
     SyncResource,
+    guarded,
     named_in,
 )
 from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
@@ -63,17 +63,9 @@ def guard(
         UsageError: `anthropic` is not installed.
         GuardError: ``client`` is no client of it.
     """
-    try:
-        import anthropic
-    except ImportError as error:
-        raise UsageError("anthropic is not installed: pip install 'turnwise[anthropic]'") from error
-    if isinstance(client, anthropic.Anthropic):
-        return GuardedAnthropic(client, Guarding(pipeline, refusal))
-    if isinstance(client, anthropic.AsyncAnthropic):
-        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal))
-    raise GuardError(
-        f"{type(client).__name__} is no client of anthropic; give anthropic.Anthropic or anthropic.AsyncAnthropic"
-    )
+    kinds = {"Anthropic": GuardedAnthropic, "AsyncAnthropic": GuardedAsyncAnthropic}
+    made: GuardedAnthropic | GuardedAsyncAnthropic = guarded("anthropic", kinds, client, pipeline, refusal)
+    return made
 
 
 class _OfAnthropic(GuardedClient):

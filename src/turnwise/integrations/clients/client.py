@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Final, Self
 
-from turnwise.errors import GuardError
+from turnwise.errors import GuardError, UsageError
+from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.checking import Steps, afinish, finish
 from turnwise.integrations.clients.calls import Guarding
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream, PieceSteps
@@ -44,6 +46,25 @@ class GuardedClient:
         return type(self)(self.unguarded.with_options(**options), self._guarding)
 
     copy = with_options
+
+
+def guarded(
+    package: str,
+    kinds: Mapping[str, type[GuardedClient]],
+    client: Any,
+    pipeline: GuardrailPipeline,
+    refusal: str | None,
+) -> Any:
+    """Put a client of a package behind a guard; ``kinds`` are the guarded classes by the names of its own."""
+    try:
+        module = import_module(package)
+    except ImportError as error:
+        raise UsageError(f"{package} is not installed: pip install 'turnwise[{package}]'") from error
+    for name, kind in kinds.items():
+        if isinstance(client, getattr(module, name)):
+            return kind(client, Guarding(pipeline, refusal))
+    classes = " or ".join(f"{package}.{name}" for name in kinds)
+    raise GuardError(f"{type(client).__name__} is no client of {package}; give {classes}")
 
 
 class SyncClient(GuardedClient):
