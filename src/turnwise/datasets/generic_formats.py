@@ -219,11 +219,9 @@ _COLUMNS: Final = (*_NEEDED, "turn", "label")
 
 @dataclass(slots=True)
 class _Rows:
-    """What was read of one conversation.
+    """What was read of one conversation: what else its rows say alike, place and message of each, each label once.
 
-    ``shared`` is what else all of its rows say alike, ``messages`` place in the conversation, role and text of
-    each row. ``labels`` has each value of the label column once; ``bad`` is the row because of which it is left
-    out.
+    ``bad`` is the row because of which it is left out.
     """
 
     first: int

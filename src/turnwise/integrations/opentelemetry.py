@@ -196,11 +196,7 @@ class OpenTelemetryAudit:
 
 
 def label_of(detail: Detail) -> str:
-    """A guardrail's verdict in a word: ``clean``, ``failed``, ``not_read``, or what was done.
-
-    >>> label_of(Detail(Status.EVALUATED))
-    'clean'
-    """
+    """A guardrail's verdict in a word: ``clean``, ``failed``, ``not_read``, or what was done."""
     if detail.status is Status.FAILED:
         return "failed"
     if detail.status is Status.NOT_READ and detail.action is None:
