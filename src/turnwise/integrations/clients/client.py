@@ -196,6 +196,36 @@ class AsyncResource(Resource):
         return await afinish(self._answered(self.unguarded.parse, _without_omitted(given), named, parsed=True))
 
 
+class HelperStream:
+    """A stream of a package's helper as a context manager, for sync and async code.
+
+    ``enter`` gives the package's own manager, None where nothing is asked, and the stream.
+    """
+
+    def __init__(self, enter: Callable[[], Any]) -> None:
+        self._enter = enter
+        self._manager: Any = None
+        self._stream: Any = None
+
+    def __enter__(self) -> Any:
+        self._manager, self._stream = self._enter()
+        return self._stream
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.close()
+        if self._manager is not None:
+            self._manager.__exit__(*error)
+
+    async def __aenter__(self) -> Any:
+        self._manager, self._stream = await self._enter()
+        return self._stream
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.close()
+        if self._manager is not None:
+            await self._manager.__aexit__(*error)
+
+
 _OURS: Final = ("conversation_id", "session_id", "key", "role")
 """Arguments that say whose conversation a request belongs to."""
 

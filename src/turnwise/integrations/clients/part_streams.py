@@ -16,12 +16,10 @@ from turnwise.integrations.clients.calls import of_reply, stand_in, with_result
 from turnwise.integrations.clients.client import Resource, Streamed
 from turnwise.integrations.clients.part_replies import (
     SKIPPED,
-    Api,
     Call,
     Kind,
+    PartsApi,
     Shown,
-    answered,
-    opened,
     placed,
     replaced_in,
     said_texts,
@@ -34,7 +32,7 @@ from turnwise.integrations.clients.texts import leaves
 class PartsResource(Resource):
     """A part of a client whose replies are lists of parts."""
 
-    def __init__(self, unguarded: Any, api: Api) -> None:
+    def __init__(self, unguarded: Any, api: PartsApi) -> None:
         super().__init__(unguarded, api.guarding)
         self._api, self._parsing = api, copy(api)
         self._parsing.parsed = True
@@ -42,10 +40,10 @@ class PartsResource(Resource):
     def _answered(
         self, create: Callable[..., Any], given: dict[str, Any], named: dict[str, Any], *, parsed: bool
     ) -> Steps[Any]:
-        return answered(self._parsing if parsed else self._api, create, given, named)
+        return (self._parsing if parsed else self._api).answered(create, given, named)
 
     def _streamed(self, given: dict[str, Any], named: dict[str, Any]) -> Steps[Streamed]:
-        call = yield from opened(self._api, given, named)
+        call = yield from self._api.opened(given, named)
         return EventSteps(self._api, call), None if call.asked.sent is None else call.given
 
 
@@ -56,7 +54,7 @@ class EventSteps(PieceSteps):
     once all is checked.
     """
 
-    def __init__(self, api: Api, call: Call) -> None:
+    def __init__(self, api: PartsApi, call: Call) -> None:
         super().__init__(api.guarding, call.asked, call.named)
         self._api, self._call = api, call
         self._fed = ""
