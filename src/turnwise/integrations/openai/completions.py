@@ -51,7 +51,33 @@ class _Completions(Resource):
     def _answered(
         self, create: Callable[..., Any], given: dict[str, Any], named: dict[str, Any], *, parsed: bool
     ) -> Steps[Any]:
-        return _answered(self._guarding, create, given, named)
+        refuse_smuggled(given)
+        guarding = self._guarding
+        asked = yield from ask(guarding, _messages(given), named)
+        if asked.sent is None:
+            return with_result(_refused(given.get("model"), str(guarding.refusal)), asked.result)
+        reply = yield Do(create, (), {**given, "messages": asked.sent})
+        if not hasattr(reply, "choices"):
+            raise GuardError(
+                f"the client gave {type(reply).__name__}, which can't be checked; don't use raw responses"
+            )
+        results = []
+        for choice in reply.choices:
+            message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
+            if not _says_anything(message):
+                continue
+            said = {key: value for key, value in message.items() if not key.startswith("parsed")}
+            result: PipelineResult = yield guarding.check([*asked.messages, said], of_reply(named))
+            results.append(result)
+            if result.blocked:
+                if guarding.refusal is None:
+                    raise GuardrailBlocked(result)
+                _refuse_choice(choice, guarding.refusal)
+                yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
+            else:
+                _redact_choice(choice, result)
+        verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
+        return with_result(reply, verdict)
 
     def _streamed(self, given: dict[str, Any], named: dict[str, Any]) -> Steps[Streamed]:
         refuse_smuggled(given)
@@ -77,37 +103,6 @@ def _messages(given: Mapping[str, Any]) -> Any:
     if "messages" not in given:
         raise TypeError("messages is missing: give the messages of the conversation")
     return given["messages"]
-
-
-def _answered(
-    guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
-) -> Steps[Any]:
-    refuse_smuggled(given)
-    asked = yield from ask(guarding, _messages(given), named)
-    if asked.sent is None:
-        return with_result(_refused(given.get("model"), str(guarding.refusal)), asked.result)
-    reply = yield Do(create, (), {**given, "messages": asked.sent})
-    if not hasattr(reply, "choices"):
-        raise GuardError(
-            f"the client gave {type(reply).__name__}, which can't be checked; don't use raw responses"
-        )
-    results = []
-    for choice in reply.choices:
-        message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
-        if not _says_anything(message):
-            continue
-        said = [*asked.messages, {key: value for key, value in message.items() if not key.startswith("parsed")}]
-        result: PipelineResult = yield guarding.check(said, of_reply(named))
-        results.append(result)
-        if result.blocked:
-            if guarding.refusal is None:
-                raise GuardrailBlocked(result)
-            _refuse_choice(choice, guarding.refusal)
-            yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
-        else:
-            _redact_choice(choice, result)
-    verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
-    return with_result(reply, verdict)
 
 
 def _says_anything(message: Mapping[str, Any]) -> bool:
