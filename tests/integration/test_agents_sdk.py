@@ -22,7 +22,7 @@ from agents import (
 )
 from agents.mcp import MCPServerStdio
 from framework_agents import DRIFT, GUARD, RAN, record_of
-from model_api import ModelServer
+from model_api import ModelServer, client_of
 from model_api import tool as calls
 from openai import AsyncOpenAI
 
@@ -45,7 +45,7 @@ def _untraced() -> None:
 
 
 def made(model: ModelServer) -> Agent[Any]:
-    client = AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
+    client = client_of(AsyncOpenAI, model.url)
     return Agent(name="desk", model=OpenAIChatCompletionsModel("scripted", client), tools=[lookup])
 
 

@@ -31,10 +31,13 @@ def lookup(name: str) -> str:
     return record_of(name)
 
 
+def chat(model: ModelServer) -> ChatOpenAI:
+    return ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
+
+
 def agent(model: ModelServer, guard: GuardMiddleware, *, remembers: bool = True) -> Any:
-    chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
     saver = InMemorySaver() if remembers else None
-    return create_agent(chat, [lookup], middleware=[guard], checkpointer=saver)
+    return create_agent(chat(model), [lookup], middleware=[guard], checkpointer=saver)
 
 
 def thread(name: str) -> Any:
@@ -149,8 +152,7 @@ def note(call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
 
 
 def test_tools_that_command_are_checked_as_well(model: ModelServer) -> None:
-    chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
-    guarded: Any = create_agent(chat, [note], middleware=[GuardMiddleware(GuardrailPipeline(GUARD))])
+    guarded: Any = create_agent(chat(model), [note], middleware=[GuardMiddleware(GuardrailPipeline(GUARD))])
     model.say(calls("note"), "Done.")
     assert "Noted for [EMAIL]" in texts(guarded.invoke(say("Take a note")))
     assert "jane@example.com" not in model.sent()
@@ -158,13 +160,12 @@ def test_tools_that_command_are_checked_as_well(model: ModelServer) -> None:
 
 def test_another_process_goes_on_where_the_first_one_stopped(model: ModelServer, tmp_path: Any) -> None:
     saver = InMemorySaver()
-    chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
     answers = []
     for turn in range(1, 4):  # each with a pipeline of its own, as after a restart
         model.say(f"Answer {turn}")
         with SqliteStateStore(str(tmp_path / "guard.db")) as store:
             guard = GuardMiddleware(GuardrailPipeline(DRIFT, state_store=store), refusal="No.")
-            guarded: Any = create_agent(chat, [lookup], middleware=[guard], checkpointer=saver)
+            guarded: Any = create_agent(chat(model), [lookup], middleware=[guard], checkpointer=saver)
             answers.append(texts(guarded.invoke(say(f"Question {turn}"), thread("a")))[-1])
     assert answers == ["Answer 1", "Answer 2", "No."]
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -55,22 +56,40 @@ def running(command: list[str], port: int) -> Iterator[None]:
         process.wait(20)
 
 
-@contextmanager
-def reached(transport: str, *options: str) -> Iterator[Any]:
-    """What a client connects to: the server behind the guard."""
+class Servers:
+    """Servers of the SDK over HTTP, that answer with streams or with JSON, started once; and what each ran."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._ports: dict[bool, int] = {}
+        self.ran: Counter[bool] = Counter()
+
+    def port(self, json: bool) -> int:
+        if json not in self._ports:
+            port = self._ports[json] = free_port()
+            command = [sys.executable, SERVER, str(port), *(["--json"] if json else [])]
+            self._stack.enter_context(running(command, port))
+        return self._ports[json]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
     with ExitStack() as stack:
-        if transport == "stdio":
-            yield stdio([*PROXY, *options, "--", sys.executable, SERVER, "stdio"])
-            return
-        port = free_port()
-        server = [sys.executable, SERVER, str(port), *(["--json"] if "json" in transport else [])]
-        stack.enter_context(running(server, port))
-        url = f"http://127.0.0.1:{port}/mcp"
-        if transport.startswith("url"):
-            yield stdio([*PROXY, *options, "--url", url])
-            return
-        own = free_port()
-        stack.enter_context(running([*PROXY, *options, "--url", url, "--listen", f"127.0.0.1:{own}"], own))
+        yield Servers(stack)
+
+
+@contextmanager
+def reached(servers: Servers, transport: str, *options: str) -> Iterator[Any]:
+    """What a client connects to: the server behind the guard."""
+    if transport == "stdio":
+        yield stdio([*PROXY, *options, "--", sys.executable, SERVER, "stdio"])
+        return
+    url = f"http://127.0.0.1:{servers.port('json' in transport)}/mcp"
+    if transport.startswith("url"):
+        yield stdio([*PROXY, *options, "--url", url])
+        return
+    own = free_port()
+    with running([*PROXY, *options, "--url", url, "--listen", f"127.0.0.1:{own}"], own):
         yield f"http://127.0.0.1:{own}/mcp"
 
 
@@ -99,7 +118,9 @@ def config(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("transport", ["stdio", "url", "url-json", "listen", "listen-json"])
-def test_the_sdk_runs_through_the_guard(transport: str, mode: str, config: str, tmp_path: Path) -> None:
+def test_the_sdk_runs_through_the_guard(
+    servers: Servers, transport: str, mode: str, config: str, tmp_path: Path
+) -> None:
     steps: list[tuple[float, str | None]] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -129,7 +150,11 @@ def test_the_sdk_runs_through_the_guard(transport: str, mode: str, config: str, 
         gone = await client.call_tool("poisoned", {"path": "x"})
         assert gone.is_error and "description" in text(gone)
         first = await client.call_tool("bash", {"command": "ls"})
-        assert text(first) == "ran 1: ls"
+        ran = 1
+        if transport != "stdio":
+            servers.ran["json" in transport] += 1
+            ran = servers.ran["json" in transport]
+        assert text(first) == f"ran {ran}: ls"  # what was denied never ran
         key = await client.call_tool("read_key", {})
         assert (
             "AKIA" not in text(key)
@@ -149,7 +174,7 @@ def test_the_sdk_runs_through_the_guard(transport: str, mode: str, config: str, 
             await client.send_ping()
 
     audit = tmp_path / "audit.jsonl"
-    with reached(transport, "--config", config, "--audit", str(audit)) as target:
+    with reached(servers, transport, "--config", config, "--audit", str(audit)) as target:
         talk(target, say, mode)
     if "json" not in transport and (mode == "legacy" or transport == "stdio"):
         assert steps == [(step, f"step {step} of the swordfish") for step in range(3)]
@@ -157,19 +182,21 @@ def test_the_sdk_runs_through_the_guard(transport: str, mode: str, config: str, 
 
 
 @pytest.mark.parametrize("transport", ["stdio", "url", "listen"])
-def test_questions_of_a_server_reach_the_user(transport: str, config: str) -> None:
+def test_questions_of_a_server_reach_the_user(servers: Servers, transport: str, config: str) -> None:
     async def answer(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"colour": "green"})
 
     async def say(client: Any) -> str:
         return text(await client.call_tool("ask", {}))
 
-    with reached(transport, "--config", config) as target:
+    with reached(servers, transport, "--config", config) as target:
         assert talk(target, say, "legacy", elicitation_callback=answer) == "accept: colour='green'"
 
 
 @pytest.mark.parametrize(("action", "ran"), [("accept", True), ("decline", False)])
-def test_calls_that_need_approval_are_put_to_the_user(action: str, ran: bool, config: str) -> None:
+def test_calls_that_need_approval_are_put_to_the_user(
+    servers: Servers, action: str, ran: bool, config: str
+) -> None:
     questions: list[str] = []
 
     async def answer(context: Any, params: Any) -> ElicitResult:
@@ -179,16 +206,16 @@ def test_calls_that_need_approval_are_put_to_the_user(action: str, ran: bool, co
     async def say(client: Any) -> Any:
         return await client.call_tool("bash", {"command": "git push --force"})
 
-    with reached("stdio", "--config", config) as target:
+    with reached(servers, "stdio", "--config", config) as target:
         result = talk(target, say, "legacy", elicitation_callback=answer)
     assert len(questions) == 1 and "git history" in questions[0]
     assert text(result).startswith("ran 1") is ran and bool(result.is_error) is not ran
 
 
-def test_descriptions_may_be_withheld_alone(config: str) -> None:
+def test_descriptions_may_be_withheld_alone(servers: Servers, config: str) -> None:
     async def say(client: Any) -> Any:
         tool = next(one for one in (await client.list_tools()).tools if one.name == "poisoned")
         return tool.description, text(await client.call_tool("poisoned", {"path": "x"}))
 
-    with reached("stdio", "--config", config, "--descriptions", "withhold") as target:
+    with reached(servers, "stdio", "--config", config, "--descriptions", "withhold") as target:
         assert talk(target, say, "legacy") == ("[description withheld]", "x")

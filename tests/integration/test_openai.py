@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_api import CALL, ModelServer, echo
+from model_api import CALL, ModelServer, client_of, echo
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
@@ -42,7 +42,7 @@ def model() -> Iterator[ModelServer]:
 
 
 def plain(model: ModelServer) -> Any:
-    CLIENTS.append(openai.OpenAI(base_url=model.url, api_key="none", max_retries=0))
+    CLIENTS.append(client_of(openai.OpenAI, model.url))
     return CLIENTS[-1]
 
 
@@ -216,7 +216,7 @@ def test_several_replies_are_checked_each(model: ModelServer) -> None:
 
 def test_async_clients_go_the_same_way(model: ModelServer) -> None:
     async def run() -> None:
-        inner = openai.AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
+        inner = client_of(openai.AsyncOpenAI, model.url)
         pipeline = GuardrailPipeline(CONFIG, state_store=MemoryStateStore())
         async with guard(inner, pipeline, refusal=REFUSAL) as client:
             messages: list[Any] = [user("I am jane@example.com")]

@@ -132,6 +132,7 @@ def test_pieces_make_no_difference_to_the_verdict(model: ModelServer, door: Make
     draw = random.Random(7)
     said = ["Yes, of course. ", "Write to bob@example.com. ", "Call +1 202-555-0143. ", "It is late. "]
     differing = []
+    first, second = door(api, refusal=REFUSAL), door(api, refusal=REFUSAL)
     for seed in range(200):
         words = [
             draw.choice([*said, "Buy acme. "] if draw.random() < 0.3 else said) for _ in range(draw.randint(1, 9))
@@ -147,8 +148,8 @@ def test_pieces_make_no_difference_to_the_verdict(model: ModelServer, door: Make
             )
         model.answer = lambda body, parts=parts: parts
         model.cut.seed(seed)
-        whole = door(api, refusal=REFUSAL).ask("Hello", "create")
-        pieces = door(api, refusal=REFUSAL).ask("Hello", draw.choice(["stream", "helper", "async stream"]))
+        whole = first.ask(f"Hello {seed}", "create")
+        pieces = second.ask(f"Hello {seed}", draw.choice(["stream", "helper", "async stream"]))
         assert whole.result is not None and pieces.result is not None
         verdicts = [
             (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from framework_agents import DRIFT, GUARD, LONG, RAN, record_of
-from model_api import ModelServer
+from model_api import ModelServer, client_of
 from model_api import tool as calls
 from openai import AsyncOpenAI
 from pydantic import BaseModel
@@ -38,7 +38,7 @@ def lookup(name: str) -> str:
 
 
 def agent(model: ModelServer, config: dict[str, Any] = GUARD, *, output: Any = str, **settings: Any) -> Any:
-    client = AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
+    client = client_of(AsyncOpenAI, model.url)
     chat = OpenAIChatModel("scripted", provider=OpenAIProvider(openai_client=client))
     guard = Guard(GuardrailPipeline(config), **settings)
     return Agent(chat, tools=[lookup], output_type=output, capabilities=[guard])

@@ -1,6 +1,7 @@
 """Calls the hooks of the guardrail as LiteLLM's proxy does, with its classes: run by an interpreter that has it.
 
-Reads a JSON object with ``calls`` from standard input, and writes what came of each: ``passed``, or ``refused``.
+Reads lines of JSON with ``calls`` from standard input, and answers each with what came of them: ``passed``, or
+``refused``; or with an ``error``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import importlib
 import json
 import sys
+import traceback
 from collections.abc import AsyncIterator, Mapping
 from io import BytesIO
 from typing import Any
@@ -84,13 +86,24 @@ async def call(guardrails: dict[str, TurnwiseGuardrail], given: Mapping[str, Any
         return {"refused": {"error": str(error)}, "status": 400}
 
 
-async def main() -> None:
-    """Make all calls."""
-    given = json.load(sys.stdin)
+async def batch(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make calls one after the other, with guardrails of their own."""
     guardrails: dict[str, TurnwiseGuardrail] = {}
-    outcomes = [await call(guardrails, one) for one in given["calls"]]
-    json.dump({"call_types": [one.value for one in CallTypes], "outcomes": outcomes}, sys.stdout)
+    return [await call(guardrails, one) for one in calls]
+
+
+def main() -> None:
+    """Answer lines until there are no more."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        try:
+            outcomes = asyncio.run(batch(json.loads(line)["calls"]))
+            told: dict[str, Any] = {"call_types": [one.value for one in CallTypes], "outcomes": outcomes}
+        except Exception:  # noqa: BLE001 - whatever it is, the test is told
+            told = {"error": traceback.format_exc()}
+        answers.write(json.dumps(told) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

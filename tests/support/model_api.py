@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,13 @@ def call(name: str, arguments: Mapping[str, Any], call_id: str = "call_1") -> Pa
 
 def fine(body: dict[str, Any]) -> Sequence[Part]:
     return [text("Fine.")]
+
+
+def client_of(kind: Any, url: str) -> Any:
+    """A client of the `openai` or `anthropic` package, of a class; it reads no certificates, which takes long."""
+    package = sys.modules[kind.__module__.partition(".")[0]]
+    http = package.DefaultAsyncHttpxClient if kind.__name__.startswith("Async") else package.DefaultHttpxClient
+    return kind(base_url=url, api_key="none", max_retries=0, http_client=http(verify=False))
 
 
 class ModelServer:

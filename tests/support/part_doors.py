@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import anthropic
 import openai
+from model_api import client_of
 
 from turnwise import GuardrailPipeline
 from turnwise.guard import PipelineResult
 from turnwise.integrations.anthropic import guard as guard_anthropic
 from turnwise.integrations.openai import guard as guard_openai
 
+KINDS = {"responses": "OpenAI", "messages": "Anthropic"}
 WAYS = ("create", "stream", "helper", "async create", "async stream", "async helper")
 
 
@@ -39,19 +41,11 @@ class Door:
 
     def __init__(self, api: str, server: Any, pipeline: GuardrailPipeline, refusal: str | None = None) -> None:
         self.api = api
-        given = {"api_key": "none", "max_retries": 0}
-        if api == "responses":
-            self.client = guard_openai(openai.OpenAI(base_url=server.url, **given), pipeline, refusal=refusal)
-            self.later = lambda: guard_openai(
-                openai.AsyncOpenAI(base_url=server.url, **given), pipeline, refusal=refusal
-            )
-        else:
-            self.client = guard_anthropic(
-                anthropic.Anthropic(base_url=server.root, **given), pipeline, refusal=refusal
-            )
-            self.later = lambda: guard_anthropic(
-                anthropic.AsyncAnthropic(base_url=server.root, **given), pipeline, refusal=refusal
-            )
+        guard: Any = guard_openai if api == "responses" else guard_anthropic
+        package, url = (openai, server.url) if api == "responses" else (anthropic, server.root)
+        kind, later = getattr(package, KINDS[api]), getattr(package, f"Async{KINDS[api]}")
+        self.client = guard(client_of(kind, url), pipeline, refusal=refusal)
+        self.later = lambda: guard(client_of(later, url), pipeline, refusal=refusal)
 
     def given(self, said: Any, **more: Any) -> dict[str, Any]:
         """Arguments of a request that says a text, or a list of messages or items."""

@@ -72,10 +72,7 @@ def open_counted(path: str, encoding: str | None = None) -> Iterator[tuple[Buffe
 
 
 def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | None = None) -> BufferedReader:
-    """Open a pipe or device as `open_binary` does a file; it is closed with what is returned.
-
-    Waits up to ``wait_seconds`` for a writer, then raises DatasetError.
-    """
+    """Open a pipe or device as `open_binary` does a file; a DatasetError tells that no writer came in time."""
 
     def without_waiting(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))

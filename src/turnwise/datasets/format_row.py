@@ -95,6 +95,10 @@ class Format:
         if not self.fields and self.told_by is None:
             raise UsageError(f"format {self.info.name}: name the fields by which it is recognised")
 
+    def __call__(self) -> FormatLoader:
+        """Return a loader of the format, as a loader class does."""
+        return FormatLoader(self)
+
 
 class FormatLoader(RecordLoader):
     """Reads files of the format of a row."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -18,11 +19,11 @@ from turnwise.datasets.records import (
     ParsedRecord,
     as_object,
     checked_messages,
+    field,
     kind,
     optional_object,
     optional_text,
 )
-from turnwise.datasets.records import field as field_of
 
 _BENIGN_SET: Final = "benign-dataset"
 """Name of LLM-LAT's set on the hub, and of the folder that it is downloaded to."""
@@ -50,10 +51,10 @@ def to_line(sequence: Sequence) -> dict[str, Any]:
 
 def _turnwise(record: Any, builder: SequenceBuilder) -> Sequence:
     line = as_object(record)
-    name = field_of(line, "id", str)
-    messages = checked_messages(with_roles(field_of(line, "turns", list), builder.options.role_map))
+    name = field(line, "id", str)
+    messages = checked_messages(with_roles(field(line, "turns", list), builder.options.role_map))
     if line.get("source") is not None:
-        builder = replace(builder, source=field_of(line, "source", str))
+        builder = replace(builder, source=field(line, "source", str))
     return builder.chat(
         messages,
         name=name,
@@ -107,7 +108,7 @@ def _prompts(record: Any, builder: SequenceBuilder) -> Sequence:
         metadata["label"] = line[label]
     source, key = optional_text(line, "source"), line.get(builder.column("id"))
     return (replace(builder, source=source) if source else builder).prompts(
-        [field_of(line, builder.column("text"), str)],
+        [field(line, builder.column("text"), str)],
         key=key,
         name=key if isinstance(key, str) else None,
         default=Label.UNLABELLED,
@@ -218,17 +219,15 @@ _COLUMNS: Final = (*_NEEDED, "turn", "label")
 
 @dataclass(slots=True)
 class _Rows:
-    """What was read of one conversation.
+    """What was read of one conversation: what else its rows say alike, place and message of each, each label once.
 
-    ``shared`` is what else all of its rows say alike, ``messages`` place in the conversation, role and text of
-    each row. ``labels`` has each value of the label column once; ``bad`` is the row because of which it is left
-    out.
+    ``bad`` is the row because of which it is left out.
     """
 
     first: int
     shared: dict[str, Any]
-    messages: list[tuple[float, dict[str, str]]] = field(default_factory=list)
-    labels: list[Any] = field(default_factory=list)
+    messages: list[tuple[float, dict[str, str]]] = dataclasses.field(default_factory=list)
+    labels: list[Any] = dataclasses.field(default_factory=list)
     bad: BadRecord | None = None
 
 

@@ -134,11 +134,7 @@ def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def openai_messages(messages: str | Iterable[ChatMessage]) -> list[dict[str, Any]]:
-    """Convert messages of inspect_ai, or one text of the user; images, audio and reasoning are left out.
-
-    >>> openai_messages("Hi")
-    [{'role': 'user', 'content': 'Hi'}]
-    """
+    """Convert messages of inspect_ai, or one text of the user; images, audio and reasoning are left out."""
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
     return [_message(message) for message in messages]

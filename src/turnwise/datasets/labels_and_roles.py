@@ -91,20 +91,12 @@ def unknown_label(sequence: Sequence) -> str | None:
 
 
 def read_role(value: str, role_map: Mapping[str, str]) -> str:
-    """Translate a role of a file by the map; one that the map lacks stays as it is.
-
-    >>> read_role("Agent", {"agent": "assistant"}), read_role("Agent", {})
-    ('assistant', 'Agent')
-    """
+    """Translate a role of a file by the map; one that the map lacks stays as it is."""
     return role_map.get(value.strip().lower()) or role_map.get(EVERY_OTHER) or value
 
 
 def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
-    """What the role in the cell of a table means; None where it is not known.
-
-    >>> usual_role("Bot ", {}), usual_role("agent", {})
-    ('assistant', None)
-    """
+    """What the role in the cell of a table means; None where it is not known."""
     return USUAL_ROLES.get(read_role(str(value), role_map).strip().lower())
 
 
@@ -115,10 +107,7 @@ def unknown_role(role: object, known: Collection[str] = USUAL_ROLES, what: str =
 
 
 def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Collection[str] = ()) -> list[Any]:
-    """Translate the roles of messages; what is no message stays as it is.
-
-    In ShareGPT entries ``from`` names the role; ``speakers`` are the names it may have, in small letters. A
-    RecordError for an unknown role counts messages from 1.
+    """Translate the roles of messages; in ShareGPT entries ``from`` names it, one of ``speakers``.
 
     >>> with_roles([{"role": "Agent", "content": "Hi"}], {"agent": "assistant"})
     [{'role': 'assistant', 'content': 'Hi'}]
@@ -170,11 +159,7 @@ def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
 
 
 def parse_columns(given: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Return names of columns by what they hold.
-
-    >>> parse_columns("messages=chat, id=uid")
-    {'messages': 'chat', 'id': 'uid'}
-    """
+    """Return names of columns by what they hold, given as a mapping or as ``messages=chat, id=uid``."""
     return {} if given is None else _pairs("columns", given, "messages=chat")
 
 

@@ -177,11 +177,7 @@ def _start(stream: BufferedReader) -> bytes:
 
 
 def data_name(path: str) -> str:
-    """The name of a data file in lower case, without what compression added.
-
-    >>> data_name("data/Attacks.jsonl.bz2")
-    'attacks.jsonl'
-    """
+    """The name of a data file in lower case, without what compression added."""
     return PurePath(path).name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
 
 
@@ -196,11 +192,7 @@ def data_stem(path: str) -> str:
 
 
 def is_message(value: object) -> bool:
-    """Whether a value is one message of a chat, and not a conversation.
-
-    >>> is_message({"role": "user", "content": "hi"}), is_message({"messages": []})
-    (True, False)
-    """
+    """Whether a value is one message of a chat, and not a conversation."""
     return isinstance(value, dict) and ({"role", "content"} <= value.keys() or {"from", "value"} <= value.keys())
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
-from functools import partial
 from importlib import import_module, resources
 from itertools import chain, islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from urllib.parse import parse_qs
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding
-from turnwise.datasets.format_row import ENDINGS, Format, FormatLoader, read_format
+from turnwise.datasets.format_row import ENDINGS, read_format
 from turnwise.datasets.generic_formats import GENERIC
 from turnwise.datasets.labels_and_roles import (
     parse_columns,
@@ -33,18 +32,13 @@ from turnwise.errors import DatasetError, PluginError, TurnwiseError, UsageError
 from turnwise.plugins import Registry, check_made
 
 LoaderFactory = Callable[[], Loader]
-"""Builds a loader; a loader class is one."""
+"""Builds a loader, as a loader class or a `Format` does."""
 
-Part = TypeVar("Part", bound=LoaderFactory | Format)
+Part = TypeVar("Part", bound=LoaderFactory)
 
-DATASETS: Registry[LoaderFactory] = Registry(
-    "data set format",
-    "turnwise.datasets",
-    callable,
-    lambda part: partial(FormatLoader, part) if isinstance(part, Format) else part,
-)
+DATASETS: Registry[LoaderFactory] = Registry("data set format", "turnwise.datasets", callable)
 for _row in (*PUBLISHED, *GENERIC):
-    DATASETS.add(_row.info.name, partial(FormatLoader, _row))
+    DATASETS.add(_row.info.name, _row)
 for _name, _loader in {
     "claude_code": "traces.transcripts:CLAUDE_CODE",
     "codex": "traces.transcripts:CODEX",
@@ -106,7 +100,7 @@ def get_loader(name: str) -> Loader:
         PluginError: the plug-in that has the name failed to import, or makes no loader.
     """
     if name.endswith(ENDINGS):
-        return FormatLoader(read_format(name))
+        return read_format(name)()
     factory = DATASETS.get(name)
     try:
         loader = factory()

@@ -125,11 +125,7 @@ def _hhrlhf(record: Any, builder: SequenceBuilder) -> Sequence:
 
 
 def _split_speakers(text: str) -> list[dict[str, Any]]:
-    r"""Return a text in which ``Human:`` and ``Assistant:`` speak by turns as messages.
-
-    >>> [message["content"] for message in _split_speakers("\n\nHuman: Hi\n\nAssistant: Hello")]
-    ['Hi', 'Hello']
-    """
+    """Return a text in which ``Human:`` and ``Assistant:`` speak by turns as messages."""
     said = []
     for part in (text if text.startswith("\n\n") else f"\n\n{text.lstrip()}").split(_HUMAN):
         words, *replies = part.split(_ASSISTANT)

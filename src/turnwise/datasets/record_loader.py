@@ -71,14 +71,9 @@ class SequenceBuilder:
         return self.options.columns.get(what, what)
 
     def find_column(self, record: Mapping[str, Any], what: str) -> str | None:
-        """Return the column of a record for something: the one that the user named, else a usual one.
+        """Return the column for a key of `USUAL_COLUMNS`: the one that the user named, else a usual one.
 
-        Args:
-            record: a JSON object, or the row of a table.
-            what: a key of `USUAL_COLUMNS`.
-
-        Raises:
-            RecordError: the column that the user named is missing.
+        A RecordError tells that the one that the user named is missing.
         """
         named = self.options.columns.get(what)
         if named is None:
@@ -113,13 +108,8 @@ class SequenceBuilder:
     def free_fields(self, record: Mapping[str, Any], *texts: str, id_column: str = "id") -> SequenceFields:
         """Return what a record of a generic format says beside its texts: id, label, and the rest.
 
-        Args:
-            record: the record.
-            texts: columns, by their own names, that hold the conversation.
-            id_column: the column of the id where the user named none.
-
-        Raises:
-            RecordError: a column that the user named is missing.
+        ``texts`` are the columns of the conversation, ``id_column`` that of the id where the user named none. A
+        RecordError tells that a column that the user named is missing.
         """
         label = self.find_column(record, "label")
         key = (self.find_column(record, "id") if "id" in self.options.columns else None) or id_column
@@ -199,11 +189,7 @@ class RecordLoader(ABC):
 
     @abstractmethod
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
-        """Return the sequence of a record.
-
-        Args:
-            record: the parsed JSON value, or the row of a table by column.
-            builder: makes the sequence; knows where the record stands and what the user said.
+        """Return the sequence of a record: a parsed JSON value, or the row of a table by column.
 
         Raises:
             RecordError: the record is not of this format.
@@ -217,13 +203,7 @@ class RecordLoader(ABC):
     def load_records(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
-        """Yield the sequence of every record, and a `BadRecord` for what is none.
-
-        Args:
-            records: the records in order.
-            path: where they come from.
-            options: what the user said.
-        """
+        """Yield the sequence of every record of a file, and a `BadRecord` for what is none."""
         ids = UniqueIds()
         for number, item in self.numbered(records, path, options):
             yield ids.check(number, item)

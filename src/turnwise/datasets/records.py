@@ -82,11 +82,7 @@ def read_items(stream: BufferedIOBase, prefix: str) -> Iterator[ParsedRecord | B
 
 
 def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
-    """Yield values of a JSON text as they are read, so that memory holds one at a time.
-
-    ``prefix`` is ``"item"`` for the items of an array, ``""`` for whole values that follow each other. After a
-    RecordError nothing more can be read.
-    """
+    """Yield values of a JSON text one at a time: with prefix ``item`` those of an array, without whole values."""
     import ijson  # type: ignore[import-untyped]
 
     try:
@@ -154,10 +150,7 @@ def _row(line: int, columns: list[str], row: list[str]) -> ParsedRecord | BadRec
 
 
 class _LongCells:
-    """Lets the csv module read cells as long as a line of JSON, and leaves its limit as it was.
-
-    The limit is one of the whole process, so it is set only while a row is read.
-    """
+    """Lets the csv module read long cells: its limit, one of the process, is set only while a row is read."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -176,10 +169,9 @@ _LONG_CELLS = _LongCells()
 
 
 def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[str]:
-    """Yield the rows of a Parquet file as JSON texts, in order.
+    """Yield the rows of a Parquet file as JSON texts, of which DuckDB makes dates and decimals too.
 
-    As JSON, dates, decimals and nested structures need no further package to convert them. The file is streamed:
-    memory depends on the size of its row groups, not on its length. ``rows`` is the first row, from 0, and the
+    Memory depends on the size of its row groups, not on its length. ``rows`` is the first row, from 0, and the
     first no longer wanted; only row groups with wanted rows are read.
     """
     query = "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t"
@@ -243,11 +235,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def kind(value: object) -> str:
-    """The kind of a parsed value in words.
-
-    >>> kind([]), kind(None)
-    ('a list', 'null')
-    """
+    """The kind of a parsed value in words, such as ``a list``."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
@@ -259,11 +247,7 @@ def as_object(value: object) -> Mapping[str, Any]:
 
 
 def field(record: Mapping[str, Any], name: str, expected: type[Value]) -> Value:
-    """Return a field that must be there and of a type; the RecordError says what is there instead.
-
-    >>> field({"turns": ["a"]}, "turns", list)
-    ['a']
-    """
+    """Return a field that must be there and of a type; the RecordError says what is there instead."""
     if name not in record:
         there = ", ".join(list(record)[:8]) or "none"
         raise RecordError(f"field {name!r} is missing; the record has: {there}")
@@ -311,10 +295,7 @@ def pick(record: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, An
 
 
 def checked_messages(messages: list[Any]) -> list[Any]:
-    """Check that OpenAI messages have text, save an assistant's, which may be a mere tool call.
-
-    The rest is checked where the conversation is built.
-    """
+    """Check that messages have text, save an assistant's; the rest is checked where a conversation is built."""
     if not messages:
         raise RecordError("the conversation is empty: it needs at least one message")
     for number, message in enumerate(messages, start=1):

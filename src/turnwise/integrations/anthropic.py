@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 from uuid import uuid4
 
 from turnwise.conversation.message_entries import is_thinking
-from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.checking import Steps, afinish, finish
-from turnwise.integrations.clients.calls import Asked, Guarding, ask
+from turnwise.integrations.clients.calls import Asked, ask
 from turnwise.integrations.clients.client import (
     AsyncClient,
     AsyncResource,
     GuardedClient,
+    HelperStream,
     SyncClient,
     SyncResource,
+    guarded,
     named_in,
 )
-from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
+from turnwise.integrations.clients.part_replies import SKIPPED, Call, Kind, PartsApi, Shown
 from turnwise.integrations.clients.part_streams import PartsResource
 from turnwise.integrations.clients.shapes import Events, plain
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
@@ -63,17 +64,9 @@ def guard(
         UsageError: `anthropic` is not installed.
         GuardError: ``client`` is no client of it.
     """
-    try:
-        import anthropic
-    except ImportError as error:
-        raise UsageError("anthropic is not installed: pip install 'turnwise[anthropic]'") from error
-    if isinstance(client, anthropic.Anthropic):
-        return GuardedAnthropic(client, Guarding(pipeline, refusal))
-    if isinstance(client, anthropic.AsyncAnthropic):
-        return GuardedAsyncAnthropic(client, Guarding(pipeline, refusal))
-    raise GuardError(
-        f"{type(client).__name__} is no client of anthropic; give anthropic.Anthropic or anthropic.AsyncAnthropic"
-    )
+    kinds = {"Anthropic": GuardedAnthropic, "AsyncAnthropic": GuardedAsyncAnthropic}
+    made: GuardedAnthropic | GuardedAsyncAnthropic = guarded("anthropic", kinds, client, pipeline, refusal)
+    return made
 
 
 class _OfAnthropic(GuardedClient):
@@ -106,13 +99,14 @@ class GuardedAsyncAnthropic(_OfAnthropic, AsyncClient):
 class _Messages(PartsResource):
     instead = _INSTEAD
     free = frozenset({"count_tokens"})
+    enter: Callable[..., Any]
 
     def stream(self, **given: Any) -> Any:
         """Ask the model by the package's helper; arguments as for `create`.
 
         The stream's ``guarded`` is a `GuardedStream`, or in async code a `GuardedAsyncStream`: it has the verdict.
         """
-        return _Manager(self, given, named_in(given))
+        return HelperStream(partial(self.enter, given, named_in(given)))
 
 
 class GuardedMessages(_Messages, SyncResource):
@@ -139,33 +133,6 @@ class GuardedAsyncMessages(_Messages, AsyncResource):
         manager = None if sent is None else self.unguarded.stream(**sent)
         raw = None if manager is None else _Raw(await manager.__aenter__())
         return manager, _helper(AsyncMessageStream, GuardedAsyncStream(reply, raw), given)
-
-
-class _Manager:
-    """A stream of the package's helper as a context manager, for sync and async code."""
-
-    def __init__(self, messages: Any, given: dict[str, Any], named: dict[str, Any]) -> None:
-        self._enter = partial(messages.enter, given, named)
-        self._manager: Any = None
-        self._stream: Any = None
-
-    def __enter__(self) -> Any:
-        self._manager, self._stream = self._enter()
-        return self._stream
-
-    def __exit__(self, *error: Any) -> None:
-        self._stream.close()
-        if self._manager is not None:
-            self._manager.__exit__(*error)
-
-    async def __aenter__(self) -> Any:
-        self._manager, self._stream = await self._enter()
-        return self._stream
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stream.close()
-        if self._manager is not None:
-            await self._manager.__aexit__(*error)
 
 
 class _Raw:
@@ -201,7 +168,7 @@ def _helper(kind: Any, guarded: Any, given: Mapping[str, Any]) -> Any:
     return stream
 
 
-class MessagesApi(Api):
+class MessagesApi(PartsApi):
     """Requests and replies of Anthropic's Messages."""
 
     def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:

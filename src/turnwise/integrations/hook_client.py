@@ -30,14 +30,7 @@ Event = dict[str, Any]
 
 
 class HookSettings(NamedTuple):
-    """How a hook checks.
-
-    Args:
-        preset: the preset; ``agent`` where neither it nor `config` is given.
-        config: a YAML file in its place.
-        on_error: what is answered where the event can't be checked: ``ask``, ``allow`` or ``deny``.
-        agent: whose hook it is: ``claude``, ``codex``, or ``auto`` to tell by the event.
-    """
+    """How a hook checks, by a preset (``agent`` if none) or a YAML file: the options of ``turnwise hook``."""
 
     preset: str | None = None
     config: str | None = None
@@ -79,11 +72,7 @@ def _state_root() -> Path:
 
 
 def own_folder(folder: Path | None = None) -> Path:
-    """A folder of the user's own, which nobody else may enter; by default that of the conversations.
-
-    Raises:
-        OSError: it can't be made, or belongs to somebody else.
-    """
+    """A folder of the user's own, which nobody else may enter; by default that of the conversations."""
     folder = folder or _state_root()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, "getuid"):

@@ -41,9 +41,7 @@ their data when they are built. `attacks` takes any other as well."""
 
 @scorer(metrics=[accuracy(), ci_wilson()])
 def turnwise_detector(
-    detector: str | dict[str, Any] = "any_turn",
-    observer: str = DEFAULT_OBSERVER,
-    context: str = "history",
+    detector: str | dict[str, Any] = "any_turn", observer: str = DEFAULT_OBSERVER, context: str = "history"
 ) -> Scorer:
     """Score each sample by whether a detector fires on its conversation: 1 where it does, 0 where it does not.
 

@@ -172,9 +172,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         return finish(self._reply(request, response, show.end()))
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Check the model's reply and the tool calls that it asks for, before they become messages."""
         show = self._show(request)

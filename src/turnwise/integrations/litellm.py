@@ -40,7 +40,7 @@ from turnwise.integrations.clients.shapes import (
 )
 from turnwise.integrations.clients.streams import END, Show
 from turnwise.integrations.clients.texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
-from turnwise.integrations.openai.completions import ReplySteps
+from turnwise.integrations.openai.completions import CompletionSteps
 
 if TYPE_CHECKING:
     from fastapi import HTTPException
@@ -197,7 +197,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         async def following() -> Any:
             return held.pop() if held else await anext(pieces, END)
 
-        reply: ReplySteps | None = None
+        reply: CompletionSteps | None = None
         try:
             if held[0] is not END and not is_chat_chunk(held[0]):
                 held += [piece async for piece in pieces]
@@ -207,7 +207,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                 for chunk in events.chunks() if changed else held:
                     yield chunk
                 return
-            reply = ReplySteps(self._guarding, self._recall(request_data), named, request_data.get("model"))
+            reply = CompletionSteps(self._guarding, self._recall(request_data), named, request_data.get("model"))
             steps, given = reply.steps(following), None
             while True:
                 step = steps.send(given)

@@ -119,8 +119,7 @@ class OpenTelemetryAudit:
     def _tell(self, event: AuditEvent) -> None:
         end = time_ns()
         span = self._tracer.start_span(
-            f"turnwise.check {event.result.pipeline_type}",
-            start_time=end - int(event.result.seconds * _SECOND),
+            f"turnwise.check {event.result.pipeline_type}", start_time=end - int(event.result.seconds * _SECOND)
         )
         try:
             if span.is_recording():
@@ -197,11 +196,7 @@ class OpenTelemetryAudit:
 
 
 def label_of(detail: Detail) -> str:
-    """A guardrail's verdict in a word: ``clean``, ``failed``, ``not_read``, or what was done.
-
-    >>> label_of(Detail(Status.EVALUATED))
-    'clean'
-    """
+    """A guardrail's verdict in a word: ``clean``, ``failed``, ``not_read``, or what was done."""
     if detail.status is Status.FAILED:
         return "failed"
     if detail.status is Status.NOT_READ and detail.action is None:

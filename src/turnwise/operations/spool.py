@@ -109,10 +109,7 @@ class Spool:
                     )
                     if done.rowcount:
                         kept += 1
-                        self._file.execute(
-                            "INSERT OR REPLACE INTO chats VALUES (?, ?, 1)",
-                            (chat, now),
-                        )
+                        self._file.execute("INSERT OR REPLACE INTO chats VALUES (?, ?, 1)", (chat, now))
                     else:
                         known += 1
                 self._file.execute("COMMIT")

@@ -146,23 +146,14 @@ def _otlp(items: Iterable[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A tool that scores go back to.
-
-    Args:
-        path: behind its address.
-        item: a score as it takes one.
-        body: several of them as one request.
-        most: scores of a request.
-        headers: which keys go into a request, from the environment.
-        spans: whether it takes scores of spans alone.
-    """
+    """A tool that scores go back to: the path behind its address, and how a score and a request look to it."""
 
     path: str
     item: Callable[[TraceScore], dict[str, Any]]
     body: Callable[[Iterable[Any]], Any]
-    most: int
-    headers: Callable[[], dict[str, str]]
-    spans: bool = False
+    most: int  # scores of a request
+    headers: Callable[[], dict[str, str]]  # keys, from the environment
+    spans: bool = False  # whether it takes scores of spans alone
 
 
 def _one(items: Iterable[Any]) -> Any:

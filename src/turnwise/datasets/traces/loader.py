@@ -153,11 +153,7 @@ class TraceLoader(RecordLoader):
     def grouped(
         self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
-        """Yield the conversations of steps, each with a number that names where it stands.
-
-        Raises:
-            DatasetError: there is no room to sort them.
-        """
+        """Yield the conversations of steps, each with its place; a DatasetError where there is no room to sort."""
         try:
             yield from self._assembled(steps, path, options)
         except sqlite3.Error as error:

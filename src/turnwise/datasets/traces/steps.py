@@ -236,15 +236,7 @@ def unflattened(attributes: Mapping[str, Any], prefixes: tuple[str, ...]) -> dic
 
 
 _MARKS: Final = frozenset(
-    (
-        "message",
-        "contents",
-        "message_content",
-        "tool_calls",
-        "tool_call",
-        "function",
-        "image",
-    )
+    ("message", "contents", "message_content", "tool_calls", "tool_call", "function", "image")
 )
 """Steps on the way into a flattened item; all further ones are one key."""
 

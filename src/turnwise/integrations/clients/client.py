@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Final, Self
 
-from turnwise.errors import GuardError
+from turnwise.errors import GuardError, UsageError
+from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.checking import Steps, afinish, finish
 from turnwise.integrations.clients.calls import Guarding
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream, PieceSteps
@@ -44,6 +46,25 @@ class GuardedClient:
         return type(self)(self.unguarded.with_options(**options), self._guarding)
 
     copy = with_options
+
+
+def guarded(
+    package: str,
+    kinds: Mapping[str, type[GuardedClient]],
+    client: Any,
+    pipeline: GuardrailPipeline,
+    refusal: str | None,
+) -> Any:
+    """Put a client of a package behind a guard; ``kinds`` are the guarded classes by the names of its own."""
+    try:
+        module = import_module(package)
+    except ImportError as error:
+        raise UsageError(f"{package} is not installed: pip install 'turnwise[{package}]'") from error
+    for name, kind in kinds.items():
+        if isinstance(client, getattr(module, name)):
+            return kind(client, Guarding(pipeline, refusal))
+    classes = " or ".join(f"{package}.{name}" for name in kinds)
+    raise GuardError(f"{type(client).__name__} is no client of {package}; give {classes}")
 
 
 class SyncClient(GuardedClient):
@@ -173,6 +194,36 @@ class AsyncResource(Resource):
         """Ask the model for what can be parsed; see `SyncResource.parse`."""
         named = _whose(conversation_id, session_id, key, role)
         return await afinish(self._answered(self.unguarded.parse, _without_omitted(given), named, parsed=True))
+
+
+class HelperStream:
+    """A stream of a package's helper as a context manager, for sync and async code.
+
+    ``enter`` gives the package's own manager, None where nothing is asked, and the stream.
+    """
+
+    def __init__(self, enter: Callable[[], Any]) -> None:
+        self._enter = enter
+        self._manager: Any = None
+        self._stream: Any = None
+
+    def __enter__(self) -> Any:
+        self._manager, self._stream = self._enter()
+        return self._stream
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.close()
+        if self._manager is not None:
+            self._manager.__exit__(*error)
+
+    async def __aenter__(self) -> Any:
+        self._manager, self._stream = await self._enter()
+        return self._stream
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.close()
+        if self._manager is not None:
+            await self._manager.__aexit__(*error)
 
 
 _OURS: Final = ("conversation_id", "session_id", "key", "role")

@@ -78,8 +78,8 @@ class Shown:
         self.whole += kind.what == "end"
 
 
-class Api(ABC):
-    """One of the two APIs: how its requests and replies are read, and how a refusal is told.
+class PartsApi(ABC):
+    """An API whose replies are lists of parts: how they and requests are read, and how a refusal is told.
 
     ``parsed`` is set for what ``parse`` gives.
     """
@@ -143,61 +143,58 @@ class Api(ABC):
         for part in parts:
             yield from leaves(part, skip=SKIPPED)
 
+    def answered(
+        self, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
+    ) -> Steps[Any]:
+        """Check a request, ask the model with ``create``, and check its reply."""
+        call = yield from self.opened(given, named)
+        refusal = str(self.guarding.refusal)
+        if call.asked.sent is None:
+            reply = with_result(self.refused(call, refusal), call.asked.result)
+            yield from self.kept(call, reply.id, call.asked.standing or call.asked.result, refused=True)
+            return reply
+        reply = yield Do(create, (), call.given)
+        if not hasattr(reply, "model_dump"):
+            raise GuardError(
+                f"the client gave {type(reply).__name__}, which can't be checked; ask for no raw response"
+            )
+        try:
+            result = yield from self._checked(call, reply)
+            yield from self.kept(call, reply.id, result)
+        except GuardrailBlocked as blocked:
+            result = blocked.result
+            yield from self.withdrawn(call, self.parts(reply))
+            if self.guarding.refusal is None:
+                raise
+            standing = yield from stand_in(
+                self.guarding, call.asked.messages, refusal, call.named, placed(result, call)
+            )
+            reply = self.refused(call, refusal, reply)
+            yield from self.kept(call, reply.id, standing or result, refused=True)
+        return with_result(reply, result)
 
-def answered(
-    api: Api, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
-) -> Steps[Any]:
-    """Check a request, ask the model with ``create``, and check its reply."""
-    call = yield from opened(api, given, named)
-    refusal = str(api.guarding.refusal)
-    if call.asked.sent is None:
-        reply = with_result(api.refused(call, refusal), call.asked.result)
-        yield from api.kept(call, reply.id, call.asked.standing or call.asked.result, refused=True)
-        return reply
-    reply = yield Do(create, (), call.given)
-    if not hasattr(reply, "model_dump"):
-        raise GuardError(
-            f"the client gave {type(reply).__name__}, which can't be checked; ask for no raw response"
-        )
-    try:
-        result = yield from _checked(api, call, reply)
-        yield from api.kept(call, reply.id, result)
-    except GuardrailBlocked as blocked:
-        result = blocked.result
-        yield from api.withdrawn(call, api.parts(reply))
-        if api.guarding.refusal is None:
-            raise
-        standing = yield from stand_in(
-            api.guarding, call.asked.messages, refusal, call.named, placed(result, call)
-        )
-        reply = api.refused(call, refusal, reply)
-        yield from api.kept(call, reply.id, standing or result, refused=True)
-    return with_result(reply, result)
+    def opened(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
+        """Check a request before the model is asked."""
+        refuse_smuggled(given)
+        return (yield from self.asked(given, named))
 
-
-def opened(api: Api, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-    """Check a request before the model is asked."""
-    refuse_smuggled(given)
-    return (yield from api.asked(given, named))
-
-
-def _checked(api: Api, call: Call, reply: Any) -> Steps[PipelineResult | None]:
-    """Check a reply, and put what may be shown into it."""
-    message, parts = api.said(plain(reply, "the reply")), api.parts(reply)
-    result, new = call.asked.result, dict[str, str]()
-    yield from api.others.check(api.other(parts), "check_output")
-    if message is not None:
-        result = yield api.guarding.check([*call.asked.messages, message], of_reply(call.named))
-        if result.blocked:
-            raise GuardrailBlocked(result)
-        new, _ = replaced_in(message, result.parts or (result,))
-    if new:
-        replace_texts(parts, new, SKIPPED)
-        put_inputs(parts, new)
-        for part in parts:
-            for holder in (part, *(getattr(part, "content", None) or ())):
-                _parsed_again(holder, new)
-    return result
+    def _checked(self, call: Call, reply: Any) -> Steps[PipelineResult | None]:
+        """Check a reply, and put what may be shown into it."""
+        message, parts = self.said(plain(reply, "the reply")), self.parts(reply)
+        result, new = call.asked.result, dict[str, str]()
+        yield from self.others.check(self.other(parts), "check_output")
+        if message is not None:
+            result = yield self.guarding.check([*call.asked.messages, message], of_reply(call.named))
+            if result.blocked:
+                raise GuardrailBlocked(result)
+            new, _ = replaced_in(message, result.parts or (result,))
+        if new:
+            replace_texts(parts, new, SKIPPED)
+            put_inputs(parts, new)
+            for part in parts:
+                for holder in (part, *(getattr(part, "content", None) or ())):
+                    _parsed_again(holder, new)
+        return result
 
 
 def placed(result: PipelineResult, call: Call) -> PipelineResult:

@@ -9,32 +9,30 @@ from typing import Any
 from turnwise.conversation.message_entries import read_calls
 from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError
-from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult
+from turnwise.guard import GuardrailBlocked, PipelineResult
 from turnwise.guard.results import joined
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import of_reply, stand_in, with_result
 from turnwise.integrations.clients.client import Resource, Streamed
 from turnwise.integrations.clients.part_replies import (
     SKIPPED,
-    Api,
     Call,
     Kind,
+    PartsApi,
     Shown,
-    answered,
-    opened,
     placed,
     replaced_in,
     said_texts,
 )
 from turnwise.integrations.clients.shapes import Events, replace_texts
-from turnwise.integrations.clients.streams import END, Show
+from turnwise.integrations.clients.streams import END, PieceSteps, Show
 from turnwise.integrations.clients.texts import leaves
 
 
 class PartsResource(Resource):
     """A part of a client whose replies are lists of parts."""
 
-    def __init__(self, unguarded: Any, api: Api) -> None:
+    def __init__(self, unguarded: Any, api: PartsApi) -> None:
         super().__init__(unguarded, api.guarding)
         self._api, self._parsing = api, copy(api)
         self._parsing.parsed = True
@@ -42,33 +40,32 @@ class PartsResource(Resource):
     def _answered(
         self, create: Callable[..., Any], given: dict[str, Any], named: dict[str, Any], *, parsed: bool
     ) -> Steps[Any]:
-        return answered(self._parsing if parsed else self._api, create, given, named)
+        return (self._parsing if parsed else self._api).answered(create, given, named)
 
     def _streamed(self, given: dict[str, Any], named: dict[str, Any]) -> Steps[Streamed]:
-        call = yield from opened(self._api, given, named)
+        call = yield from self._api.opened(given, named)
         return EventSteps(self._api, call), None if call.asked.sent is None else call.given
 
 
-class EventSteps:
+class EventSteps(PieceSteps):
     """A reply that comes in events, under check.
 
     Its first text is passed on as it comes, and thinking that comes before it once that is whole; everything else
-    once all is checked. ``PieceSteps`` says what it is for.
+    once all is checked.
     """
 
-    def __init__(self, api: Api, call: Call) -> None:
+    def __init__(self, api: PartsApi, call: Call) -> None:
+        super().__init__(api.guarding, call.asked, call.named)
         self._api, self._call = api, call
-        self._stream: OutputStream | AsyncOutputStream | None = None
         self._fed = ""
         self._came: list[Any] = []
         self._shown = Shown()
-        self.result: PipelineResult | None = None if call.asked.sent is not None else call.asked.result
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
         try:
-            if self._call.asked.sent is None:
+            if self._asked.sent is None:
                 assert self.result is not None
-                yield from self._refused(self.result, self._call.asked.standing)
+                yield from self._refused(self.result, self._asked.standing)
                 return
             yield from self._taken(following)
         except GuardrailBlocked as blocked:
@@ -78,19 +75,12 @@ class EventSteps:
                     self._came.append(event)
             items = [event.item for event in self._came if getattr(event, "item", None) is not None]
             yield from self._api.withdrawn(self._call, items)
-            refusal = self._api.guarding.refusal
+            refusal = self._guarding.refusal
             if refusal is None:
                 raise
-            said, guarding = self._shown.text or refusal, self._api.guarding
-            standing = yield from stand_in(
-                guarding, self._call.asked.messages, said, self._call.named, placed(self.result, self._call)
-            )
+            said, place = self._shown.text or refusal, placed(self.result, self._call)
+            standing = yield from stand_in(self._guarding, self._asked.messages, said, self._named, place)
             yield from self._refused(self.result, standing)
-
-    def drop(self) -> None:
-        if self._stream is not None and self._stream.result is None:
-            self._stream.drop()
-            self.result = self._stream.result
 
     def _taken(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
         came = self._came
@@ -136,12 +126,9 @@ class EventSteps:
         return Show(event)
 
     def _feed(self, text: str) -> Generator[Do, Any, str]:
-        if self._stream is None:
-            self._stream = yield self._api.guarding.open_stream(self._call.asked.messages, self._call.named)
         self._fed += text
-        shown: str = yield Do(self._stream.feed, (text,))
-        if self._stream.blocked:
-            assert self._stream.result is not None
+        shown = yield from super()._feed(text)
+        if self._stream is not None and self._stream.result is not None and self._stream.blocked:
             raise GuardrailBlocked(self._stream.result)
         return shown
 
@@ -170,10 +157,10 @@ class EventSteps:
                 named = {"call_id": one.call_id}
                 results.append((yield Do(self._stream.check_tool_call, (one.name, one.text), named)))
         elif message is not None:
-            said = [*self._call.asked.messages, message]
-            result = yield self._api.guarding.check(said, of_reply(self._call.named))
+            said = [*self._asked.messages, message]
+            result = yield self._guarding.check(said, of_reply(self._named))
             results = [*(result.parts or (result,))]
-        self.result = results[0] if len(results) == 1 else joined(results) if results else self._call.asked.result
+        self.result = results[0] if len(results) == 1 else joined(results) if results else self._asked.result
         if any(one.blocked for one in results):
             assert self.result is not None
             raise GuardrailBlocked(self.result)
@@ -222,7 +209,7 @@ class EventSteps:
         return events.chunks()
 
     def _refused(self, result: PipelineResult, standing: PipelineResult | None) -> Generator[Do | Show, Any, None]:
-        events = list(self._api.refused_events(self._call, self._shown, str(self._api.guarding.refusal)))
+        events = list(self._api.refused_events(self._call, self._shown, str(self._guarding.refusal)))
         reply_id = getattr(getattr(events[-1], "response", None), "id", "")
         yield from self._api.kept(self._call, reply_id, standing or result, refused=True)
         for event in events[:-1]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Self
 
-from turnwise.guard import PipelineResult
+from turnwise.guard import AsyncOutputStream, OutputStream, PipelineResult
 from turnwise.integrations.checking import Do
+from turnwise.integrations.clients.calls import Asked, Guarding
 
 END: Final = object()
 """Comes after the last piece of a model."""
@@ -19,16 +21,30 @@ class Show(NamedTuple):
     chunk: Any
 
 
-class PieceSteps(Protocol):
-    """A reply in pieces under check."""
+class PieceSteps(ABC):
+    """A reply in pieces under check; ``result`` is the verdict, None before the end."""
 
-    result: PipelineResult | None
+    def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any]) -> None:
+        self._guarding, self._asked, self._named = guarding, asked, named
+        self._stream: OutputStream | AsyncOutputStream | None = None
+        self.result: PipelineResult | None = None if asked.sent is not None else asked.result
 
+    @abstractmethod
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
         """Take the model's pieces; ``following`` gives `END` after the last. Show what may be shown."""
 
     def drop(self) -> None:
         """Record that the reply broke off, where it did not end."""
+        if self._stream is not None and self._stream.result is None:
+            self._stream.drop()
+            self.result = self._stream.result
+
+    def _feed(self, text: str) -> Generator[Do, Any, str]:
+        """Give the guard a piece of the text, and return what may be shown now."""
+        if self._stream is None:
+            self._stream = yield self._guarding.open_stream(self._asked.messages, self._named)
+        shown: str = yield Do(self._stream.feed, (text,))
+        return shown
 
 
 class _Stream:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
-from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.integrations.clients.calls import Guarding
-from turnwise.integrations.clients.client import AsyncClient, GuardedClient, SyncClient
+from turnwise.integrations.clients.client import AsyncClient, GuardedClient, SyncClient, guarded
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
 from turnwise.integrations.openai.completions import (
     INSTEAD,
@@ -62,15 +60,9 @@ def guard(
         UsageError: `openai` is not installed.
         GuardError: ``client`` is no client of it.
     """
-    try:
-        import openai
-    except ImportError as error:
-        raise UsageError("openai is not installed: pip install 'turnwise[openai]'") from error
-    if isinstance(client, openai.OpenAI):
-        return GuardedOpenAI(client, Guarding(pipeline, refusal))
-    if isinstance(client, openai.AsyncOpenAI):
-        return GuardedAsyncOpenAI(client, Guarding(pipeline, refusal))
-    raise GuardError(f"{type(client).__name__} is no client of openai; give openai.OpenAI or openai.AsyncOpenAI")
+    kinds = {"OpenAI": GuardedOpenAI, "AsyncOpenAI": GuardedAsyncOpenAI}
+    made: GuardedOpenAI | GuardedAsyncOpenAI = guarded("openai", kinds, client, pipeline, refusal)
+    return made
 
 
 class _OfOpenAI(GuardedClient):

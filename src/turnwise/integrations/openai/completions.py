@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from turnwise.errors import GuardError
-from turnwise.guard import AsyncOutputStream, GuardrailBlocked, OutputStream, PipelineResult, TextKind
+from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
 from turnwise.guard.results import joined
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import (
@@ -22,7 +22,7 @@ from turnwise.integrations.clients.calls import (
     with_result,
 )
 from turnwise.integrations.clients.client import AsyncResource, Resource, Streamed, SyncResource, not_guarded
-from turnwise.integrations.clients.streams import END, Show
+from turnwise.integrations.clients.streams import END, PieceSteps, Show
 
 INSTEAD: Final = "create or parse of chat.completions or responses"
 """What is guarded, for messages."""
@@ -51,7 +51,33 @@ class _Completions(Resource):
     def _answered(
         self, create: Callable[..., Any], given: dict[str, Any], named: dict[str, Any], *, parsed: bool
     ) -> Steps[Any]:
-        return _answered(self._guarding, create, given, named)
+        refuse_smuggled(given)
+        guarding = self._guarding
+        asked = yield from ask(guarding, _messages(given), named)
+        if asked.sent is None:
+            return with_result(_refused(given.get("model"), str(guarding.refusal)), asked.result)
+        reply = yield Do(create, (), {**given, "messages": asked.sent})
+        if not hasattr(reply, "choices"):
+            raise GuardError(
+                f"the client gave {type(reply).__name__}, which can't be checked; don't use raw responses"
+            )
+        results = []
+        for choice in reply.choices:
+            message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
+            if not _says_anything(message):
+                continue
+            said = {key: value for key, value in message.items() if not key.startswith("parsed")}
+            result: PipelineResult = yield guarding.check([*asked.messages, said], of_reply(named))
+            results.append(result)
+            if result.blocked:
+                if guarding.refusal is None:
+                    raise GuardrailBlocked(result)
+                _refuse_choice(choice, guarding.refusal)
+                yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
+            else:
+                _redact_choice(choice, result)
+        verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
+        return with_result(reply, verdict)
 
     def _streamed(self, given: dict[str, Any], named: dict[str, Any]) -> Steps[Streamed]:
         refuse_smuggled(given)
@@ -61,7 +87,7 @@ class _Completions(Resource):
                 f"n is {many}: several replies in pieces can't be checked; ask without stream, or for one"
             )
         asked = yield from ask(self._guarding, _messages(given), named)
-        reply = ReplySteps(self._guarding, asked, named, given.get("model"))
+        reply = CompletionSteps(self._guarding, asked, named, given.get("model"))
         return reply, None if asked.sent is None else {**given, "messages": asked.sent}
 
 
@@ -77,37 +103,6 @@ def _messages(given: Mapping[str, Any]) -> Any:
     if "messages" not in given:
         raise TypeError("messages is missing: give the messages of the conversation")
     return given["messages"]
-
-
-def _answered(
-    guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
-) -> Steps[Any]:
-    refuse_smuggled(given)
-    asked = yield from ask(guarding, _messages(given), named)
-    if asked.sent is None:
-        return with_result(_refused(given.get("model"), str(guarding.refusal)), asked.result)
-    reply = yield Do(create, (), {**given, "messages": asked.sent})
-    if not hasattr(reply, "choices"):
-        raise GuardError(
-            f"the client gave {type(reply).__name__}, which can't be checked; don't use raw responses"
-        )
-    results = []
-    for choice in reply.choices:
-        message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
-        if not _says_anything(message):
-            continue
-        said = [*asked.messages, {key: value for key, value in message.items() if not key.startswith("parsed")}]
-        result: PipelineResult = yield guarding.check(said, of_reply(named))
-        results.append(result)
-        if result.blocked:
-            if guarding.refusal is None:
-                raise GuardrailBlocked(result)
-            _refuse_choice(choice, guarding.refusal)
-            yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
-        else:
-            _redact_choice(choice, result)
-    verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
-    return with_result(reply, verdict)
 
 
 def _says_anything(message: Mapping[str, Any]) -> bool:
@@ -165,16 +160,15 @@ def _put_text(choice: Any, text: str) -> None:
         choice.logprobs = None  # they spell the text
 
 
-class ReplySteps:
-    """A reply that comes in pieces, under check. Its text is passed on as it comes, calls of tools at the end."""
+class CompletionSteps(PieceSteps):
+    """A completion that comes in pieces: its text is passed on as it comes, calls of tools at the end."""
 
     def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object) -> None:
-        self._guarding, self._asked, self._named, self._model = guarding, asked, named, model
-        self._stream: OutputStream | AsyncOutputStream | None = None
+        super().__init__(guarding, asked, named)
+        self._model = model
         self._key = "content"
         self._calls: dict[int, dict[str, Any]] = {}
         self._legacy: dict[str, str] | None = None
-        self.result: PipelineResult | None = None if asked.sent is not None else asked.result
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
         if self._asked.sent is None:
@@ -188,7 +182,7 @@ class ReplySteps:
             choice = chunk.choices[0]
             text = self._taken(choice.delta)
             if text:
-                shown = yield from self._fed(text)
+                shown = yield from self._feed(text)
                 if self._stream is not None and self._stream.blocked:
                     yield from self._stopped(chunk)
                     return
@@ -199,11 +193,6 @@ class ReplySteps:
             if choice.finish_reason is not None:
                 last.insert(0, chunk)
         yield from self._ended(last)
-
-    def drop(self) -> None:
-        if self._stream is not None and self._stream.result is None:
-            self._stream.drop()
-            self.result = self._stream.result
 
     def _taken(self, delta: Any) -> str:
         """Take calls of tools, and return the text."""
@@ -223,12 +212,6 @@ class ReplySteps:
             self._key = "refusal"
             return str(refusal)
         return delta.content or ""
-
-    def _fed(self, text: str) -> Generator[Do, Any, str]:
-        if self._stream is None:
-            self._stream = yield self._guarding.open_stream(self._asked.messages, self._named)
-        shown: str = yield Do(self._stream.feed, (text,))
-        return shown
 
     def _ended(self, last: list[Any]) -> Generator[Do | Show, Any, None]:
         """Check the whole of it, then calls of tools, and show what was held back."""

@@ -16,8 +16,8 @@ from turnwise.guard import GuardrailBlocked, PipelineResult
 from turnwise.guard.names import digest_of
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import Asked, Guarding, ask, off_loop
-from turnwise.integrations.clients.client import AsyncResource, SyncResource, named_in, not_guarded
-from turnwise.integrations.clients.part_replies import SKIPPED, Api, Call, Kind, Shown
+from turnwise.integrations.clients.client import AsyncResource, HelperStream, SyncResource, named_in, not_guarded
+from turnwise.integrations.clients.part_replies import SKIPPED, Call, Kind, PartsApi, Shown
 from turnwise.integrations.clients.part_streams import PartsResource
 from turnwise.integrations.clients.shapes import Events, as_message, as_messages, items_sent, plain
 from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
@@ -60,33 +60,6 @@ _MODELS: Final = ("reasoning", "item_reference", "compaction")
 """Items of a request that repeat what the model gave, or name it."""
 
 
-class _Managed:
-    """What a helper of the package for streams gives, with the guarded stream as its ``guarded``."""
-
-    def __init__(self, manager: Any, made: dict[str, Any]) -> None:
-        self._manager, self._made = manager, made
-
-    def __enter__(self) -> Any:
-        stream = self._manager.__enter__()
-        stream.guarded = self._made["stream"]
-        return stream
-
-    def __exit__(self, *error: Any) -> None:
-        self._manager.__exit__(*error)
-
-
-class _AsyncManaged(_Managed):
-    """`_Managed` for async code."""
-
-    async def __aenter__(self) -> Any:
-        stream = await self._manager.__aenter__()
-        stream.guarded = self._made["stream"]
-        return stream
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._manager.__aexit__(*error)
-
-
 class _Responses(PartsResource):
     instead = INSTEAD
     free = frozenset({"delete", "input_tokens"})
@@ -100,7 +73,7 @@ class GuardedResponses(_Responses, SyncResource):
 
         The stream's ``guarded`` is a `GuardedStream`, which has the verdict.
         """
-        return _Managed(*_helper(self, given))
+        return HelperStream(partial(_entered, *_helper(self, given)))
 
     def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
         """A stream for the package's helper; it is left in ``made`` too."""
@@ -113,7 +86,7 @@ class GuardedAsyncResponses(_Responses, AsyncResource):
 
     def stream(self, **given: Any) -> Any:
         """Ask the model by the package's helper; see `GuardedResponses.stream`."""
-        return _AsyncManaged(*_helper(self, given))
+        return HelperStream(partial(_aentered, *_helper(self, given)))
 
     async def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
         """A stream for the package's helper; see `GuardedResponses.raw_stream`."""
@@ -135,6 +108,18 @@ class _Raw:
         return aiter(self.response)
 
 
+def _entered(manager: Any, made: Mapping[str, Any]) -> tuple[Any, Any]:
+    stream = manager.__enter__()
+    stream.guarded = made["stream"]
+    return manager, stream
+
+
+async def _aentered(manager: Any, made: Mapping[str, Any]) -> tuple[Any, Any]:
+    stream = await manager.__aenter__()
+    stream.guarded = made["stream"]
+    return manager, stream
+
+
 def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The package's helper around a guarded resource, and where the guarded stream comes to be."""
     made: dict[str, Any] = {}
@@ -151,7 +136,7 @@ def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return type(resource.unguarded).stream(Resource(), **given), made
 
 
-class ResponsesApi(Api):
+class ResponsesApi(PartsApi):
     """Requests and replies of the Responses API.
 
     ``conversations`` are the client's, for replies that are blocked in a conversation that the server keeps.
