@@ -20,9 +20,7 @@ from turnwise.errors import ConversationError, ForgottenError, StateError, Turnw
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.names import UNNAMED, canonical_name, digest_of, short_id
 from turnwise.guard.state.payloads import (
-    CONVERSATION_WORDS,
     COUNTS_AFTER,
-    STATE_WORDS,
     STORED,
     StoredConversation,
     name_of_turn,
@@ -222,11 +220,11 @@ class Conversations:
         for name, guardrail in self._guardrails.items():
             parked = guardrail.park(conversation)
             if parked is not None:
-                written[f"state:{name}"] = pack_part(parked, STATE_WORDS)
+                written[f"state:{name}"] = pack_part(parked, "state")
         data, before = conversation.to_dict(turns=False), bound.revision
         metadata = json.dumps(data.pop(_METADATA), separators=(",", ":")).encode("ascii")
         if metadata != bound.metadata:
-            written[_METADATA] = pack_part(metadata, CONVERSATION_WORDS)
+            written[_METADATA] = pack_part(metadata, "conversation")
 
         born = bound.born if before else secrets.token_hex(8)
 
@@ -303,14 +301,14 @@ class Conversations:
             conversation.history.take_over(stored.outline, changed, load, own_after=bound.turns)
             conversation.limits.recount(min(counts_after, stored.outline.turns))
         if _METADATA in parts:
-            bound.metadata = unpack_part(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")
+            bound.metadata = unpack_part(parts[_METADATA], "conversation", f"metadata of {name!r}")
             conversation.metadata.update(read_json(bound.metadata))
         bound.revision, bound.turns = stored.revision, stored.outline.turns
         bound.texts = {number: _told(turn) for number, turn in changed.items()}
         for guardrail_name, guardrail in self._guardrails.items():
             parked = parts.get(f"state:{guardrail_name}")
             if parked is not None:
-                guardrail.resume(conversation, unpack_part(parked, STATE_WORDS, f"{guardrail_name} in {name!r}"))
+                guardrail.resume(conversation, unpack_part(parked, "state", f"{guardrail_name} in {name!r}"))
 
     def _misses(self, conversation: Conversation, stored: Mapping[int, Turn]) -> bool:
         """Whether a store has some turns of a conversation, and none that the conversation lacks."""
