@@ -49,7 +49,6 @@ _KEYS = (*PLAIN, "rate_limits", "audit", "state", "guardrails")
 _ARGUMENTS = {"audit": "audit=", "state": "state_store="}
 """Arguments of a pipeline that stand for a key of the configuration."""
 
-
 OnName = Literal[
     "input",
     "output",

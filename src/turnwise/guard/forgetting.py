@@ -36,7 +36,6 @@ BEYOND_REACH: Final = (
 )
 """What no receipt can vouch for."""
 
-
 _NO_PERSON: Final = (ParticipantType.AI_MODEL, ParticipantType.BOT, ParticipantType.AGENT)
 
 

@@ -49,7 +49,6 @@ from turnwise.sessions import Stance
 _LONGEST: Final = 1_000
 """Characters of a name at most; providers take 64."""
 
-
 _HELD: Final = 10_000
 """Names that are known to be clean, at most."""
 
@@ -103,7 +102,6 @@ def _found(
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
-
 _SECTIONS: Final = {
     TextKind.TOOL_CALL: CALLS,
     TextKind.TOOL_RESULT: RESULTS,
@@ -111,28 +109,20 @@ _SECTIONS: Final = {
 }
 """Where the checks of such texts stand in what is kept of a turn."""
 
-
 _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
-
 
 _LOG: Final = logging.getLogger("turnwise.guard")
 """A block is told at the level INFO, a guardrail that failed at WARNING."""
 
-
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-
 
 UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
 
-
 NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
-
 
 NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
 
-
 NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
-
 
 BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
 

@@ -24,16 +24,12 @@ from turnwise.guard.turn_checks import DriftData
 DEFAULT = "default"
 """Stands for the timeout that a guardrail has by itself."""
 
-
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
 
-
 DROPPED, UNREAD, NAMES, FORGED = "dropped", "unread", "names", "forged"
 
-
 TOO_LONG, STATE, TIMED_OUT, CANCELLED = "too_long", "state", "timed_out", "cancelled"
-
 
 RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
 """Names under which results tell of what no guardrail said, and that no guardrail can have.
@@ -43,28 +39,21 @@ said; a text that is too long to be checked; a state store that could not be use
 check that nobody waited for any more.
 """
 
-
 NOBODY_WAITS = "nobody waits for the check any more"
 """Why a check was cancelled, where nothing else is known."""
 
-
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
-
 
 _BRIEF = 500
 """Characters up to which a guardrail that reads no more than the text runs on the event loop: well under a
 millisecond."""
 
-
 Member = TypeVar("Member", bound=StrEnum)
-
 
 _LOG = logging.getLogger("turnwise.guard")
 
-
 _MOST_SECONDS = 600.0
-
 
 _ON_ERROR_BY_ACTION = {
     Action.BLOCK: OnError.BLOCK,
@@ -371,7 +360,6 @@ def _names(name: str, on: str | Iterable[str]) -> tuple[On, ...]:
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
 """A check under way, which returns the result: one that is awaited yields each step and is sent what it said."""
 
-
 Value = TypeVar("Value")
 
 
@@ -411,7 +399,6 @@ async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
 
 TURN_SECONDS: Final = 60.0
 """How long a check waits for another one of its conversation in this process."""
-
 
 _POLL_SECONDS: Final = 0.002
 

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 _KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}
 """As what the text of a message is checked, by its role."""
 
-
 _ROLES = (*_KINDS, Role.TOOL, Role.FUNCTION)
 """Roles of messages that are checked."""
-
 
 _NAMED = 5
 """Parts that are named at most where several could not be read."""

@@ -23,10 +23,8 @@ from turnwise.sessions.state_store import StateStore
 _LOOKED_BACK: Final = 128
 """Messages from the end of a list among which the latest known one is looked for."""
 
-
 _HELD: Final = 10_000
 """Conversations that stay in memory; where a store has them as well, so that their observer's cache does."""
-
 
 _SHOWN: Final = 5
 """Messages that were never seen as output of which the places are told."""
@@ -246,7 +244,6 @@ def _told(link: Link, said: Sequence[Said], depth: int) -> str:
 
 Run = Generator[Any, Any, PipelineResult]
 """A check under way; see `turnwise.guard.step.CheckRun`."""
-
 
 _LINKED: Final = 200
 """Messages before the checked ones that become links, at most: the last ones."""

@@ -13,7 +13,6 @@ from turnwise.sessions.state_store import Apply, Change, ChangesStates, StateKin
 
 State = TypeVar("State")
 
-
 Result = TypeVar("Result")
 
 
