@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -12,10 +12,8 @@ from turnwise.conversation.message_entries import Entry, read_calls, read_result
 from turnwise.conversation.message_formats import messages_of_turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
-from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.messages.chain import Checked, Link
-from turnwise.guard.messages.last_texts import last_texts
 from turnwise.guard.results import PipelineResult, Status, joined
 from turnwise.guard.step import UNREAD
 from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks, stance_of
@@ -136,42 +134,6 @@ def _cut(turn: Turn, link: Link) -> None:
             turn.checks = replace(left, last=left.records[-1].pipeline_type)
         else:
             del turn.own_metadata[GUARD_KEY]
-
-
-def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
-    """Messages, with an empty one in place of each that guardrails have read completely.
-
-    `result` is of the check of the last ones; `chat` is the conversation that earlier ones may be part of.
-    """
-    known = {(part.pipeline_type, part.text) for part in result.parts or (result,)}
-    for turn in () if chat is None else chat.turns:
-        record = _record(turn)
-        if record is None:
-            continue
-        raws = messages_of_turn(turn) if record.texts else []
-        told: list[tuple[TextCheck | None, TextKind, str | None]] = [
-            (record.input, TextKind.INPUT, turn.prompt),
-            (record.output, TextKind.OUTPUT, turn.response),
-            *((record.tool_calls.get(one.call_id), TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls),
-            *(
-                (record.tool_results.get(one.call_id), TextKind.TOOL_RESULT, one.content)
-                for one in turn.tool_results
-            ),
-            *(
-                (record.texts.get(name), TextKind.OUTPUT, raws[at].get("content"))
-                for at, name in ToolLog(raws).first_calls.items()
-            ),
-        ]
-        known |= {(kind, str(text)) for check, kind, text in told if check is not None and not check.blocked}
-    return [{} if _is_known(message, known) else message for message in messages]
-
-
-def _is_known(message: Any, known: Container[tuple[TextKind, str]]) -> bool:
-    try:
-        texts = last_texts([message]).texts
-    except (ConversationError, GuardError):
-        return False
-    return all((one.kind, one.text) in known and not one.unread for one in texts)
 
 
 def _record(turn: Turn) -> TurnChecks | None:
