@@ -220,16 +220,7 @@ def conclude(
     names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
-    record = TextCheck(
-        pipeline_type=check.kind,
-        timestamp=setup.clock(),
-        blocked=blocked,
-        names=names,
-        verdicts=tuple(details),
-        stance=_same_stance(check.stance, turn),
-        tool=None if tool is None else tool.name,
-        call_id=None if tool is None else tool.call_id,
-    )
+    record = _record(setup, check, names, details, blocked=blocked)
     if tool is not None:
         if check.text != content:
             _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
@@ -248,20 +239,7 @@ def conclude(
     conversation.history.annotate(
         turn.number, GUARD_KEY, change, release=side if tool is None else (section, tool.call_id)
     )
-    result = PipelineResult(
-        blocked=blocked,
-        warnings=record.warnings,
-        reasons=record.reasons,
-        details=record.details,
-        pipeline_type=record.pipeline_type,
-        conversation_id=conversation.conversation_id,
-        turn_number=turn.number,
-        stance=check.stance,
-        text=check.text,
-        seconds=perf_counter() - start,
-        tool=None if tool is None else tool.name,
-        call_id=None if tool is None else tool.call_id,
-    )
+    result = record.result(conversation.conversation_id, turn.number, check.text, perf_counter() - start)
     _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
     if check.state is None:  # with a store it is told once it is kept
         if setup.audit is not None:
@@ -269,6 +247,22 @@ def conclude(
         if check.afterwards:
             tell_corrections(setup, check)
     return result
+
+
+def _record(
+    setup: Setup, check: Check, names: Iterable[str], verdicts: Iterable[Detail], *, blocked: bool
+) -> TextCheck:
+    tool = check.tool
+    return TextCheck(
+        pipeline_type=check.kind,
+        timestamp=setup.clock(),
+        blocked=blocked,
+        names=tuple(names),
+        verdicts=tuple(verdicts),
+        stance=_same_stance(check.stance, check.turn),
+        tool=None if tool is None else tool.name,
+        call_id=None if tool is None else tool.call_id,
+    )
 
 
 def refused(
@@ -371,16 +365,7 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
-    record = TextCheck(
-        pipeline_type=result.pipeline_type,
-        timestamp=setup.clock(),
-        blocked=blocked,
-        names=tuple(details),
-        verdicts=tuple(details.values()),
-        stance=result.stance,
-        tool=result.tool,
-        call_id=result.call_id,
-    )
+    record = _record(setup, check, details, details.values(), blocked=blocked)
     number = check.turn.number
     if blocked and check.side is Side.PROMPT and check.tool is None:
         check.conversation.history.withdraw(number)

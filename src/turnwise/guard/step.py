@@ -67,17 +67,8 @@ _ON_ERROR_BY_ACTION = {
 class Step:
     """A guardrail with the settings that every guardrail has; `Step.of` fills in what is not given.
 
-    Args:
-        guardrail: the guardrail.
-        name: how results name it; unique in its pipeline.
-        enabled: whether it runs; one that does not is told as skipped.
-        on: which texts it looks at, by one name or several.
-        action: the strictest action that it may take.
-        on_error: what becomes of a text that it failed to check.
-        timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
-        stream_every: characters of a response that comes in pieces after which it is asked about all that came so
-            far, again and again, at least 1; None for at the end alone.
-        logs: whether it only tells what it would have done.
+    One that is not `enabled` is told as skipped, and one that `logs` only tells what it would have done. The other
+    fields are as for `Step.of`; its name is unique in its pipeline.
 
     Raises:
         GuardError: a value out of range; a guardrail that can't redact is asked to; one is to look at texts that
@@ -140,8 +131,8 @@ class Step:
                 may warn, allow where it only logs.
             timeout: seconds, above 0 and at most 600, or None for no limit; ``default`` is 10 for your own and
                 ``presidio``, 15 for ``openai_moderation``, 30 for language models, and else none.
-            stream_every: characters of a response that comes in pieces after which it is checked again; None for
-                at its end alone.
+            stream_every: characters of a response that comes in pieces after which it is asked about all that came
+                so far, again and again, at least 1; None for at its end alone.
 
         Raises:
             GuardError: no guardrail, or a value that can't be.

@@ -16,7 +16,7 @@ from turnwise.guard.finding import TextKind
 from turnwise.guard.messages.chain import Checked, Link
 from turnwise.guard.results import PipelineResult, Status, joined
 from turnwise.guard.step import UNREAD
-from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks, stance_of
+from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks
 
 FORKED = "forked_from"
 """Key of a conversation's metadata that says of which turn of which conversation it is a fork."""
@@ -175,7 +175,7 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
         text = _text(turn, one)
         if text is None:
             return None
-        results.append(_result(chat, turn, check, text))
+        results.append(check.result(chat.conversation_id, turn.number, text))
     return (results[0] if len(results) == 1 else joined(results)).replaced(place=link.place)
 
 
@@ -193,19 +193,3 @@ def _text(turn: Turn, check: Checked) -> str | None:
         return turn.response
     said = [message.get("content") for message in messages_of_turn(turn) if message.get("role") == Role.ASSISTANT]
     return next((text for text in said if isinstance(text, str)), None)
-
-
-def _result(chat: Conversation, turn: Turn, check: TextCheck, text: str) -> PipelineResult:
-    return PipelineResult(
-        blocked=check.blocked,
-        warnings=check.warnings,
-        reasons=check.reasons,
-        details=check.details,
-        pipeline_type=check.pipeline_type,
-        conversation_id=chat.conversation_id,
-        turn_number=turn.number,
-        stance=stance_of(check.stance),
-        text=text,
-        tool=check.tool,
-        call_id=check.call_id,
-    )
