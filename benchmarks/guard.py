@@ -36,7 +36,7 @@ from turnwise.guard import SqliteStateStore
 from turnwise.guard.config import preset_text
 from turnwise.guard.names import digest_of
 from turnwise.guard.rate_limits import LIMIT
-from turnwise.guard.state.payloads import STORED
+from turnwise.guard.state.conversations import STORED
 from turnwise.guard.state.stores import key_of
 from turnwise.guard.validation import read_yaml
 from turnwise.rates import clopper_pearson

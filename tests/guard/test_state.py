@@ -6,10 +6,12 @@ import asyncio
 import json
 import sqlite3
 import sys
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -30,10 +32,10 @@ from turnwise.guard import (
     check_state_store,
     open_state_store,
 )
+from turnwise.guard import state as guard_state
 from turnwise.guard.names import digest_of
 from turnwise.guard.rate_limits import LIMIT
-from turnwise.guard.state.conversations import FORGOTTEN
-from turnwise.guard.state.payloads import STORED
+from turnwise.guard.state.conversations import FORGOTTEN, STORED
 from turnwise.sessions import SESSION
 
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"
@@ -469,6 +471,49 @@ def test_a_broken_state_is_an_error_that_names_its_key_and_never_an_empty_one(tm
         assert result.details["drift"].path == "closed"
         with closing(sqlite3.connect(tmp_path / "guard.db")) as file, file:
             file.execute("UPDATE states SET payload = ? WHERE kind = 'session'", before)
+
+
+WORDS = {
+    "turn-1": "660d117acd20cc08",
+    "turn-2": "468d9654e97888fb",
+    "conversation-1": "f5eead91a42098ac",
+    "state-1": "491f25d399614985",
+}
+"""What was written can only be read with the same words: a change of them is a further version."""
+
+
+def words_of(name: str) -> bytes:
+    return (Path(guard_state.__file__).parent / "words" / f"{name}.txt").read_bytes()
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_words_of_payloads_never_change(name: str) -> None:
+    assert sha256(words_of(name)).hexdigest()[:16] == WORDS[name]
+
+
+def rewritten(path: Path, version: int) -> None:
+    """Write the turns of a store as another version would."""
+    with closing(sqlite3.connect(path)) as file, file:
+        for key, name, payload in file.execute("SELECT key, name, payload FROM parts WHERE name LIKE 'turn:%'"):
+            assert payload[0] == 2
+            data = zlib.decompressobj(zdict=words_of("turn-2")).decompress(payload[1:])
+            packer = zlib.compressobj(9, zdict=words_of("turn-1"))
+            before = bytes([version]) + packer.compress(data) + packer.flush()
+            file.execute("UPDATE parts SET payload = ? WHERE key = ? AND name = ?", (before, key, name))
+
+
+def test_turns_that_an_earlier_version_wrote_are_read_and_those_of_a_later_one_refused(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    with SqliteStateStore(path) as store:
+        chat = talk(guard(store), 3)
+    rewritten(path, 1)
+    with SqliteStateStore(path) as store:
+        loaded = guard(store).load_conversation("c1")
+        assert [turn.to_dict() for turn in loaded.turns] == [turn.to_dict() for turn in chat.turns]
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE parts SET payload = CAST(x'03' || substr(payload, 2) AS BLOB) WHERE name = 'turn:3'")
+    with SqliteStateStore(path) as store, pytest.raises(StateError, match=r"turn 3 .* of another turnwise"):
+        guard(store).load_conversation("c1")
 
 
 @pytest.mark.parametrize("part", ["turn:3", "state:drift"])

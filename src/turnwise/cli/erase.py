@@ -84,7 +84,7 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
 
 
 def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
-    from turnwise.guard.state.payloads import STORED
+    from turnwise.guard.state.conversations import STORED
     from turnwise.sessions import PERSON, SESSION
 
     with open_state_store(state) as whole:
@@ -131,7 +131,7 @@ def _digest(store: StateStore, session: str, path: str) -> str:
     """The digest of a session that is known, given by name or by digest."""
     from turnwise.guard.names import canonical_name, digest_of, short_id
     from turnwise.guard.rate_limits import LIMIT
-    from turnwise.guard.state.payloads import STORED
+    from turnwise.guard.state.conversations import STORED
     from turnwise.sessions import PERSON, SESSION
 
     names = (canonical_name(session), session)
@@ -264,7 +264,7 @@ def _check_places(state: str | None, audit: list[str] | None) -> None:
 
 def parts_of(store: StateStore, tenant: str | None) -> list[StateStore]:
     """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
-    from turnwise.guard.state.payloads import STORED
+    from turnwise.guard.state.conversations import STORED
     from turnwise.guard.state.stores import APART, TenantStore
     from turnwise.sessions import PERSON, SESSION
 

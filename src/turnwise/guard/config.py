@@ -49,7 +49,6 @@ _KEYS = (*PLAIN, "rate_limits", "audit", "state", "guardrails")
 _ARGUMENTS = {"audit": "audit=", "state": "state_store="}
 """Arguments of a pipeline that stand for a key of the configuration."""
 
-
 OnName = Literal[
     "input",
     "output",
@@ -90,11 +89,8 @@ class Entry:
     @property
     def name(self) -> str:
         """How results name it."""
-        known = (
-            self.kind
-            if isinstance(self.kind, str)
-            else getattr(self.kind, "name", type(self.kind).__name__.lower())
-        )
+        kind = self.kind
+        known = kind if isinstance(kind, str) else getattr(kind, "name", type(kind).__name__.lower())
         return str(self.settings.get("name") or known)
 
 
@@ -283,16 +279,7 @@ def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
                 own[setting] = str(folder / value)  # an absolute one stays as it is
         rail = build_from(factory, entry.kind, own, entry.place, lines)
     try:
-        return Step.of(
-            rail,
-            name,
-            enabled=step.enabled,
-            on=step.on,
-            action=step.action,
-            on_error=step.on_error,
-            timeout=step.timeout,
-            stream_every=step.stream_every,
-        )
+        return Step.of(rail, name, **{key: getattr(step, key) for key in common if key != "name"})
     except GuardError as error:
         raise lines.error(entry.place, str(error)) from error
 

@@ -21,8 +21,13 @@ from turnwise.guard.messages.chain import LINK, owner_of
 from turnwise.guard.names import canonical_name, checked_name, digest_of, short_id
 from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.conversations import conversation_key, note_forgotten, person_key
-from turnwise.guard.state.payloads import STORED, StoredConversation
+from turnwise.guard.state.conversations import (
+    STORED,
+    StoredConversation,
+    conversation_key,
+    note_forgotten,
+    person_key,
+)
 from turnwise.sessions import PERSON, SESSION, StateStore
 
 if TYPE_CHECKING:
@@ -35,7 +40,6 @@ BEYOND_REACH: Final = (
     "events that another process has not yet written to the audit: forget again where one was busy",
 )
 """What no receipt can vouch for."""
-
 
 _NO_PERSON: Final = (ParticipantType.AI_MODEL, ParticipantType.BOT, ParticipantType.AGENT)
 

@@ -289,7 +289,6 @@ def as_factory(part: Any) -> Any:
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
 
-
 GUARDRAILS: Registry[GuardrailFactory] = Registry(
     "guardrail", "turnwise.guardrails", is_factory, as_factory, modules=True
 )

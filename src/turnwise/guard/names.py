@@ -23,7 +23,6 @@ _UNSEEN_MARKS: Final = frozenset(
 )
 """Marks that show nothing by themselves."""
 
-
 _LETTERS: Final = frozenset(("Lu", "Ll", "Lt", "Lo"))
 
 
@@ -147,16 +146,12 @@ def digest_of(name: str) -> str:
 _LONGEST: Final = 64
 """Characters of a name that providers take."""
 
-
 _PLAIN_WORDS, _LONGEST_WORD, _LONGEST_ID = 2, 13, 32
 """Short words that say no order yet; characters of one; hexadecimal digits that are an id and no secret."""
 
-
 _LATIN: Final = "\u024f"
 
-
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
-
 
 _SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
 

@@ -310,8 +310,7 @@ class GuardrailPipeline:
     def find_conversation(self, conversation_id: str, *, held: Conversation | None = None) -> Conversation | None:
         """Return a conversation from the state store, in constant time; None for one that is not known.
 
-        Any worker goes on with it where the last one stopped: nothing is scored again. Early turns are read when
-        somebody asks for them, such as `Conversation.to_messages`.
+        Any worker goes on with it where the last one stopped. Early turns are read when somebody asks for them.
 
         Args:
             held: the conversation as this process still has it. It is returned, and its next check brings it up to
@@ -329,10 +328,9 @@ class GuardrailPipeline:
     def sendable(self, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
         """Return a list of messages as a model may be sent it, once `check_messages` let it through.
 
-        Messages keep their shape, OpenAI's or Anthropic's, and those with nothing to replace are those given. What
-        guardrails redacted is replaced, in earlier messages as well, and what was blocked earlier is left out,
-        where the list was recognised; else the last messages alone are as the check has them. What a tool gave
-        back and was blocked becomes ``[tool result withheld]``, so that the model can go on.
+        Messages keep their shape, OpenAI's or Anthropic's. What guardrails redacted is replaced, in earlier
+        messages as well, and what was blocked earlier is left out, where the list was recognised; else the last
+        messages alone are as the check has them. A blocked result of a tool becomes ``[tool result withheld]``.
 
         Args:
             messages: the list that was checked.
@@ -399,12 +397,11 @@ class GuardrailPipeline:
         return session_in(self._setup, session_id)
 
     def forget(self, name: str) -> Forgotten:
-        """Forget a person: whatever any spelling of a name stands for.
+        """Forget a person, by any spelling of the name.
 
         That is the session of the name, the prompts counted under it, all conversations of that session and those
-        in which a participant other than a model, bot or agent is called so, and what the audit has of them. The
-        audit keeps its chain: an event without its personal parts says when they were erased. Whoever holds a
-        `Conversation` of it is refused, as by `forget_conversation`.
+        in which a participant other than a model, bot or agent is called so, and what the audit has of them, whose
+        chain still holds. Whoever holds such a `Conversation` is refused, as by `forget_conversation`.
 
         Args:
             name: as for `session`, or as a conversation names its participant.
@@ -807,24 +804,18 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
-        For callers who keep the list and no `Conversation`. With a state store that keeps conversations the list
-        is recognised, so that only what is new is checked and a call takes the same time at any length: messages
-        are links of a chain of digests, and the store has the place of each. A list that was checked before is
-        answered from the record (``recorded``). One that leaves a message out, or has another one in its place,
-        forks the conversation at that turn; what was blocked may be left out. Messages of the model's that were
-        never seen as output are told of as ``forged``; ``on_forged`` of the configuration says what becomes of it.
-
-        Without a state store earlier messages are looked at again at every call, by the guardrails that look at
-        the conversation, so the time of a call grows with the list.
+        With a state store that keeps conversations the list is recognised, so that only what is new is checked
+        and a call takes the same time at any length. A list that was checked before is answered from the record
+        (``recorded``). One that leaves a message out, or has another in its place, forks the conversation at that
+        turn; what was blocked may be left out. Messages of the model's that were never seen as output are told of
+        as ``forged``; ``on_forged`` of the configuration says what becomes of it. Without a state store earlier
+        messages are looked at again at every call, so its time grows with the list.
 
         What came last is a prompt, a reply, the calls of tools that the assistant asks for (and its text), or all
-        results of tools since the assistant spoke. Each text is a check of its own; of several, the result joins
-        them, and ``parts`` has them apart. Anthropic's parts ``tool_use`` and ``tool_result`` are read as calls
-        and results.
-
-        Text is read: of content parts those of text. What else there is, such as images, documents or reasoning,
-        nobody reads: the result then has a failure ``unread`` that says what and where, and the configuration's
-        ``on_unread`` says what becomes of it.
+        results of tools since the assistant spoke; Anthropic's ``tool_use`` and ``tool_result`` are such. Each
+        text is a check of its own; of several, the result joins them, and ``parts`` has them apart. What is no
+        text, such as images, documents or reasoning, nobody reads: the result then has a failure ``unread`` that
+        says what and where, and ``on_unread`` of the configuration says what becomes of it.
 
         Args:
             messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a

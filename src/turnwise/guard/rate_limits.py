@@ -21,13 +21,10 @@ from turnwise.sessions.state_store import Change, StateKind, StateStore
 WindowLimits = Mapping[str, int]
 """Prompts by window: any of ``minute``, ``hour`` and ``day``."""
 
-
 GLOBAL, KEY = "global", "key"
 """Whose limit refused a prompt."""
 
-
 _EVERYONE: Final = "everyone"
-
 
 _LENGTHS: Final = {name: int(length.total_seconds() * 1_000) for name, length in WINDOWS.items()}
 
@@ -279,10 +276,8 @@ def widest(*several: WindowLimits) -> dict[str, int]:
 CONVERSATION: Final = "conversation"
 """Scope of a refusal by the conversation's own limit."""
 
-
 EVENTS: Final = "rate_limit_events"
 """Key of a conversation's metadata: ``{"count": n, "latest": [...]}``, oldest first."""
-
 
 MOST_EVENTS: Final = 1_000
 """Events that are kept; of older ones only the count."""

@@ -48,7 +48,6 @@ from turnwise.sessions import Stance
 _LONGEST: Final = 1_000
 """Characters of a name at most; providers take 64."""
 
-
 _HELD: Final = 10_000
 """Names that are known to be clean, at most."""
 
@@ -102,7 +101,6 @@ def _found(
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
-
 _SECTIONS: Final = {
     TextKind.TOOL_CALL: CALLS,
     TextKind.TOOL_RESULT: RESULTS,
@@ -110,28 +108,20 @@ _SECTIONS: Final = {
 }
 """Where the checks of such texts stand in what is kept of a turn."""
 
-
 _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
-
 
 _LOG: Final = logging.getLogger("turnwise.guard")
 """A block is told at the level INFO, a guardrail that failed at WARNING."""
 
-
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-
 
 UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
 
-
 NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
-
 
 NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
 
-
 NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
-
 
 BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
 
@@ -227,16 +217,7 @@ def conclude(
     names = setup.names[check.kind]
     if extra:
         names, details = (*names, *extra), [*details, *extra.values()]
-    record = TextCheck(
-        pipeline_type=check.kind,
-        timestamp=setup.clock(),
-        blocked=blocked,
-        names=names,
-        verdicts=tuple(details),
-        stance=_same_stance(check.stance, turn),
-        tool=None if tool is None else tool.name,
-        call_id=None if tool is None else tool.call_id,
-    )
+    record = _record(setup, check, names, details, blocked=blocked)
     if tool is not None:
         if check.text != content:
             _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
@@ -255,20 +236,7 @@ def conclude(
     conversation.history.annotate(
         turn.number, GUARD_KEY, change, release=side if tool is None else (section, tool.call_id)
     )
-    result = PipelineResult(
-        blocked=blocked,
-        warnings=record.warnings,
-        reasons=record.reasons,
-        details=record.details,
-        pipeline_type=record.pipeline_type,
-        conversation_id=conversation.conversation_id,
-        turn_number=turn.number,
-        stance=check.stance,
-        text=check.text,
-        seconds=perf_counter() - start,
-        tool=None if tool is None else tool.name,
-        call_id=None if tool is None else tool.call_id,
-    )
+    result = record.result(conversation.conversation_id, turn.number, check.text, perf_counter() - start)
     _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
     if check.state is None:  # with a store it is told once it is kept
         if setup.audit is not None:
@@ -276,6 +244,22 @@ def conclude(
         if check.afterwards:
             tell_corrections(setup, check)
     return result
+
+
+def _record(
+    setup: Setup, check: Check, names: Iterable[str], verdicts: Iterable[Detail], *, blocked: bool
+) -> TextCheck:
+    tool = check.tool
+    return TextCheck(
+        pipeline_type=check.kind,
+        timestamp=setup.clock(),
+        blocked=blocked,
+        names=tuple(names),
+        verdicts=tuple(verdicts),
+        stance=_same_stance(check.stance, check.turn),
+        tool=None if tool is None else tool.name,
+        call_id=None if tool is None else tool.call_id,
+    )
 
 
 def refused(
@@ -378,16 +362,7 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
-    record = TextCheck(
-        pipeline_type=result.pipeline_type,
-        timestamp=setup.clock(),
-        blocked=blocked,
-        names=tuple(details),
-        verdicts=tuple(details.values()),
-        stance=result.stance,
-        tool=result.tool,
-        call_id=result.call_id,
-    )
+    record = _record(setup, check, details, details.values(), blocked=blocked)
     number = check.turn.number
     if blocked and check.side is Side.PROMPT and check.tool is None:
         check.conversation.history.withdraw(number)

@@ -24,16 +24,12 @@ from turnwise.guard.turn_checks import DriftData
 DEFAULT = "default"
 """Stands for the timeout that a guardrail has by itself."""
 
-
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
 
-
 DROPPED, UNREAD, NAMES, FORGED = "dropped", "unread", "names", "forged"
 
-
 TOO_LONG, STATE, TIMED_OUT, CANCELLED = "too_long", "state", "timed_out", "cancelled"
-
 
 RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
 """Names under which results tell of what no guardrail said, and that no guardrail can have.
@@ -43,28 +39,21 @@ said; a text that is too long to be checked; a state store that could not be use
 check that nobody waited for any more.
 """
 
-
 NOBODY_WAITS = "nobody waits for the check any more"
 """Why a check was cancelled, where nothing else is known."""
 
-
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
-
 
 _BRIEF = 500
 """Characters up to which a guardrail that reads no more than the text runs on the event loop: well under a
 millisecond."""
 
-
 Member = TypeVar("Member", bound=StrEnum)
-
 
 _LOG = logging.getLogger("turnwise.guard")
 
-
 _MOST_SECONDS = 600.0
-
 
 _ON_ERROR_BY_ACTION = {
     Action.BLOCK: OnError.BLOCK,
@@ -78,17 +67,8 @@ _ON_ERROR_BY_ACTION = {
 class Step:
     """A guardrail with the settings that every guardrail has; `Step.of` fills in what is not given.
 
-    Args:
-        guardrail: the guardrail.
-        name: how results name it; unique in its pipeline.
-        enabled: whether it runs; one that does not is told as skipped.
-        on: which texts it looks at, by one name or several.
-        action: the strictest action that it may take.
-        on_error: what becomes of a text that it failed to check.
-        timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
-        stream_every: characters of a response that comes in pieces after which it is asked about all that came so
-            far, again and again, at least 1; None for at the end alone.
-        logs: whether it only tells what it would have done.
+    One that is not `enabled` is told as skipped, and one that `logs` only tells what it would have done. The other
+    fields are as for `Step.of`; its name is unique in its pipeline.
 
     Raises:
         GuardError: a value out of range; a guardrail that can't redact is asked to; one is to look at texts that
@@ -151,8 +131,8 @@ class Step:
                 may warn, allow where it only logs.
             timeout: seconds, above 0 and at most 600, or None for no limit; ``default`` is 10 for your own and
                 ``presidio``, 15 for ``openai_moderation``, 30 for language models, and else none.
-            stream_every: characters of a response that comes in pieces after which it is checked again; None for
-                at its end alone.
+            stream_every: characters of a response that comes in pieces after which it is asked about all that came
+                so far, again and again, at least 1; None for at its end alone.
 
         Raises:
             GuardError: no guardrail, or a value that can't be.
@@ -371,7 +351,6 @@ def _names(name: str, on: str | Iterable[str]) -> tuple[On, ...]:
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
 """A check under way, which returns the result: one that is awaited yields each step and is sent what it said."""
 
-
 Value = TypeVar("Value")
 
 
@@ -411,7 +390,6 @@ async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
 
 TURN_SECONDS: Final = 60.0
 """How long a check waits for another one of its conversation in this process."""
-
 
 _POLL_SECONDS: Final = 0.002
 

@@ -49,21 +49,15 @@ def _endless_is_none(value: Any) -> Any:
 _needed: Any = Field(default=None, validate_default=True)
 """Of a value that has to be there; null is as good as none."""
 
-
 _Whole = Annotated[StrictInt, Field(ge=0)]
-
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
-
 _Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
-
 
 _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
-
 _Limit = Annotated[_Number | None, BeforeValidator(_endless_is_none)]
-
 
 _Time = Annotated[datetime, PlainValidator(_time)]
 

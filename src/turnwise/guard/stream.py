@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from asyncio import CancelledError
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
@@ -38,18 +38,11 @@ class StreamEnd(NamedTuple):
     dropped: Outcome | None = None
 
 
-class EndStream(Protocol):
-    """What a stream asks its pipeline for."""
+EndStream = Callable[..., CheckRun]
+"""Checks a whole response, or records that it broke off: of a `Check`, a `StreamEnd` and ``here``."""
 
-    def __call__(self, check: Check, how: StreamEnd, *, here: bool) -> CheckRun:
-        """Check the whole text, or record that it broke off; the guardrails run in this call, or are yielded."""
-
-
-class CheckCall(Protocol):
-    """What a stream asks its pipeline for when a call of a tool came with the response."""
-
-    def __call__(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun:
-        """Check the call, as part of the same turn."""
+CheckCall = Callable[..., CheckRun]
+"""Checks a call of a tool as part of the same turn: of its name, arguments, id and ``here``."""
 
 
 @dataclass(slots=True)
@@ -62,16 +55,7 @@ class _Asked:
 
 
 class _Stream:
-    """What both kinds of streams do.
-
-    Args:
-        finish: checks the whole response.
-        call: checks a call of a tool that came with it.
-        setup: what the pipeline runs by.
-        conversation: the conversation.
-        turn: the turn that the response completes.
-        session_id: its session.
-    """
+    """What both kinds of streams do; `turn` is the one that the response completes."""
 
     def __init__(
         self,

@@ -17,38 +17,29 @@ from turnwise.guard.step import Step
 CONTEXT: Final = 512
 """Characters that were shown already and are looked at again, since words before a value say what it is."""
 
-
 LONGEST_RUN: Final = 8_192
 """Characters without white space that are held back until they end: keys, tokens and what is encoded are such."""
-
 
 _LEAST_STEP, _STEPS = 16, 32
 """A look comes after so many characters, or after this part of what is looked at where that is more, so that the
 time for a text is linear in its length however much is held back."""
-
 
 _RUN = frozenset(string.ascii_letters + string.digits + string.punctuation).union(
     map(chr, range(0xE0020, 0xE007F))
 )
 """Characters of which a value may have more than a guardrail reaches: ASCII that shows, and invisible copies."""
 
-
 _WORD = frozenset(string.ascii_letters + string.digits + "+/_=-")
-
 
 _LONG_WORD = 12
 """Characters of a word from which the line before it may be a part of it, as base64 is written."""
 
-
 _CODE = frozenset(string.hexdigits + "x")
-
 
 _LONGEST_CODE = 10
 
-
 _LONGEST_ROW = 2_048
 """Characters of a row of codes, such as ``34 31 31``, that are held back until it ends."""
-
 
 _SIGN = 0.25
 """What a sign counts beside a letter or digit where it is measured how far a guardrail reaches."""

@@ -42,7 +42,6 @@ def encodable(text: str) -> str:
 
 _NO_JSON: Final = object()
 
-
 _CONSTANTS: Final = {True: "true", False: "false", None: "null"}
 
 
@@ -179,10 +178,8 @@ def _leaf(value: Any, leaves: Iterator[tuple[str, str]]) -> str:
 SEEN: Final = "tool_descriptions"
 """Key of a conversation's metadata: the digest of each tool's description as it was let through first."""
 
-
 _MOST: Final = 1_000
 """Texts of a turn, and tools of a conversation, that are kept at most."""
-
 
 _SCHEMAS: Final = ("inputSchema", "input_schema", "parameters", "schema")
 """Where MCP, Anthropic and OpenAI have the schema of a tool."""

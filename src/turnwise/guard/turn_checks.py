@@ -16,7 +16,7 @@ from turnwise.conversation import Turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.guard.finding import CONTEXT, TextKind
-from turnwise.guard.results import Detail
+from turnwise.guard.results import Detail, PipelineResult
 from turnwise.guard.validation import INITIATOR, GuardMetadataError, shown_key
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 class DriftData(Mapping[str, Any]):
     """What drift keeps with a turn, as the data of its `Detail`; a mapping of JSON values.
 
-    A turn is blocked from `threshold` on, None where that is not known or endless, and warned of from `warn` on,
-    None for never. `trajectory` says whose texts were judged, and as what: ``initiator``, ``responder`` or
-    ``replies``. `components` are T, I and F of each principle, one after the other. `second_look` says what one
-    came to, where the judge was to be asked. `gave_way` is the turn at which the model gave way, where that holds
-    the conversation.
+    `threshold` is None where it is not known or endless, `warn` None for never. `trajectory` says whose texts were
+    judged, and as what: ``initiator``, ``responder`` or ``replies``. `components` are T, I and F by principle, one
+    after the other; `gave_way` is the turn at which the model gave way, where that holds the conversation.
     """
 
     detector: str
@@ -128,6 +126,23 @@ class TextCheck:
     def get(self, key: str) -> Any:
         """Return the value of a field, as `Turn.blocked` asks for it; None for another key."""
         return getattr(self, key, None)
+
+    def result(self, conversation_id: str, turn_number: int, text: str, seconds: float = 0.0) -> PipelineResult:
+        """The result of the check, with the text as it may go on."""
+        return PipelineResult(
+            blocked=self.blocked,
+            warnings=self.warnings,
+            reasons=self.reasons,
+            details=self.details,
+            pipeline_type=self.pipeline_type,
+            conversation_id=conversation_id,
+            turn_number=turn_number,
+            stance=stance_of(self.stance),
+            text=text,
+            seconds=seconds,
+            tool=self.tool,
+            call_id=self.call_id,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
-from turnwise.guard.messages.linked_turns import unchecked
+from turnwise.guard.messages.checking import unchecked
 from turnwise.guard.names import canonical_name
 from turnwise.integrations.checking import afinish
 from turnwise.integrations.clients.calls import Asked, Guarding, ask, of_reply

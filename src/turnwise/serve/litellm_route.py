@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnwise._support.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
-from turnwise.guard.messages.linked_turns import unchecked
+from turnwise.guard.messages.checking import unchecked
 from turnwise.guard.messages.sendable import goes_on
 from turnwise.guard.names import canonical_name
 from turnwise.integrations.checking import finish

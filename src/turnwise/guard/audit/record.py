@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -252,11 +252,8 @@ _HASH = "sha256:"
 _HASH_DIGITS = 32
 
 
-class Redact(Protocol):
-    """Returns a text without what must not be written."""
-
-    def __call__(self, text: str) -> str:
-        """The text that may be written."""
+Redact = Callable[[str], str]
+"""Returns a text without what must not be written."""
 
 
 def unchanged(text: str) -> str:

@@ -268,10 +268,7 @@ class Drift(Guardrail):
         object.__setattr__(self, "_judge", replace(self._judge, **changed))
 
     def sessions(self, store: StateStore | None = None) -> Sessions | None:
-        """The session memory, as it stands in a state store where one is given; None without a memory.
-
-        In a state store a session has the digest of its name (`digest_of`) for an id.
-        """
+        """The session memory; in a state store a session has the digest of its name (`digest_of`) for an id."""
         memory = self._judge.memory
         return None if memory is None else memory.sessions if store is None else memory.over(store)
 
@@ -369,10 +366,6 @@ def held_since(check: Check, name: str) -> int | None:
     """The turn at which the model gave way before the turn under check; None where it did not.
 
     Every check after it repeats the turn, so only the latest that has one, or that scored a reply, is read.
-
-    Args:
-        check: a text of a later turn, or the reply of this one.
-        name: of the guardrail.
     """
     for number in range(check.turn.number - 1, 0, -1):
         checks = readable_checks(check.conversation.turn(number).checks, number)
@@ -391,13 +384,7 @@ def held(since: int) -> Finding:
 
 
 def of_reply(finding: Finding, since: int | None, what: GaveWay) -> Finding:
-    """What is found of a reply: that the model gives way in it, or that it did before.
-
-    Args:
-        finding: what drift says of the reply, with its scores.
-        since: the turn at which it gave way before; None where it did not.
-        what: what is to become of it; not ``ignore``.
-    """
+    """What is found of a reply: that the model gives way in it, or that it did at the turn `since`."""
     data = finding.data
     if since is not None:
         told = replace(data, gave_way=since) if isinstance(data, DriftData) else {_KEY: since}

@@ -147,15 +147,11 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a second look came to.
+    """What a second look came to, by the specification of its judge.
 
-    Args:
-        judge: specification of the judge.
-        why: why it was asked.
-        path: what counts: ``judge`` where it answered, ``later`` where it was asked and not waited for,
-            ``afterwards`` where it answered then, else what is done about its silence.
-        trouble: why it gave no score; empty where it did.
-        screen: T, I and F of each principle by the screen.
+    `path` says what counts: ``judge`` where it answered, ``later`` where it was asked and not waited for,
+    ``afterwards`` where it answered then, else what is done about its silence. `screen` has T, I and F of each
+    principle by the screen; `trouble` is why the judge gave no score.
     """
 
     judge: str
@@ -204,18 +200,9 @@ class PerMinute:
 
 @dataclass(frozen=True, slots=True)
 class SecondLook:
-    """Asks a judge where a pattern over the screen's trajectory holds.
+    """Asks a judge, for at most `wait` seconds, where the pattern `rule` over the screen's trajectory holds.
 
-    Args:
-        screen: what reads every text.
-        judge: what is asked.
-        rule: the pattern.
-        wait: seconds that an answer may take.
-        unanswered: what counts without one.
-        most: texts of a speaker that are asked about; None for no limit.
-        pace: how many may be asked about within a minute.
-        when: whether checks wait for it.
-        answers: what was asked and is not waited for.
+    `most` texts of a speaker are asked about, None for no limit; `answers` has what is not waited for.
     """
 
     screen: Scorer
@@ -285,17 +272,9 @@ class SecondLook:
     def look(
         self, look: Look, given: SideScores, earlier: Sequence[Turn], turn: Turn, side: Side
     ) -> tuple[SideScores, Look]:
-        """Ask the judge, and return the scores that count.
+        """Ask the judge about a side of a turn, and return the scores that count; `given` are the screen's.
 
-        Args:
-            look: what `wanted` gave.
-            given: the screen's scores.
-            earlier: the turns before, as the judge hears them.
-            turn: the turn, as it is judged.
-            side: the half of it that is judged.
-
-        Raises:
-            ObserverError: the judge gave no score, and the text is to be held.
+        Raises ObserverError where the judge gave no score, and the text is to be held.
         """
         if look.trouble:
             return self._silent(given, look, look.trouble)

@@ -16,10 +16,8 @@ from turnwise.sessions.state_store import StateKind
 _DIGITS: Final = 32
 """Hexadecimal digits of a digest that are kept."""
 
-
 _OURS: Final = frozenset({Role.SYSTEM, Role.DEVELOPER})
 """Roles of who runs the model. They say other things from call to call, such as the date: no part of the chain."""
-
 
 _NOTED: Final = 5
 """Messages that were never seen as output of which the places are kept; of more the number alone."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from collections.abc import Sequence as Ordered
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from turnwise.conversation import Conversation, from_messages
-from turnwise.conversation.message_formats import OPENAI
-from turnwise.errors import GuardError, SessionError, StateError
+from turnwise.conversation import Conversation, Role, from_messages
+from turnwise.conversation.message_entries import Entry, has_results, read_calls, read_results, unread
+from turnwise.conversation.message_formats import OPENAI, messages_of_turn
+from turnwise.conversation.tool_log import ToolLog
+from turnwise.errors import ConversationError, GuardError, SessionError, StateError
 from turnwise.guard.finding import TextKind
-from turnwise.guard.messages.last_texts import LastText, LastTexts, before_last, last_texts
 from turnwise.guard.messages.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
 from turnwise.guard.results import PipelineResult, joined
 from turnwise.guard.running import refused
@@ -31,6 +31,116 @@ from turnwise.guard.texts import (
     session_of,
     usable,
 )
+from turnwise.guard.tool_texts import encodable
+from turnwise.guard.turn_checks import TextCheck, readable_checks
+
+_KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}
+"""As what the text of a message is checked, by its role."""
+
+_ROLES = (*_KINDS, Role.TOOL, Role.FUNCTION)
+"""Roles of messages that are checked."""
+
+_NAMED = 5
+"""Parts that are named at most where several could not be read."""
+
+
+class LastText(NamedTuple):
+    """A text that came last in a list of messages; of a call its arguments.
+
+    It is empty where nothing can be read. `unread` says what else the messages hold, and where. `names` are of
+    those who speak in the messages, and of tools that they call.
+    """
+
+    kind: TextKind
+    text: str
+    unread: str = ""
+    name: str = ""
+    call_id: str | None = None
+    names: tuple[str, ...] = ()
+
+
+class LastTexts(NamedTuple):
+    """What came last in a list: all messages, the index of the first that came last, the texts of these."""
+
+    entries: list[Entry]
+    first: int
+    texts: list[LastText]
+
+
+def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
+    """What came last in a list of messages; at least one text.
+
+    >>> last = last_texts([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}])
+    >>> last.first, last.texts[0].kind.value, last.texts[0].text
+    (1, 'output', 'Ho')
+    """
+    entries = OPENAI.entries(messages)
+    last = entries[-1]
+    if last.role not in _ROLES:
+        raise GuardError(f"the last message has role {last.role}; use one of {', '.join(_ROLES)}")
+    first = len(entries) - 1
+    while first and has_results(entries[first].raw) and _only_results(entries[first - 1]):
+        first -= 1
+    texts: list[LastText] = []
+    for entry in entries[first:]:
+        texts += [
+            LastText(TextKind.TOOL_RESULT, encodable(one.text), name=one.name, call_id=one.call_id)
+            for one in read_results(entry.raw)
+        ]
+    calls = [
+        LastText(TextKind.TOOL_CALL, one.text, name=one.name, call_id=one.call_id) for one in read_calls(last.raw)
+    ]
+    told = _left_out(messages, first)
+    if last.text is not None and last.role in _KINDS:
+        texts.append(LastText(_KINDS[last.role], last.text))
+    texts += calls
+    if not texts and not told:
+        raise GuardError(f"the last message, of role {last.role}, has no text to check")
+    if not texts:
+        texts.append(LastText(_KINDS.get(last.role, TextKind.INPUT), ""))
+    texts[0] = texts[0]._replace(unread=told, names=tuple(_names_in(entries)))
+    return LastTexts(entries, first, texts)
+
+
+def before_last(messages: Sequence[Mapping[str, Any]], last: LastTexts) -> Conversation:
+    """The conversation before what came last in a list of messages, as the list has it."""
+    before = messages[: last.first]
+    conversation = from_messages(before) if before else Conversation()
+    if last.texts[0].kind is not TextKind.INPUT:
+        # It belongs to the message right before it, or to nothing; never to an older one that was left unanswered.
+        for turn in conversation.get_incomplete_turns():
+            if turn is not conversation.history.last:
+                conversation.history.withdraw(turn.number)
+    return conversation
+
+
+def _only_results(entry: Entry) -> bool:
+    return has_results(entry.raw) and (entry.role is not Role.USER or entry.text is None)
+
+
+def _names_in(entries: Sequence[Entry]) -> set[str]:
+    """All names in a list of messages; those before the last ones may have been seen by no check."""
+    plain = {"role", "content"}
+    named = [
+        entry.raw
+        for entry in entries
+        if not plain.issuperset(entry.raw) or isinstance(entry.raw.get("content"), list)
+    ]
+    names = {raw["name"] for raw in named if isinstance(raw.get("name"), str)}
+    return names | {call.name for raw in named for call in read_calls(raw)}
+
+
+def _left_out(messages: Sequence[Mapping[str, Any]], first: int) -> str:
+    """What the last messages hold that nobody reads; empty where there is nothing."""
+    told = []
+    for place in range(first, len(messages)):
+        parts = unread(messages[place])
+        if parts:
+            rest = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+            told.append(f"message {place + 1}: {', '.join(parts[:_NAMED])}{rest}")
+    more = f"; and of {len(told) - _NAMED} more messages" if len(told) > _NAMED else ""
+    return f"{'; '.join(told[:_NAMED])}{more} not read" if told else ""
+
 
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
@@ -38,7 +148,7 @@ _PLACES = 20
 
 def check_last(
     setup: Setup,
-    messages: Ordered[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]],
     named: Named,
     given: Mapping[str, Any],
     *,
@@ -92,7 +202,7 @@ def _as_state_error(error: SessionError) -> StateError:
 def _found(
     setup: Setup,
     lists: MessageLists,
-    messages: Ordered[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]],
     last: LastTexts,
     named: Named,
     kwargs: Mapping[str, Any],
@@ -133,7 +243,7 @@ def _again(
 
 
 def _several(
-    setup: Setup, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
+    setup: Setup, texts: Sequence[LastText], before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
 ) -> CheckRun:
     """Check texts one after the other, and join what comes of several."""
     results: list[PipelineResult] = []
@@ -183,7 +293,7 @@ def _one(
 
 def open_listed_stream(
     setup: Setup,
-    messages: Ordered[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]],
     session_id: str | None,
     metadata: Mapping[str, Any] | None,
     named: Named,
@@ -213,3 +323,39 @@ def open_listed_stream(
         if turn is not chat.history.last:
             chat.history.withdraw(turn.number)
     return open_stream(setup, chat, None, None, session_id, metadata, placed or PlacedText(None))
+
+
+def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
+    """Messages, with an empty one in place of each that guardrails have read completely.
+
+    `result` is of the check of the last ones; `chat` is the conversation that earlier ones may be part of.
+    """
+    known = {(part.pipeline_type, part.text) for part in result.parts or (result,)}
+    for turn in () if chat is None else chat.turns:
+        record = readable_checks(turn.checks, turn.number)
+        if record is None:
+            continue
+        raws = messages_of_turn(turn) if record.texts else []
+        told: list[tuple[TextCheck | None, TextKind, str | None]] = [
+            (record.input, TextKind.INPUT, turn.prompt),
+            (record.output, TextKind.OUTPUT, turn.response),
+            *((record.tool_calls.get(one.call_id), TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls),
+            *(
+                (record.tool_results.get(one.call_id), TextKind.TOOL_RESULT, one.content)
+                for one in turn.tool_results
+            ),
+            *(
+                (record.texts.get(name), TextKind.OUTPUT, raws[at].get("content"))
+                for at, name in ToolLog(raws).first_calls.items()
+            ),
+        ]
+        known |= {(kind, str(text)) for check, kind, text in told if check is not None and not check.blocked}
+    return [{} if _is_known(message, known) else message for message in messages]
+
+
+def _is_known(message: Any, known: Container[tuple[TextKind, str]]) -> bool:
+    try:
+        texts = last_texts([message]).texts
+    except (ConversationError, GuardError):
+        return False
+    return all((one.kind, one.text) in known and not one.unread for one in texts)

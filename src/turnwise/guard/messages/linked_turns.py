@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -12,13 +12,11 @@ from turnwise.conversation.message_entries import Entry, read_calls, read_result
 from turnwise.conversation.message_formats import messages_of_turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
-from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.finding import TextKind
 from turnwise.guard.messages.chain import Checked, Link
-from turnwise.guard.messages.last_texts import last_texts
 from turnwise.guard.results import PipelineResult, Status, joined
 from turnwise.guard.step import UNREAD
-from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks, stance_of
+from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks
 
 FORKED = "forked_from"
 """Key of a conversation's metadata that says of which turn of which conversation it is a fork."""
@@ -138,42 +136,6 @@ def _cut(turn: Turn, link: Link) -> None:
             del turn.own_metadata[GUARD_KEY]
 
 
-def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
-    """Messages, with an empty one in place of each that guardrails have read completely.
-
-    `result` is of the check of the last ones; `chat` is the conversation that earlier ones may be part of.
-    """
-    known = {(part.pipeline_type, part.text) for part in result.parts or (result,)}
-    for turn in () if chat is None else chat.turns:
-        record = _record(turn)
-        if record is None:
-            continue
-        raws = messages_of_turn(turn) if record.texts else []
-        told: list[tuple[TextCheck | None, TextKind, str | None]] = [
-            (record.input, TextKind.INPUT, turn.prompt),
-            (record.output, TextKind.OUTPUT, turn.response),
-            *((record.tool_calls.get(one.call_id), TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls),
-            *(
-                (record.tool_results.get(one.call_id), TextKind.TOOL_RESULT, one.content)
-                for one in turn.tool_results
-            ),
-            *(
-                (record.texts.get(name), TextKind.OUTPUT, raws[at].get("content"))
-                for at, name in ToolLog(raws).first_calls.items()
-            ),
-        ]
-        known |= {(kind, str(text)) for check, kind, text in told if check is not None and not check.blocked}
-    return [{} if _is_known(message, known) else message for message in messages]
-
-
-def _is_known(message: Any, known: Container[tuple[TextKind, str]]) -> bool:
-    try:
-        texts = last_texts([message]).texts
-    except (ConversationError, GuardError):
-        return False
-    return all((one.kind, one.text) in known and not one.unread for one in texts)
-
-
 def _record(turn: Turn) -> TurnChecks | None:
     return readable_checks(turn.checks, turn.number)
 
@@ -213,7 +175,7 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
         text = _text(turn, one)
         if text is None:
             return None
-        results.append(_result(chat, turn, check, text))
+        results.append(check.result(chat.conversation_id, turn.number, text))
     return (results[0] if len(results) == 1 else joined(results)).replaced(place=link.place)
 
 
@@ -231,19 +193,3 @@ def _text(turn: Turn, check: Checked) -> str | None:
         return turn.response
     said = [message.get("content") for message in messages_of_turn(turn) if message.get("role") == Role.ASSISTANT]
     return next((text for text in said if isinstance(text, str)), None)
-
-
-def _result(chat: Conversation, turn: Turn, check: TextCheck, text: str) -> PipelineResult:
-    return PipelineResult(
-        blocked=check.blocked,
-        warnings=check.warnings,
-        reasons=check.reasons,
-        details=check.details,
-        pipeline_type=check.pipeline_type,
-        conversation_id=chat.conversation_id,
-        turn_number=turn.number,
-        stance=stance_of(check.stance),
-        text=text,
-        tool=check.tool,
-        call_id=check.call_id,
-    )

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Role, Side
@@ -14,19 +14,19 @@ from turnwise.conversation.message_entries import Entry, read_calls
 from turnwise.conversation.message_formats import OPENAI, messages_of_turn
 from turnwise.errors import StateError
 from turnwise.guard.messages.chain import LINK, Checked, Link, Said, chain_of, root_of
-from turnwise.guard.messages.last_texts import LastText
 from turnwise.guard.messages.linked_turns import absorb, check_of, fork, is_latest, recorded
 from turnwise.guard.results import PipelineResult
 from turnwise.guard.state.stores import Work
 from turnwise.sessions.state_store import StateStore
 
+if TYPE_CHECKING:
+    from turnwise.guard.messages.checking import LastText
+
 _LOOKED_BACK: Final = 128
 """Messages from the end of a list among which the latest known one is looked for."""
 
-
 _HELD: Final = 10_000
 """Conversations that stay in memory; where a store has them as well, so that their observer's cache does."""
-
 
 _SHOWN: Final = 5
 """Messages that were never seen as output of which the places are told."""
@@ -246,7 +246,6 @@ def _told(link: Link, said: Sequence[Said], depth: int) -> str:
 
 Run = Generator[Any, Any, PipelineResult]
 """A check under way; see `turnwise.guard.step.CheckRun`."""
-
 
 _LINKED: Final = 200
 """Messages before the checked ones that become links, at most: the last ones."""

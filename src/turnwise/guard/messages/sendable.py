@@ -29,12 +29,9 @@ from turnwise.guard.turn_checks import readable_checks
 
 Messages = list[dict[str, Any]]
 
-
 Given = TypeVar("Given")
 
-
 Kind = TypeVar("Kind", ToolCall, ToolResult)
-
 
 _OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
 """Roles of messages that are part of no turn."""

@@ -23,14 +23,11 @@ from turnwise.sessions import MemoryStateStore, StateStore
 
 Value = TypeVar("Value")
 
-
 _TRIES: Final = 20
 """How often a check is done anew at least since another worker was faster; each time one of them gets on."""
 
-
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
-
 
 _ON_ERROR_BY_WHEN_DOWN: Final = {
     WhenDown.CLOSED: OnError.BLOCK,
@@ -48,7 +45,6 @@ class Begun(NamedTuple):
 
 Begin = Callable[[Work, Detail | None], Begun | PipelineResult]
 """Begins a check with what it changes, and what is told of the store; a result where a limit refused it."""
-
 
 Amend = Callable[[PipelineResult, Check, Detail], PipelineResult]
 """Adds to a result and its record that the state could not be kept."""

@@ -51,7 +51,6 @@ TALLY: StateKind[_Tally] = StateKind(
     parts=lambda state: dict(state.parts),
 )
 
-
 OTHER: StateKind[_Tally] = StateKind("other", 1, _dump, _load)
 
 

@@ -75,7 +75,8 @@ class RedisStateStore(SharedStore):
 
     Raises:
         StateError: redis-py is not installed, the URL can't be read, the server does not answer or might drop what
-            must last, or its keys were made by a later turnwise.
+            must last, or its keys were made by a later turnwise. Of every method: the server can't be asked, or a
+            state can't be read; then nothing is changed, unless the server's answer was lost.
         SessionError: a bound out of its range.
     """
 
@@ -118,21 +119,13 @@ class RedisStateStore(SharedStore):
             return sum(self._client.zcard(index) for index in (self._live, self._ended))
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
-        """Return a state, or None for one that is not known.
-
-        Raises:
-            StateError: the server can't be asked, or the state can't be read; the message names the key.
-        """
+        """Return a state, or None for one that is not known."""
         with self._asking():
             row = self._row(self._client.hmget(self._hash(kind, key), "p", "u", "l", "r"))
         return None if row.payload is None else kind.unpack(row.payload, key)
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
-        """Apply several changes in one step, and return their results.
-
-        Raises:
-            StateError: as for `change`; then nothing is changed, unless the server's answer was lost.
-        """
+        """Apply several changes in one step, and return their results."""
         until = time.monotonic() + self._wait
         with ExitStack() as alone:
             for tried in count(1):
@@ -157,11 +150,7 @@ class RedisStateStore(SharedStore):
         raise AssertionError  # it counts for ever
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
-        """Return parts of a state by name; all of them where `names` is None.
-
-        Raises:
-            StateError: the server can't be asked.
-        """
+        """Return parts of a state by name; all of them where `names` is None."""
         place = self._hash(kind, key)
         if names is None:
             with self._asking():
@@ -175,21 +164,13 @@ class RedisStateStore(SharedStore):
         return {name: part for name, part in zip(wanted, parts, strict=True) if part is not None}
 
     def remove(self, kind: StateKind[Any], key: str) -> bool:
-        """Forget a state with its parts, also a broken one; return whether it was known.
-
-        Raises:
-            StateError: the server can't be asked.
-        """
+        """Forget a state with its parts, also a broken one; return whether it was known."""
         keys, args = (self._live, self._ended, self._hash(kind, key)), (self._prefix, _member(kind, key))
         with self._asking("it can't be written"):
             return bool(self._remove(keys, args))
 
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
-        """Return the keys of a kind, sorted; only those of `owner` where one is given.
-
-        Raises:
-            StateError: the server can't be asked.
-        """
+        """Return the keys of a kind, sorted; only those of `owner` where one is given."""
         now = self._now()
         if owner is not None:
             with self._asking():
@@ -205,11 +186,7 @@ class RedisStateStore(SharedStore):
         return sorted(known)
 
     def purge(self, before: datetime) -> int:
-        """Drop states that were not changed since a time, except what must last; return how many.
-
-        Raises:
-            StateError: the server can't be asked.
-        """
+        """Drop states that were not changed since a time, except what must last; return how many."""
         gone, score = 0, int(before.timestamp() * 1e6)
         while True:
             with self._asking("it can't be written"):
@@ -219,11 +196,7 @@ class RedisStateStore(SharedStore):
                 return gone
 
     def scrub(self) -> tuple[str, ...]:
-        """Let the server rewrite its append-only file, if it has one; return where removed states may still be.
-
-        Raises:
-            StateError: the server can't be asked.
-        """
+        """Let the server rewrite its append-only file, if it has one; return where removed states may still be."""
         errors, left = (
             self._redis.exceptions,
             "snapshots and replicas of the Redis server, until they are made anew",

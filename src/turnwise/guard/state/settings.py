@@ -246,7 +246,6 @@ class StateWatch:
             _LOG.warning("state store %s: it can't be used; when_down=%s", self._store, when_down)
 
     def did_again(self) -> None:
-        """Count a check that is done again."""
         with self._lock:
             self._again += 1
 

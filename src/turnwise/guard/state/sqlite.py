@@ -45,10 +45,8 @@ _OLD_AT_ONCE = 20
 class SqliteStateStore(SharedStore):
     """Keeps states in an SQLite file, for threads and processes of one machine at once.
 
-    Every change is one transaction: when the call returns, the file has all of it or nothing, even where the
-    process is killed in the middle. Writers wait for each other. The file is in write-ahead mode and is not
-    synced at every change: what was written survives the process, and all but the last moments survive a power
-    cut.
+    Every change is one transaction: the file has all of it or nothing, even where the process is killed. Writers
+    wait for each other. What was written survives the process, and all but the last moments survive a power cut.
 
     At most `limit` states are kept; the one that was changed least recently makes room. What must last, such as
     that a session was terminated, is never dropped for room and has a limit of its own.
@@ -63,7 +61,8 @@ class SqliteStateStore(SharedStore):
         clock: gives the present time, aware.
 
     Raises:
-        StateError: the file can't be opened, is another database, or was made by a later turnwise.
+        StateError: the file can't be opened, is another database, or was made by a later turnwise. Of every
+            method: the file, or the state that is asked for, can't be read or written; then nothing is changed.
         SessionError: a bound out of its range.
 
     >>> from turnwise.sessions import SESSION
@@ -99,11 +98,7 @@ class SqliteStateStore(SharedStore):
         return count
 
     def get(self, kind: StateKind[State], key: str) -> State | None:
-        """Return a state, or None for one that is not known.
-
-        Raises:
-            StateError: the file can't be read, or the state in it; the message names the key.
-        """
+        """Return a state, or None for one that is not known."""
         with self._failures(), self._reading() as connection:
             row = connection.execute(
                 "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
@@ -111,11 +106,7 @@ class SqliteStateStore(SharedStore):
         return self._state(kind, key, row)
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
-        """Apply several changes in one transaction, and return their results.
-
-        Raises:
-            StateError: as for `change`; then nothing is changed.
-        """
+        """Apply several changes in one transaction, and return their results."""
         results = []
         with self._failures("it can't be written"), self._writing() as connection:
             for kind, key, apply in changes:
@@ -133,11 +124,7 @@ class SqliteStateStore(SharedStore):
         return tuple(results)
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
-        """Return parts of a state by name; all of them where `names` is None.
-
-        Raises:
-            StateError: the file can't be read.
-        """
+        """Return parts of a state by name; all of them where `names` is None."""
         place = (kind.name, key)
         with self._failures(), self._reading() as connection:
             if names is None:
@@ -148,11 +135,7 @@ class SqliteStateStore(SharedStore):
             return {name: row[0] for name, row in found if row is not None}
 
     def remove(self, kind: StateKind[Any], key: str) -> bool:
-        """Forget a state with its parts, also a broken one; return whether it was known.
-
-        Raises:
-            StateError: the file can't be written.
-        """
+        """Forget a state with its parts, also a broken one; return whether it was known."""
         with self._failures("it can't be written"), self._writing() as connection:
             row = connection.execute(
                 "SELECT lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
@@ -164,11 +147,7 @@ class SqliteStateStore(SharedStore):
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
         """Return the keys of a kind, sorted; only those of `owner` where one is given.
 
-        Those of states past their `ttl` are among them while the file has them, so that all can be forgotten.
-
-        Raises:
-            StateError: the file can't be read.
-        """
+        Those of states past their `ttl` are among them while the file has them, so that all can be forgotten."""
         query, given = "SELECT key FROM states WHERE kind = ?", [kind.name]
         if owner is not None:
             query, given = f"{query} AND owner = ?", [kind.name, owner]
@@ -176,11 +155,7 @@ class SqliteStateStore(SharedStore):
             return sorted(key for (key,) in connection.execute(query, given))
 
     def purge(self, before: datetime) -> int:
-        """Drop states that were not changed since a time, except what must last; return how many.
-
-        Raises:
-            StateError: the file can't be written.
-        """
+        """Drop states that were not changed since a time, except what must last; return how many."""
         with self._failures("it can't be written"), self._writing() as connection:
             old = connection.execute(
                 "SELECT kind, key FROM states WHERE lasting = 0 AND used < ?", (before.timestamp(),)
@@ -193,11 +168,7 @@ class SqliteStateStore(SharedStore):
         """Write the file anew and empty its log, so that neither has a byte of what was removed.
 
         Other processes wait meanwhile, one to three seconds for 100 MB. The result names the log if another
-        process was reading it all the while, so that it could not be emptied.
-
-        Raises:
-            StateError: the file can't be written.
-        """
+        process was reading it all the while, so that it could not be emptied."""
         if self._memory:
             return ()
         with self._failures("it can't be written"), self._reading() as connection:

@@ -13,7 +13,6 @@ from turnwise.sessions.state_store import Apply, Change, ChangesStates, StateKin
 
 State = TypeVar("State")
 
-
 Result = TypeVar("Result")
 
 
@@ -63,11 +62,7 @@ class SharedStore(ABC):
         """Apply several changes in one step, and return their results."""
 
     def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
-        """Replace a state in one step, and return the result of the change.
-
-        Raises:
-            StateError: as for `get`, or the state can't be written.
-        """
+        """Replace a state in one step, and return the result of the change."""
         result: Result = self.change_all((Change(kind, key, apply),))[0]
         return result
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from turnwise.conversation.message_entries import SPEAKING_KEYS, arguments_text
 from turnwise.conversation.message_formats import OPENAI
 from turnwise.errors import GuardError
-from turnwise.guard.messages.last_texts import last_texts
+from turnwise.guard.messages.checking import last_texts
 from turnwise.integrations.clients.texts import UnreadError, leaves
 
 _CALLS: Final = {"function_call": ("function", "arguments"), "custom_tool_call": ("custom", "input")}
