@@ -173,6 +173,25 @@ class PartEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be read or scored, or a text whose language the observer does not read.
+
+    `row` is the number of the record in the file, from 1; `reason` is for a person and holds nothing of the text.
+    `sequence` is None where the id could not be read, `turn` where the record as a whole is meant. `principle` is
+    None where a text was not read, for all of them; `language` is the language of such a text, None for a failure.
+    """
+
+    file: str
+    row: int
+    reason: str
+    sequence: str | None = None
+    turn: int | None = None
+    side: str | None = None
+    principle: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """An input file.
 

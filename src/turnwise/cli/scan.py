@@ -20,7 +20,7 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
-    from turnwise.runs.second_look_summary import Flagged, SecondLooks
+    from turnwise.runs.scanning import Flagged, SecondLooks
     from turnwise.study.prevalence import LabelSample, Prevalence
 
 _REQUESTS = 4
@@ -123,8 +123,7 @@ def scan(
     from turnwise.observers import describe_observer
     from turnwise.runs import ReadOptions, flagged, make_engine, plan_scan
     from turnwise.runs.forecast import forecast_scan
-    from turnwise.runs.scanning import LIVE
-    from turnwise.runs.second_look_summary import second_looks
+    from turnwise.runs.scanning import LIVE, second_looks
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:

@@ -137,7 +137,6 @@ def evaluate(
 
 
 def _engine_here(observer: Observer, jobs: int) -> Engine:
-    """The engine for an observer in this process."""
     if jobs == 1:
         return InlineEngine()
     if not observer.info.independent:
@@ -223,18 +222,9 @@ class Summary:
 class StoreSink:
     """Takes the scores of a run, and keeps one write under way while the next ones come.
 
-    Args:
-        store: where they go.
-        run: the run, which the store has.
-        plan: what the run is to have.
-        versions: revision of each principle by name.
-        clock: gives the times that are recorded.
-        batch: sequences that a worker takes at once; None where each score is work of its own.
-        together: whether then the principles of a side stay together.
-        pause: least time from the beginning of one write to that of the next, in seconds.
-        total: sequences that there are, for `tell`.
-        stages: runs of the observers that the run's own decides on, by the name of their stage.
-        tell: is told of sequences once they are stored.
+    A worker takes `batch` sequences at once; with None each score is work of its own, or with `together` those of
+    a side of a turn. Writes begin at least `pause` seconds apart. `stages` are the runs of screen and judge.
+    `tell` is told of sequences, of `total`, once they are stored.
     """
 
     def __init__(
@@ -269,7 +259,6 @@ class StoreSink:
         self._outbox = _Outbox(store, self._finished, pause)
 
     def missing(self) -> Iterator[list[Task]]:
-        """Yield what the run lacks: some sequences at a time, or one score."""
         tasks = self._tasks()
         if self._batch is None:
             return ([one] for task in tasks for one in task.split(together=self._together))
@@ -287,7 +276,6 @@ class StoreSink:
                 self._finished(1)
 
     def take(self, results: Ordered[list[Scored]]) -> None:
-        """Queue scores; raises if an earlier write failed."""
         scored = [one for batch in results for one in batch]
         outcomes = [outcome for one in scored for outcome in self._outcomes(one)]
         of_stages = [outcome for one in scored for outcome in self._outcomes_of_stages(one)]
@@ -295,15 +283,12 @@ class StoreSink:
         self._outbox.put([*outcomes, *of_stages], sum(map(self._ends, scored)))
 
     def close(self, *, complete: bool) -> None:
-        """Return once everything is durable, whether or not it is `complete`; raises if a write failed."""
         self._outbox.close()
 
     def summary(self, seconds: float) -> Summary:
-        """What came of it in so many seconds."""
         return self._count.summary(self._run, seconds)
 
     def _outcomes(self, scored: Scored) -> Iterator[Outcome]:
-        """What the run's observer gave."""
         now = self._clock()
         for observed in scored.turns:
             for given in observed.given:
@@ -440,7 +425,6 @@ class _Outbox:
         self._finished_with_it = 0
 
     def put(self, outcomes: Ordered[Outcome], finished: int) -> None:
-        """Take outcomes, with which so many sequences are finished."""
         self._waiting += outcomes
         self._finished += finished
         free = self._under_way is None or self._under_way.done()
@@ -448,7 +432,6 @@ class _Outbox:
             self._write()
 
     def close(self) -> None:
-        """Return once everything is durable."""
         while self._under_way is not None or self._waiting or self._finished:
             self._write()
 

@@ -41,7 +41,6 @@ class ScanJournal:
         self._paid: Counter[str] = Counter()
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this repeat of a request, or None."""
         key = request_key, repeat
         with self._reading:
             if key not in self._places and not (self._folder.is_url and self._ends):
@@ -84,7 +83,6 @@ class ScanJournal:
             return dict(sorted(self._paid.items()))
 
     def clear(self) -> None:
-        """Remove all replies."""
         for name in self._folder.names():
             (self._folder / name).remove()
         if not self._folder.is_url and self._folder.is_folder():

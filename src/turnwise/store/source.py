@@ -17,8 +17,7 @@ from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store.damage import check_turns, intact
-from turnwise.store.runs import Run
-from turnwise.store.tallies import RunTally
+from turnwise.store.runs import Run, RunTally
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,11 +19,10 @@ from turnwise.store.findings.files import is_findings
 from turnwise.store.journal import Journal
 from turnwise.store.kept_verdicts import KeptVerdicts
 from turnwise.store.record_source import RecordSource
-from turnwise.store.runs import Run, Runs
+from turnwise.store.runs import Run, Runs, RunTally
 from turnwise.store.score_rows import Appender
 from turnwise.store.sequences import Added, add_sequences
 from turnwise.store.source import Mirror, ScoreTable, SequenceHead, Source
-from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
@@ -44,7 +43,6 @@ class Record:
         self.audit = AuditLog(self.database)
 
     def close(self) -> None:
-        """Write what is pending and let go of the database."""
         self.database.finish()
         self.runs.close()
         self.journal.close()

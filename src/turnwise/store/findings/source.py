@@ -20,11 +20,10 @@ from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReasons,
 from turnwise.store.damage import check_turns, intact
 from turnwise.store.database import PAGE
 from turnwise.store.erasure import Erasure
-from turnwise.store.findings.erasing import erase_from_findings
+from turnwise.store.findings.changes import FoundPeople, erase_from_findings
 from turnwise.store.findings.files import FoundFiles, part_of
-from turnwise.store.findings.people import FoundPeople
 from turnwise.store.findings.tables import NAME, FoundMirror, Index
-from turnwise.store.runs import Run
+from turnwise.store.runs import Run, RunTally
 from turnwise.store.source import (
     Lengths,
     Newest,
@@ -35,7 +34,6 @@ from turnwise.store.source import (
     SequenceHead,
     Source,
 )
-from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
     import numpy as np

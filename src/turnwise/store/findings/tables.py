@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from turnwise._support.table_files import file_name, quoted
+from turnwise._support.table_files import file_name, quoted, quoted_name
 from turnwise._support.visible import shown
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError, UnknownNameError, UsageError
@@ -25,10 +25,10 @@ from turnwise.findings import MEND, SCORES, SEQUENCES, STAGE_COLUMNS, TURNS, Par
 from turnwise.patterns.sql import Columns
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles, for_the_user
-from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews
+from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews, turns_as_lists
 from turnwise.store.people import Review
 from turnwise.store.runs import Run
-from turnwise.store.source import Progress
+from turnwise.store.source import Mirror, Progress
 from turnwise.store.where import FIELDS, Labels, Row, parse_where
 
 if TYPE_CHECKING:
@@ -119,8 +119,6 @@ class Index:
             return False
         self.scored = tuple((principle, Side(side)) for principle, side in json.loads(found[2]))
         return True
-
-    # Making it ---------------------------------------------------------------------------------------------
 
     def _make(self, path: Path, progress: Progress) -> Scored:
         """Make the index under another name, and move it to its place; OSError where it can't be written there."""
@@ -264,24 +262,20 @@ class Index:
             for component in "TIF"
         ]
         struct = ", ".join(f"{name} := {value}" for name, value in zip(columns, values, strict=True))
-        flat = f"SELECT key, turn, struct_pack({struct}) AS t FROM {scores} GROUP BY key, turn"
+        turns = f"SELECT key + 1 AS sequence, turn, struct_pack({struct}) AS t FROM {scores} GROUP BY key, turn"
         if any(side is Side.RESPONSE for _, side in scored) and self._files.has_texts:
             # The prompt of a turn has a length where its response alone has a score, too.
-            prompts = f"SELECT key, turn, length(prompt)::DOUBLE AS said FROM {self._files.table(TURNS, parts)}"
+            texts = self._files.table(TURNS, parts)
+            prompts = f"SELECT key + 1 AS sequence, turn, length(prompt)::DOUBLE AS said FROM {texts}"
             known = "struct_update(t, prompt_chars := coalesce(t.prompt_chars, said))"
-            flat = f"SELECT key, {known} AS t FROM ({flat}) LEFT JOIN ({prompts}) USING (key, turn)"
-        lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in columns)
-        # Sorting one list of rows is several times as fast as an ordered list for each column.
-        return (
-            f"SELECT key + 1 AS sequence, {lists} FROM "
-            f"(SELECT key, list_sort(list(t)) AS turns FROM ({flat}) GROUP BY key)"
-        )
+            turns = f"SELECT sequence, {known} AS t FROM ({turns}) LEFT JOIN ({prompts}) USING (sequence, turn)"
+        return turns_as_lists(turns, columns)
 
 
 _TRAJECTORIES = f"{NAME}.trajectories"
 
 
-class FoundMirror:
+class FoundMirror(Mirror):
     """The tables of docs/sql.md over findings, and ``findings``: what the detector said. Threads take turns."""
 
     def __init__(self, files: FoundFiles, index: Index, run: Run, reviews: Callable[[], Sequence[Review]]) -> None:
@@ -293,7 +287,6 @@ class FoundMirror:
         self._database: DuckDBPyConnection | None = None
 
     def close(self) -> None:
-        """Let go of the tables."""
         with self._lock:
             self._database = None
 
@@ -301,7 +294,6 @@ class FoundMirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give the table of the run; UnknownNameError for another run than that of the scan."""
         for name in (run, *others):
             if name != self._run.name:
                 raise UnknownNameError("run", name, [self._run.name])
@@ -313,7 +305,6 @@ class FoundMirror:
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
-        """Give a connection to the tables."""
         with self._lock:
             with self._files.translated():
                 connection = self._opened().cursor()
@@ -321,7 +312,6 @@ class FoundMirror:
             yield connection
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
-        """The row numbers of the sequences for which a condition holds; see `Mirror.chosen`."""
         with self.tables() as connection, self._files.translated():
             condition = parse_where(where, self._known_names)
             by_id = {"id"} if labels or condition.by_id else set()
@@ -437,8 +427,3 @@ class FoundMirror:
             "CREATE VIEW findings AS SELECT sequence_id, label, source, turns, scored, fired, "
             "flag_turn, peak, file, row, metadata FROM copied.sequences JOIN copied.found USING (sequence)"
         )
-
-
-def quoted_name(name: str) -> str:
-    """The name of a column as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'

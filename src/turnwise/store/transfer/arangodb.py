@@ -21,7 +21,7 @@ from sqlalchemy import Table
 
 from turnwise.store import schema
 from turnwise.store.transfer.formats import line
-from turnwise.store.transfer.snapshot import Kind, Progress, Row, Snapshot, conversations, kind_of, time_text
+from turnwise.store.transfer.snapshot import Progress, Row, Snapshot, conversations, json_values
 
 NOT_CARRIED = (
     "A whole number of more than 64 bits in metadata becomes a number of double precision in ArangoDB.",
@@ -98,13 +98,7 @@ def _rows(record: Snapshot, table: Table) -> Iterator[Row]:
 
 def _fields(table: Table, row: Row) -> Document:
     """The values of a row under the names of their columns, without its keys."""
-    return {
-        column.name: time_text(row[column.name])
-        if kind_of(column) is Kind.TIME and row[column.name] is not None
-        else row[column.name]
-        for column in table.columns
-        if column.name not in _NOT_FIELDS
-    }
+    return {name: value for name, value in json_values(table, row).items() if name not in _NOT_FIELDS}
 
 
 def _write_sequences(record: Snapshot, put: Write) -> None:

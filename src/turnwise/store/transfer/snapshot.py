@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
@@ -99,7 +99,6 @@ def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
 
 
 def kind_of(column: Column[Any]) -> Kind:
-    """What a column holds."""
     kinds: dict[type, Kind] = {
         UtcTime: Kind.TIME,
         JSON: Kind.JSON,
@@ -113,7 +112,6 @@ def kind_of(column: Column[Any]) -> Kind:
 
 
 def key_of(table: Table) -> tuple[Column[Any], ...]:
-    """The columns by which the rows of a table are ordered."""
     return tuple(table.primary_key.columns)
 
 
@@ -124,6 +122,20 @@ def time_text(time: datetime) -> str:
     '2025-01-31T12:00:00.000000+00:00'
     """
     return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+@cache
+def _times(table: Table) -> frozenset[str]:
+    return frozenset(column.name for column in table.columns if kind_of(column) is Kind.TIME)
+
+
+def json_values(table: Table, row: Row) -> dict[str, Any]:
+    """The values of a row by name of its column, as JSON has them: times as text."""
+    times = _times(table)
+    return {
+        name: time_text(row[name]) if name in times and row[name] is not None else row[name]
+        for name in table.columns.keys()  # noqa: SIM118 - iterating gives columns
+    }
 
 
 def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
@@ -356,7 +368,6 @@ def _chosen(table: Table, row: Row, choice: Choice) -> bool:
 
 
 def _calls() -> Select[Any]:
-    """A query for calls with what they are about."""
     calls, (scores, failures), runs, sequences = schema.calls, _OUTCOMES, schema.runs, schema.sequences
     names = ("run", "sequence", "principle", "turn", "side")
     about = {name: func.coalesce(scores.c[name], failures.c[name]) for name in names}

@@ -14,11 +14,11 @@ from turnwise.conversation import Sequence, Side, Turn
 from turnwise.datasets import BadRecord
 from turnwise.detectors import Detector, run_detector
 from turnwise.errors import ConversationError
-from turnwise.findings import PLACES, Counts
+from turnwise.findings import PLACES, Counts, DeadLetter
 from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
 from turnwise.observers.many import Look, ObservedMany, observe_conversations
 from turnwise.principles import Principle
-from turnwise.runs.findings_sink import DeadLetter, PartFiles
+from turnwise.runs.findings_sink import PartFiles
 from turnwise.runs.parts import Done, Part, meets, read_part
 from turnwise.scoring import NOT_READ, Score, TurnScores
 from turnwise.store.where import Where, parse_where
@@ -123,7 +123,6 @@ class _Taken:
         self.metadata.append(metadata)
 
     def letter(self, of: int, turn: int, side: Side, reason: str, **about: str) -> DeadLetter:
-        """A dead letter of a conversation by its index."""
         return DeadLetter(
             self.file, self.rows[of], reason, self.sequences[of].sequence_id, turn, str(side), **about
         )
