@@ -1,14 +1,6 @@
 """Runs: scores of stored sequences into the store, scores of files into findings, and verdicts over runs."""
 
-from turnwise.runs.engines import (
-    ENGINES,
-    Engine,
-    InlineEngine,
-    ProcessEngine,
-    Progress,
-    ThreadEngine,
-    make_engine,
-)
+from turnwise.runs.engines import ENGINES, Engine, InlineEngine, ProcessEngine, Progress, ThreadEngine, make_engine
 from turnwise.runs.evaluation import Summary, evaluate
 from turnwise.runs.flips import ArmVerdicts, Compared, Flip, arm_verdicts, compare_arms
 from turnwise.runs.forecast import Cost, Forecast, asked_of_run, forecast_evaluation, forecast_scan

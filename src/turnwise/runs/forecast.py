@@ -10,14 +10,7 @@ from statistics import fmean
 
 from turnwise import conversation
 from turnwise.datasets import BadRecord
-from turnwise.observers import (
-    Context,
-    CostEstimator,
-    Request,
-    TellsAsked,
-    build_cost_estimator,
-    describe_observer,
-)
+from turnwise.observers import Context, CostEstimator, Request, TellsAsked, build_cost_estimator, describe_observer
 from turnwise.observers.many import asked_of
 from turnwise.observers.protocol import asked_together
 from turnwise.principles import Principle
@@ -234,10 +227,7 @@ def _timed(prepared: ScanPlan, taken: Sequence[conversation.Sequence]) -> float:
 
 
 def _priced(
-    found: Forecast,
-    estimator: CostEstimator,
-    prepared: ScanPlan,
-    taken: Sequence[conversation.Sequence],
+    found: Forecast, estimator: CostEstimator, prepared: ScanPlan, taken: Sequence[conversation.Sequence]
 ) -> Forecast:
     screens = estimator if isinstance(estimator, TellsAsked) else None
     chats = [

@@ -42,15 +42,7 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 from turnwise.clock import Clock
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreVersionError
-from turnwise.store.column_types import (
-    Share,
-    UtcTime,
-    Whole,
-    Word,
-    amount_type,
-    count_type,
-    text_type,
-)
+from turnwise.store.column_types import Share, UtcTime, Whole, Word, amount_type, count_type, text_type
 
 metadata = MetaData()
 

@@ -304,12 +304,7 @@ class _KeyLookup:
             if row["code_version"] == code_version:
                 stored: int = row["id"]
                 return stored
-        values = {
-            "run": run,
-            "principle": principle,
-            "principle_version": version,
-            "code_version": code_version,
-        }
+        values = {"run": run, "principle": principle, "principle_version": version, "code_version": code_version}
         return inserted(self._connection, table, values)
 
 

@@ -323,12 +323,7 @@ class FindingsSource(Source):
             return connection.execute(query, list(values)).fetchall()
 
     def _rows(
-        self,
-        table: str,
-        columns: str,
-        numbers: Collection[int],
-        turns: range | None = None,
-        order: str = "",
+        self, table: str, columns: str, numbers: Collection[int], turns: range | None = None, order: str = ""
     ) -> list[tuple[Any, ...]]:
         """Row number and some columns of the rows of some sequences, all of one part."""
         low, high = min(numbers) - 1, max(numbers) - 1
