@@ -20,7 +20,7 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
-    from turnwise.runs.scanning import Flagged, SecondLooks
+    from turnwise.runs.scanning import FlaggedSequence, SecondLooks
     from turnwise.study.prevalence import LabelSample, Prevalence
 
 _REQUESTS = 4
@@ -248,7 +248,7 @@ def _tell_looks(looks: SecondLooks | None) -> None:
     _tell_flagged(looks.screen_alone, "flagged by the screen alone", "screen's F", ("why not judged",))
 
 
-def _tell_flagged(flagged: Sequence[Flagged], title: str, name: str, why: tuple[str, ...]) -> None:
+def _tell_flagged(flagged: Sequence[FlaggedSequence], title: str, name: str, why: tuple[str, ...]) -> None:
     say(f"{title}: {len(flagged) or 'none'}")
     if flagged:
         columns = "conversation", "turn", name

@@ -34,7 +34,7 @@ from turnwise.observers import (
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.runs.engines import Engine, InlineEngine, ProcessEngine, Progress, Tell, ThreadEngine, carry_out
-from turnwise.runs.plan import Plan, Scored, Task, TaskWork, describe_run, describe_stages, tasks_of
+from turnwise.runs.plan import Plan, ScoredTask, Task, TaskWork, describe_run, describe_stages, tasks_of
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance, Unread
 from turnwise.store import Run, Store
 
@@ -275,7 +275,7 @@ class StoreSink:
                 self._before += 1
                 self._finished(1)
 
-    def take(self, results: Ordered[list[Scored]]) -> None:
+    def take(self, results: Ordered[list[ScoredTask]]) -> None:
         scored = [one for batch in results for one in batch]
         outcomes = [outcome for one in scored for outcome in self._outcomes(one)]
         of_stages = [outcome for one in scored for outcome in self._outcomes_of_stages(one)]
@@ -288,13 +288,13 @@ class StoreSink:
     def summary(self, seconds: float) -> Summary:
         return self._count.summary(self._run, seconds)
 
-    def _outcomes(self, scored: Scored) -> Iterator[Outcome]:
+    def _outcomes(self, scored: ScoredTask) -> Iterator[Outcome]:
         now = self._clock()
         for observed in scored.turns:
             for given in observed.given:
                 yield _outcome(self._run, scored.sequence_id, observed.turn, given, self._provenances, now)
 
-    def _outcomes_of_stages(self, scored: Scored) -> Iterator[Outcome]:
+    def _outcomes_of_stages(self, scored: ScoredTask) -> Iterator[Outcome]:
         """What the observers gave on which the run's own decided; what an earlier try has stored is left out."""
         now = self._clock()
         given = [
@@ -314,7 +314,7 @@ class StoreSink:
             if outcome.key not in known:
                 yield outcome
 
-    def _ends(self, scored: Scored) -> bool:
+    def _ends(self, scored: ScoredTask) -> bool:
         """Note that scores of a sequence are done, and tell whether those were the last of it."""
         left = self._open.pop(scored.sequence_id) - scored.wanted
         if left:

@@ -386,7 +386,7 @@ the judge decides, the screen's, with the reason why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
+class FlaggedSequence:
     """A conversation that a detector flagged.
 
     Args:
@@ -419,8 +419,8 @@ class SecondLooks:
     turns: int
     asked: int
     unanswered: Mapping[str, int]
-    confirmed: tuple[Flagged, ...] = field(repr=False)
-    screen_alone: tuple[Flagged, ...] = field(repr=False)
+    confirmed: tuple[FlaggedSequence, ...] = field(repr=False)
+    screen_alone: tuple[FlaggedSequence, ...] = field(repr=False)
     replies: Mapping[str, float]
 
     @property
@@ -449,9 +449,9 @@ def second_looks(findings: Findings) -> SecondLooks | None:
     confirmed, alone = [], []
     for name, turn, judge, screen, why in files.read(_FLAGGED.format(sampled=SAMPLED, scores=files.table(SCORES))):
         if judge is not None and (screen is None or judge >= screen):
-            confirmed.append(Flagged(name, turn, judge))
+            confirmed.append(FlaggedSequence(name, turn, judge))
         else:
-            alone.append(Flagged(name, turn, screen, why))
+            alone.append(FlaggedSequence(name, turn, screen, why))
     totals = manifest.totals
     return SecondLooks(
         totals.turns,

@@ -39,9 +39,9 @@ from turnwise.store.source import (
     NumberedHead,
     NumberedTexts,
     Page,
-    Progress,
     SequenceHead,
     Source,
+    TellScores,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class RecordSource(Source):
 
         return People(self._db, self)
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: TellScores) -> None:
         """Do nothing: questions bring their copy up to date themselves."""
 
     def close(self) -> None:

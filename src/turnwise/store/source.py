@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from turnwise.store.people import People
     from turnwise.store.where import Labels
 
-Progress = Callable[[int], None]
+TellScores = Callable[[int], None]
 """Is told how many more scores are ready for questions."""
 
 
@@ -196,7 +196,7 @@ class Source(Protocol):
     def people(self) -> People:
         """What people said."""
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: TellScores) -> None:
         """Do now what the first question would have to wait for."""
 
     def close(self) -> None:

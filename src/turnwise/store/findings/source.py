@@ -30,9 +30,9 @@ from turnwise.store.source import (
     NumberedHead,
     NumberedTexts,
     Page,
-    Progress,
     SequenceHead,
     Source,
+    TellScores,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class FindingsSource(Source):
     def people(self) -> FoundPeople:
         return FoundPeople(self._files.findings.folder, self, self._clock)
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: TellScores) -> None:
         """Make the index, where there is none that fits."""
         self._index.ready(progress)
 

@@ -28,7 +28,7 @@ from turnwise.store.findings.files import FoundFiles, for_the_user
 from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews, turns_as_lists
 from turnwise.store.people import Review
 from turnwise.store.runs import Run
-from turnwise.store.source import Mirror, Progress
+from turnwise.store.source import Mirror, TellScores
 from turnwise.store.where import FIELDS, Labels, Row, parse_where
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _ROWS = 1_500_000
 _GROUP = 4_096
 """Rows of a group: what one thread takes at a time. Rows hold a conversation each."""
 
-Scored = tuple[tuple[str, Side], ...]
+Triples = tuple[tuple[str, Side], ...]
 """Principle and side of every triple of columns of scores."""
 
 
@@ -62,7 +62,7 @@ class Index:
         self._files = files
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.path: Path | None = None
-        self.scored: Scored = ()
+        self.scored: Triples = ()
 
     def close(self) -> None:
         """Remove it where it is in a temporary folder."""
@@ -77,7 +77,7 @@ class Index:
             path.unlink(missing_ok=True)
         self.close()
 
-    def ready(self, progress: Progress = lambda scores: None) -> Path:
+    def ready(self, progress: TellScores = lambda scores: None) -> Path:
         """The file, made now where there is none that fits; StoreError where there is no room for it."""
         if self.path is not None:
             return self.path
@@ -120,7 +120,7 @@ class Index:
         self.scored = tuple((principle, Side(side)) for principle, side in json.loads(found[2]))
         return True
 
-    def _make(self, path: Path, progress: Progress) -> Scored:
+    def _make(self, path: Path, progress: TellScores) -> Triples:
         """Make the index under another name, and move it to its place; OSError where it can't be written there."""
         import duckdb
 
@@ -147,7 +147,7 @@ class Index:
             partial.unlink(missing_ok=True)
         return scored
 
-    def _fill(self, connection: DuckDBPyConnection, progress: Progress) -> Scored:
+    def _fill(self, connection: DuckDBPyConnection, progress: TellScores) -> Triples:
         self._files.check(SCORES, SEQUENCES, TURNS)
         self._check_columns(connection)
         self._fill_sequences(connection)
@@ -159,7 +159,7 @@ class Index:
                 f"{files.where} is damaged: a file has scores of {', '.join(sorted(map(shown, strange)))}, which "
                 f"its manifest does not name; {MEND}"
             )
-        scored: Scored = tuple(sorted((name, Side(side)) for name, side in pairs))
+        scored: Triples = tuple(sorted((name, Side(side)) for name, side in pairs))
         columns = ["turn", "prompt_chars", "response_chars"]
         columns += [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
         lists = ", ".join(f"{name} DOUBLE[]" for name in columns)
@@ -215,7 +215,7 @@ class Index:
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
 
-    def _check_scores(self, connection: DuckDBPyConnection, scored: Scored) -> None:
+    def _check_scores(self, connection: DuckDBPyConnection, scored: Triples) -> None:
         """Refuse scores that can't be, even where the digests fit them; the message names a conversation."""
         lists = [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
         fits = ["len(turn) > 0 AND list_min(turn) >= 1 AND list_max(turn) <= turns"]
@@ -251,7 +251,7 @@ class Index:
         if some:
             yield some
 
-    def _trajectories(self, parts: list[int], scored: Scored, columns: Sequence[str]) -> str:
+    def _trajectories(self, parts: list[int], scored: Triples, columns: Sequence[str]) -> str:
         """The query that makes the trajectories of parts: a row a conversation, a list a column."""
         scores = self._files.table(SCORES, parts)
         chars = {side: f"max(chars) FILTER (side = '{side}')::DOUBLE" for side in Side}

@@ -21,7 +21,7 @@ from sqlalchemy import Table
 
 from turnwise.store import schema
 from turnwise.store.transfer.formats import line
-from turnwise.store.transfer.snapshot import Progress, Row, Snapshot, conversations, json_values
+from turnwise.store.transfer.snapshot import Row, Snapshot, TellTable, conversations, json_values
 
 NOT_CARRIED = (
     "A whole number of more than 64 bits in metadata becomes a number of double precision in ArangoDB.",
@@ -62,7 +62,7 @@ def key(*parts: object) -> str:
     return whole[: _LONGEST_KEY - len(mark)] + mark
 
 
-def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+def write(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
     """Write all collections, and return how many lines each file has."""
     people = (schema.corrections, schema.human_scores, schema.reviews)
     names = ["sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES]

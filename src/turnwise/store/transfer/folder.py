@@ -23,7 +23,7 @@ from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError, Un
 from turnwise.store import schema
 from turnwise.store.database import PAGE, Database
 from turnwise.store.transfer import arangodb, formats
-from turnwise.store.transfer.snapshot import TABLES, Progress, Row, Snapshot, read_snapshot, value_reader
+from turnwise.store.transfer.snapshot import TABLES, Row, Snapshot, TellTable, read_snapshot, value_reader
 
 MANIFEST = "manifest.json"
 
@@ -42,7 +42,7 @@ class FileEntry(BaseModel):
     sha256: str
 
 
-class Manifest(BaseModel):
+class ExportManifest(BaseModel):
     """What an export holds.
 
     `runs` are those that were wanted, None for all; `where` is the condition on sequences, None for none;
@@ -64,11 +64,11 @@ class Manifest(BaseModel):
         (folder / MANIFEST).write_text(f"{self.model_dump_json(indent=2)}\n", encoding="utf-8", newline="\n")
 
 
-def read_manifest(folder: str | Path) -> Manifest:
+def read_manifest(folder: str | Path) -> ExportManifest:
     """What an export holds; StoreError where the folder is none, can't be read, or is a later turnwise's."""
     path = to_path(folder) / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
+        manifest = ExportManifest.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(
             f"{folder} is a folder without {MANIFEST}, so no export: name one of turnwise export, or a store"
@@ -96,7 +96,7 @@ def _digest(path: Path) -> str:
 class Format(NamedTuple):
     """One format. `write` returns how many rows each file has; `read` is None where nothing can be imported."""
 
-    write: Callable[[Path, Snapshot, Progress], dict[str, int]]
+    write: Callable[[Path, Snapshot, TellTable], dict[str, int]]
     read: Callable[[Path, Table], Iterator[dict[str, Any]]] | None = None
     not_carried: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ def export(
     *,
     runs: Collection[str] | None,
     where: str | None,
-    progress: Progress,
+    progress: TellTable,
 ) -> Exported:
     if format not in FORMATS:
         raise UnknownNameError("format", format, FORMATS)
@@ -148,7 +148,7 @@ def export(
     try:
         rows = read_snapshot(database, write, runs, where)
         assert part is not None
-        manifest = Manifest(
+        manifest = ExportManifest(
             turnwise=__version__,
             schema_version=SCHEMA_VERSION,
             format=format,
@@ -189,7 +189,7 @@ def _new_folder(folder: str | Path) -> Path:
 
 
 class ExportFolder:
-    """An export that was checked against its manifest; a `Record`. A format that can't be imported is refused."""
+    """An export that was checked against its manifest; an `Importable`. Others are refused."""
 
     def __init__(self, folder: str | Path) -> None:
         self.name = str(folder)

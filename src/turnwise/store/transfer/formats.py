@@ -18,14 +18,23 @@ from turnwise._support.batches import batched
 from turnwise._support.bounded import is_too_deep
 from turnwise._support.table_files import cell, file_name, hide_progress_bar, quoted, quoted_name
 from turnwise.errors import StoreError
-from turnwise.store.transfer.snapshot import TABLES, Kind, Progress, Row, Snapshot, json_values, kind_of, time_text
+from turnwise.store.transfer.snapshot import (
+    TABLES,
+    Kind,
+    Row,
+    Snapshot,
+    TellTable,
+    json_values,
+    kind_of,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
 def _write_tables(
-    folder: Path, ending: str, progress: Progress, write_table: Callable[[Path, Table], int]
+    folder: Path, ending: str, progress: TellTable, write_table: Callable[[Path, Table], int]
 ) -> dict[str, int]:
     counts = {}
     for table in TABLES:
@@ -35,7 +44,7 @@ def _write_tables(
     return counts
 
 
-def write_jsonl(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+def write_jsonl(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
     """Write JSON lines: a line for each row, keys as in the store."""
 
     def write_table(path: Path, table: Table) -> int:
@@ -94,7 +103,7 @@ _NAMES = {
 """What is said beside a key, by the name of the column of the key."""
 
 
-def write_csv(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+def write_csv(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
     """Write CSV for spreadsheets, in which names stand beside keys."""
 
     def write_table(path: Path, table: Table) -> int:
@@ -136,7 +145,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def write_parquet(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+def write_parquet(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
     """Write Parquet: keys as in the store, times as timestamps, JSON as text."""
     with TemporaryDirectory(dir=folder) as spool, _opened(str(Path(spool, "rows.duckdb")), folder) as database:
 

@@ -25,7 +25,7 @@ from turnwise.store.damage import check_content, check_places
 from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
 from turnwise.store.transfer.folder import ExportFolder
-from turnwise.store.transfer.snapshot import TABLES, Record, Row, conversations, read_snapshot
+from turnwise.store.transfer.snapshot import TABLES, Importable, Row, conversations, read_snapshot
 
 
 class KeyMap:
@@ -122,7 +122,7 @@ class Merged(Shown):
 class Merge:
     """One import, run once; setting `stopped` makes it fail at the next page, so that nothing is imported."""
 
-    def __init__(self, source: Record, target: str, stopped: Event) -> None:
+    def __init__(self, source: Importable, target: str, stopped: Event) -> None:
         self._source = source
         self.name = source.name
         self._target = target
@@ -431,7 +431,7 @@ def import_record(database: Database, runs: Runs, location: str | Path) -> Merge
         other.close()
 
 
-def _merged(database: Database, runs: Runs, source: Record) -> Merged:
+def _merged(database: Database, runs: Runs, source: Importable) -> Merged:
     for page in source.pages(schema.runs):
         for row in page:
             runs.hold(row["name"])

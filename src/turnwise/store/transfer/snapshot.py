@@ -57,7 +57,7 @@ out, and receipts of erasures, which are about this record alone."""
 Row = Mapping[str, Any]
 """A row by name of the column: times are aware, JSON is read."""
 
-Progress = Callable[[str, int], None]
+TellTable = Callable[[str, int], None]
 """Is told the name of each table that is done, and how many rows that were."""
 
 _WHOLE = range(-(2**63), 2**63)
@@ -74,7 +74,7 @@ class Kind(Enum):
     TEXT = "a text"
 
 
-class Record(Protocol):
+class Importable(Protocol):
     """What can be imported: a store, or the folder of an export; messages call it `name`."""
 
     name: str
@@ -83,7 +83,7 @@ class Record(Protocol):
         """Yield the rows of a table in the order of their keys, some hundreds at a time; StoreError if damaged."""
 
 
-def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
+def conversations(source: Importable) -> Iterator[list[tuple[Row, list[Row]]]]:
     """Yield the sequences of a record with their turns, some hundreds at a time."""
     turns = groupby(chain.from_iterable(source.pages(schema.turns)), itemgetter("sequence"))
     of, some = next(turns, (None, iter(())))
@@ -210,7 +210,7 @@ class Choice:
 
 
 class Snapshot:
-    """The rows of a store as they were at one moment; a `Record`. `choice` is None where everything is wanted."""
+    """The rows of a store as they were at one moment; an `Importable`. `choice` is None for all of them."""
 
     def __init__(self, connection: Connection, name: str, choice: Choice | None = None) -> None:
         self.name = name
