@@ -17,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from turnwise._support.locations import Location
@@ -151,6 +152,17 @@ class PartFile:
 
     bytes: int
     sha256: str
+
+
+def content_entry(content: bytes) -> PartFile:
+    """What the manifest says of a file with some content."""
+    return PartFile(len(content), hashlib.sha256(content).hexdigest())
+
+
+def file_entry(path: Path) -> PartFile:
+    """What the manifest says of a file on this machine."""
+    with path.open("rb") as file:
+        return PartFile(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +360,8 @@ class Findings:
             LocationError: a file can't be read.
         """
         for place, entry in (one for table in tables if not self.folder.is_url for one in self._entries(table)):
-            with place.open() as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:  # type: ignore[arg-type]
-                    raise FindingsError(f"{place} is damaged, or was changed after the scan; {MEND}")
+            if place.sha256() != entry.sha256:
+                raise FindingsError(f"{place} is damaged, or was changed after the scan; {MEND}")
 
     def _entries(self, table: str) -> Iterator[tuple[Location, PartFile]]:
         for part in self.manifest.parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import tempfile
@@ -31,6 +30,8 @@ from turnwise.findings import (
     Manifest,
     PartEntry,
     PartFile,
+    content_entry,
+    file_entry,
     part_entry,
     part_file,
 )
@@ -100,7 +101,7 @@ class PartFiles:
             lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in failures)
             content = "".join(lines).encode(errors="replace")
             (self._folder / place).write(content)
-            files[place] = PartFile(len(content), _sha256(content))
+            files[place] = content_entry(content)
         for table, columns in {TURNS: turns, SCORES: scores}.items():
             if columns is not None:
                 place = part_file(table, number)
@@ -117,14 +118,12 @@ class PartFiles:
                 self._copy(table, columns, local, about)
                 content = local.read_bytes()
             place.write(content)
-            return PartFile(len(content), _sha256(content))
+            return content_entry(content)
         partial = place.partial()
         try:
             partial.parent.mkdir(parents=True, exist_ok=True)
             self._copy(table, columns, partial, about)
-            with partial.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            entry = PartFile(partial.stat().st_size, digest)
+            entry = file_entry(partial)
             partial.replace(place.path)
         except OSError as error:
             raise LocationError(f"can't write {place}: {error.strerror or error}") from error
@@ -177,7 +176,7 @@ def _read_entry(folder: Location, number: int) -> PartEntry | None:
         entry = part_entry(json.loads(found[0]))
     except (LocationError, duckdb.Error, ValueError, TypeError, KeyError):
         return None
-    return _with_file(entry, part_file(SEQUENCES, number), PartFile(len(content), _sha256(content)))
+    return _with_file(entry, part_file(SEQUENCES, number), content_entry(content))
 
 
 def done_parts(findings: Findings) -> dict[int, PartEntry]:
@@ -215,10 +214,6 @@ def clear_partial(folder: Location) -> None:
         for name in (folder / table).sizes():
             if name.endswith(PARTIAL):
                 (folder / table / name).remove()
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 _LOCK = ".scan.lock"

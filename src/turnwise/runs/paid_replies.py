@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from turnwise._support.locations import Location, filesystem
+from turnwise._support.locations import Location
 from turnwise.errors import LocationError, ObserverError
 from turnwise.scoring import Reply
 
@@ -91,7 +91,7 @@ class ScanJournal:
     def _read_on(self) -> None:
         """Take in what was added since the last time."""
         if self._folder.is_url:  # other processes write there too, and its listings may be kept
-            filesystem(self._folder.name.partition("://")[0]).invalidate_cache()
+            self._folder.filesystem.invalidate_cache()
         for name, size in self._folder.sizes().items():
             if name.endswith(_ENDING) and size > self._ends.get(name, 0):
                 for at, line in self._lines(name):

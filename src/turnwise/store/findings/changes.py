@@ -7,7 +7,6 @@ of the old one, and the manifest is the last. A plan that is there belongs to an
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,6 +33,8 @@ from turnwise.findings import (
     Manifest,
     PartEntry,
     PartFile,
+    content_entry,
+    file_entry,
     part_file,
 )
 from turnwise.store.database import BUSY_SECONDS, Database
@@ -216,7 +217,7 @@ class _CutPart:
             name = part_file(FAILURES, part.number)
             content = "".join(f"{line}\n" for line in kept).encode()
             (folder / f"{name}{_NEW}").write_bytes(content)
-            files[name] = PartFile(len(content), hashlib.sha256(content).hexdigest())
+            files[name] = content_entry(content)
             self.made.append(name)
         asked, unanswered = self._second_looks()
         for table in (TURNS, SCORES):
@@ -288,8 +289,7 @@ class _CutPart:
         kept = f"SELECT * FROM {self._source(table)} WHERE sequence NOT IN (FROM erased)"
         self._connection.execute(f"COPY ({kept}) TO {quoted(str(new))} ({options})")
         self.made.append(name)
-        with new.open("rb") as file:
-            return PartFile(new.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return file_entry(new)
 
 
 def _less(before: Mapping[str, int], gone: Mapping[str, int]) -> dict[str, int]:

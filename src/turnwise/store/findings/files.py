@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwise._support.locations import Location, filesystem, is_url, to_path
+from turnwise._support.locations import Location, is_url, to_path
 from turnwise._support.table_files import file_name, hide_progress_bar, quoted
 from turnwise.errors import FindingsError, LocationError, StoreCorruptError, StoreError, UsageError
 from turnwise.findings import (
@@ -178,7 +178,7 @@ class FoundFiles:
         try:
             if not self.remote:
                 return datetime.fromtimestamp(place.path.stat().st_mtime, UTC)
-            found: datetime = filesystem(place.name.partition("://")[0]).modified(place.name)
+            found: datetime = place.filesystem.modified(place.name)
         except (OSError, NotImplementedError, LocationError, KeyError):
             return datetime.fromtimestamp(0, UTC)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -242,7 +242,7 @@ class FoundFiles:
         hide_progress_bar(connection)
         connection.execute("SET python_enable_replacements = false")
         if self.remote:
-            connection.register_filesystem(filesystem(self.findings.folder.name.partition("://")[0]))
+            connection.register_filesystem(self.findings.folder.filesystem)
         return connection
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
