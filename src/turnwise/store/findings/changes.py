@@ -147,14 +147,14 @@ def erase_from_findings(findings: Findings, ids: Collection[str]) -> Counter[str
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("CREATE TABLE erased (id VARCHAR)")
         connection.executemany("INSERT INTO erased VALUES (?)", [[one] for one in ids])
+        eraser = _Eraser(connection, folder, frozenset(ids))
         for part in findings.manifest.parts:
             try:
-                cut = _CutPart(connection, folder, part, frozenset(ids))
+                parts[part.number], went, files = eraser.without(part)
             except duckdb.Error as error:
                 raise FindingsError(f"part {part.number} of {folder}: {str(error).splitlines()[0]}") from error
-            parts[part.number] = cut.entry
-            counts += cut.counts
-            made += cut.made
+            counts += went
+            made += files
     if made:
         manifest = findings.manifest.with_parts(parts, complete=findings.manifest.complete)
         plan = {"files": made, "manifest": manifest.to_json().decode()}
@@ -193,43 +193,41 @@ def finish_erasing(location: Location) -> bool:
     return True
 
 
-class _CutPart:
-    """A part without some conversations: its entry, the rows that went, and the files that were written."""
+class _Eraser:
+    """Makes the new files of parts without some conversations, whose ids are in the table ``erased`` too."""
 
-    def __init__(self, connection: DuckDBPyConnection, folder: Path, part: PartEntry, ids: frozenset[str]) -> None:
+    def __init__(self, connection: DuckDBPyConnection, folder: Path, ids: frozenset[str]) -> None:
         self._connection = connection
         self._folder = folder
-        self._part = part
-        self.entry = part
-        self.counts: Counter[str] = Counter()
-        self.made: list[str] = []
-        sequences = self._source(SEQUENCES)
-        [gone] = connection.execute(
-            f"SELECT count(*), count(*) FILTER (scored), count(*) FILTER (fired), coalesce(sum(turns), 0) "
-            f"FROM {sequences} WHERE sequence IN (FROM erased)"
+        self._ids = ids
+
+    def without(self, part: PartEntry) -> tuple[PartEntry, Counter[str], list[str]]:
+        """A part without the conversations: its entry, the rows that went, and the files that were made."""
+        [gone] = self._connection.execute(
+            "SELECT count(*), count(*) FILTER (scored), count(*) FILTER (fired), coalesce(sum(turns), 0) "
+            f"FROM {self._rows(part, SEQUENCES)} WHERE sequence IN (FROM erased)"
         ).fetchall()
-        kept, letters = self._letters(ids)
+        kept, letters = self._letters(part)
         if not gone[0] and not letters:
-            return
-        self.counts = Counter({SEQUENCES: gone[0], FAILURES: len(letters)})
+            return part, Counter(), []
+        went, made = Counter({SEQUENCES: gone[0], FAILURES: len(letters)}), []
         files = dict(part.files)
         if letters:
             name = part_file(FAILURES, part.number)
             content = "".join(f"{line}\n" for line in kept).encode()
-            (folder / f"{name}{_NEW}").write_bytes(content)
+            (self._folder / f"{name}{_NEW}").write_bytes(content)
             files[name] = content_entry(content)
-            self.made.append(name)
-        asked, unanswered = self._second_looks()
+            made.append(name)
+        asked, unanswered = self._second_looks(part)
         for table in (TURNS, SCORES):
             name = part_file(table, part.number)
             if name in files:
-                query = f"SELECT count(*) FROM {self._source(table)} WHERE sequence IN (FROM erased)"
-                [[self.counts[table]]] = connection.execute(query).fetchall()
-                files[name] = self._copy(table)
-        last = part_file(SEQUENCES, part.number)
-        files.pop(last)
-        unread = Counter(one["language"] for one in letters if one.get("language") is not None)
+                query = f"SELECT count(*) FROM {self._rows(part, table)} WHERE sequence IN (FROM erased)"
+                [[went[table]]] = self._connection.execute(query).fetchall()
+                files[name] = self._copy(part, table)
+                made.append(name)
         before = part.counts
+        unread = Counter(one["language"] for one in letters if one.get("language") is not None)
         counts = replace(
             before,
             conversations=before.conversations - gone[0],
@@ -237,58 +235,57 @@ class _CutPart:
             scored=before.scored - gone[1],
             fired=before.fired - gone[2],
             turns=before.turns - gone[3],
-            scores=before.scores - self.counts[SCORES],
+            scores=before.scores - went[SCORES],
             failures=before.failures - sum(one.get("language") is None for one in letters),
             unread=_less(before.unread, unread),
             asked=before.asked - asked,
             unanswered=_less(before.unanswered, unanswered),
         )
+        last = part_file(SEQUENCES, part.number)  # which says what the others are
+        files.pop(last)
         entry = replace(part, counts=counts, files=files)
-        files = {**files, last: self._copy(SEQUENCES, json.dumps(asdict(entry)))}
-        self.entry = replace(entry, files=dict(sorted(files.items())))
+        files = {**files, last: self._copy(part, SEQUENCES, json.dumps(asdict(entry)))}
+        return replace(entry, files=dict(sorted(files.items()))), went, [*made, last]
 
-    def _source(self, table: str) -> str:
-        return f"read_parquet({quoted(str(self._folder / part_file(table, self._part.number)))})"
+    def _rows(self, part: PartEntry, table: str) -> str:
+        return f"read_parquet({quoted(str(self._folder / part_file(table, part.number)))})"
 
-    def _letters(self, ids: frozenset[str]) -> tuple[list[str], list[dict[str, Any]]]:
+    def _letters(self, part: PartEntry) -> tuple[list[str], list[dict[str, Any]]]:
         """The lines of dead letters that stay, and those that go."""
-        name = part_file(FAILURES, self._part.number)
-        if name not in self._part.files:
+        name = part_file(FAILURES, part.number)
+        if name not in part.files:
             return [], []
         kept, gone = [], []
         for line in (self._folder / name).read_text(encoding="utf-8").splitlines():
             letter = json.loads(line)
-            if letter.get("sequence") in ids:
+            if letter.get("sequence") in self._ids:
                 gone.append(letter)
             else:
                 kept.append(line)
         return kept, gone
 
-    def _second_looks(self) -> tuple[int, Counter[str]]:
+    def _second_looks(self, part: PartEntry) -> tuple[int, Counter[str]]:
         """Turns of erased conversations that a judge was asked about, and the unanswered ones by the reason."""
-        if part_file(SCORES, self._part.number) not in self._part.files:
+        if part_file(SCORES, part.number) not in part.files:
             return 0, Counter()
-        source = self._source(SCORES)
-        described = self._connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        rows = self._rows(part, SCORES)
+        described = self._connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
         if "asked" not in {row[0] for row in described}:
             return 0, Counter()
-        query = (
-            f"SELECT {{}}, count(DISTINCT (key, turn)) FROM {source} "
-            "WHERE sequence IN (FROM erased) AND {} IS NOT NULL"
-        )
-        [[_, asked]] = self._connection.execute(query.format("NULL", "asked")).fetchall()
-        rows = self._connection.execute(f"{query.format('unanswered', 'unanswered')} GROUP BY 1").fetchall()
-        return asked, Counter(dict(rows))
+        counted = f"count(DISTINCT (key, turn)) FROM {rows} WHERE sequence IN (FROM erased)"
+        [[asked]] = self._connection.execute(f"SELECT {counted} AND asked IS NOT NULL").fetchall()
+        reasons = self._connection.execute(
+            f"SELECT unanswered, {counted} AND unanswered IS NOT NULL GROUP BY unanswered"
+        ).fetchall()
+        return asked, Counter(dict(reasons))
 
-    def _copy(self, table: str, about: str | None = None) -> PartFile:
-        name = part_file(table, self._part.number)
-        new = self._folder / f"{name}{_NEW}"
+    def _copy(self, part: PartEntry, table: str, about: str | None = None) -> PartFile:
+        new = self._folder / f"{part_file(table, part.number)}{_NEW}"
         options = "FORMAT parquet, COMPRESSION zstd"
         if about is not None:
             options += f", KV_METADATA {{{ABOUT}: {quoted(about)}}}"
-        kept = f"SELECT * FROM {self._source(table)} WHERE sequence NOT IN (FROM erased)"
+        kept = f"SELECT * FROM {self._rows(part, table)} WHERE sequence NOT IN (FROM erased)"
         self._connection.execute(f"COPY ({kept}) TO {quoted(str(new))} ({options})")
-        self.made.append(name)
         return file_entry(new)
 
 
