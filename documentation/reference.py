@@ -309,7 +309,7 @@ PYTHON = (
         "runs",
         "Runs",
         "Scores and verdicts: of one conversation, of a store, and of [logs of any size](../../scan.md).",
-        ("runs", "runs.forecast", "front_door", "findings"),
+        ("runs", "front_door", "findings"),
     ),
     PythonPage(
         "guard",

@@ -17,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from turnwise._support.locations import Location
@@ -153,6 +154,17 @@ class PartFile:
     sha256: str
 
 
+def content_entry(content: bytes) -> PartFile:
+    """What the manifest says of a file with some content."""
+    return PartFile(len(content), hashlib.sha256(content).hexdigest())
+
+
+def file_entry(path: Path) -> PartFile:
+    """What the manifest says of a file on this machine."""
+    with path.open("rb") as file:
+        return PartFile(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
 @dataclass(frozen=True, slots=True)
 class PartEntry:
     """A part that is done.
@@ -170,6 +182,25 @@ class PartEntry:
     first_row: int
     counts: Counts
     files: Mapping[str, PartFile]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be read or scored, or a text whose language the observer does not read.
+
+    `row` is the number of the record in the file, from 1; `reason` is for a person and holds nothing of the text.
+    `sequence` is None where the id could not be read, `turn` where the record as a whole is meant. `principle` is
+    None where a text was not read, for all of them; `language` is the language of such a text, None for a failure.
+    """
+
+    file: str
+    row: int
+    reason: str
+    sequence: str | None = None
+    turn: int | None = None
+    side: str | None = None
+    principle: str | None = None
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,9 +360,8 @@ class Findings:
             LocationError: a file can't be read.
         """
         for place, entry in (one for table in tables if not self.folder.is_url for one in self._entries(table)):
-            with place.open() as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:  # type: ignore[arg-type]
-                    raise FindingsError(f"{place} is damaged, or was changed after the scan; {MEND}")
+            if place.sha256() != entry.sha256:
+                raise FindingsError(f"{place} is damaged, or was changed after the scan; {MEND}")
 
     def _entries(self, table: str) -> Iterator[tuple[Location, PartFile]]:
         for part in self.manifest.parts:

@@ -15,7 +15,7 @@ from tests.cli.conftest import line, write_lines
 
 from turnwise.datasets import examples
 from turnwise.errors import StoreError
-from turnwise.store import Store, dataset_import
+from turnwise.store import Store
 
 Cli = Callable[..., Any]
 
@@ -198,7 +198,7 @@ def test_a_packed_file_that_was_cut_off_ends_with_status_1_and_says_what_was_kep
 def test_an_endless_row_of_bad_lines_ends_the_import(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_import, "MOST_BAD", 1_000)
+    monkeypatch.setattr("turnwise.store.sequences.MOST_BAD", 1_000)
     path = tmp_path / "chats.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(line("a", "benign", "Hi")).encode() + b"\nx" * 1_000_000))
     done = cli("import", path)

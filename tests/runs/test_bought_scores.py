@@ -22,8 +22,7 @@ from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.llm.chat import by_text
 from turnwise.principles import Principle
-from turnwise.runs import Plan, ThreadEngine, evaluate
-from turnwise.runs.plan import Task, TaskWork, make_task
+from turnwise.runs import Plan, Task, TaskWork, ThreadEngine, evaluate, make_task
 from turnwise.scoring import Score
 from turnwise.store import Store
 

@@ -1,19 +1,33 @@
-"""One thread, several threads, several processes: the same outcomes in the same order."""
+"""One thread, several threads, several processes: the same outcomes in the same order, one budget and pace."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turnwise.conversation import Sequence
-from turnwise.errors import ObserverError, PluginError
+from turnwise.errors import ObserverError, PluginError, UnknownNameError, UsageError
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
-from turnwise.runs import Engine, InlineEngine, Plan, ProcessEngine, ThreadEngine, evaluate
-from turnwise.runs.plan import Scored, Task, TaskWork, make_task
+from turnwise.runs import (
+    Engine,
+    InlineEngine,
+    Plan,
+    ProcessEngine,
+    Task,
+    TaskWork,
+    ThreadEngine,
+    evaluate,
+    make_engine,
+    make_task,
+    plan_scan,
+)
+from turnwise.runs.engines import shared_allowance
 from turnwise.store import Store
 
 HISTORY = Context.parse("history")
@@ -28,7 +42,7 @@ def tasks(make_sequence: Callable[..., Sequence], principles: tuple[Principle, .
     return [make_task("r", sequence, set(), Plan(principles, HISTORY)) for sequence in given]
 
 
-def scored(spec: str, tasks: list[Task], engine: Engine) -> list[Scored]:
+def scored(spec: str, tasks: list[Task], engine: Engine) -> list[Any]:
     """Score tasks, a few at a time."""
     results = engine.run(TaskWork(spec, HISTORY), [tasks[at : at + 7] for at in range(0, len(tasks), 7)])
     return [item for came in results for batch in came for item in batch]
@@ -114,3 +128,45 @@ def test_an_installed_package_brings_an_observer(probe: None) -> None:
         build_observer("broken")
     with pytest.raises(PluginError, match="observer 'broken'"):
         list_observers()
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    file = tmp_path / "chats.jsonl"
+    file.write_text(json.dumps({"messages": [{"role": "user", "content": "Hello"}]}))
+    return file
+
+
+def test_workers_of_a_free_observer_share_nothing(chats: Path, tmp_path: Path) -> None:
+    work = plan_scan(chats, tmp_path / "found", observer="scripted:0.1").work
+    assert work.limits is None
+    with shared_allowance(work) as shared:
+        assert shared is work
+
+
+def test_workers_of_a_paid_observer_share_budget_and_pace(
+    chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    work = plan_scan(
+        chats,
+        tmp_path / "found",
+        observer="llm:openai/gpt-4.1-mini",
+        settings={"budget_usd": 1.0, "requests_per_minute": 60},
+    ).work
+    assert work.limits == (1.0, 60)
+    with shared_allowance(work) as shared:
+        allowance = shared.allowance
+        first, second = (allowance.call("take", 0.4).ticket for _ in range(2))
+        assert first.delay == 0
+        assert 0 < second.delay <= 1
+        assert allowance.call("take", 0.4) == (None, None)
+
+
+def test_engines_have_names_and_ray_alone_an_address() -> None:
+    assert isinstance(make_engine("inline", 4), InlineEngine)
+    assert isinstance(make_engine("process", 4), ProcessEngine)
+    with pytest.raises(UnknownNameError, match="known: inline, process, ray"):
+        make_engine("threads")
+    with pytest.raises(UsageError, match="add --engine ray"):
+        make_engine("process", 2, "auto")

@@ -20,9 +20,7 @@ from turnwise.errors import UnknownNameError
 from turnwise.observers import NotRead, ObservationFailure, Request, ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.rates import Rate
-from turnwise.runs import detect, evaluate
-from turnwise.runs.flips import DISPUTED, UNKNOWN, Compared, arm_verdicts, compare_arms
-from turnwise.runs.verdicts import flagged
+from turnwise.runs import Compared, arm_verdicts, compare_arms, detect, evaluate, flagged
 from turnwise.scoring import Score
 from turnwise.store import Store
 
@@ -133,7 +131,7 @@ def test_a_flip_has_the_turn_both_scores_and_the_difference_of_f_there(filled: S
     assert (flip.score_a, flip.score_b, flip.F_a, flip.F_b) == (pytest.approx(0.3), 0.9, 0.2, 0.9)
     assert flip.difference == pytest.approx(0.7)
     assert (flip.label, flip.source, flip.category) == ("benign", "made up", "money, travel")
-    assert (flip.model, flip.language) == (UNKNOWN, UNKNOWN)
+    assert (flip.model, flip.language) == ("unknown", "unknown")
     assert flip.to_dict()["F_difference"] == flip.difference
 
 
@@ -182,7 +180,7 @@ def test_corrected_labels_take_the_place_of_imported_ones(filled: Store, compare
     filled.people.correct_label("calm", "attack", "ann")
     filled.people.correct_label("rising", "attack", "ann")
     filled.people.correct_label("rising", "benign", "ben")
-    for people, labels in {("ann",): ["attack", "attack"], ("ann", "ben"): [DISPUTED, "attack"]}.items():
+    for people, labels in {("ann",): ["attack", "attack"], ("ann", "ben"): ["disputed", "attack"]}.items():
         again = compare_arms(filled, compared.a, compared.b, people)
         assert again.facts["label"].tolist() == labels
     with pytest.raises(UnknownNameError, match="nobody"):

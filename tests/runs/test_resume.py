@@ -11,11 +11,9 @@ import pytest
 from chat_logs import SCRIPT, content
 from tests.datasets.trace_samples import SAMPLES
 
-from turnwise._support.locations import Location
 from turnwise.errors import FindingsError, ObserverError
 from turnwise.findings import SCORES, open_findings, part_file
-from turnwise.runs import InlineEngine, ReadOptions, plan_scan
-from turnwise.runs.findings_sink import alone
+from turnwise.runs import InlineEngine, Progress, ReadOptions, plan_scan
 
 Logs = Callable[..., Path]
 
@@ -159,6 +157,15 @@ def test_a_manifest_that_is_damaged_or_of_a_later_layout_says_so(logs: Logs, tmp
 
 
 def test_two_scans_do_not_write_to_one_folder_at_a_time(logs: Logs, tmp_path: Path) -> None:
-    with alone(Location(str(tmp_path / "found"))), pytest.raises(FindingsError, match="another scan writes to"):
-        plan_scan(logs(), tmp_path / "found", observer=SCRIPT).run()
-    plan_scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT).run()
+    plan = plan_scan(logs(), tmp_path / "found", observer=SCRIPT)
+    refused = 0
+
+    def meanwhile(progress: Progress) -> None:
+        nonlocal refused
+        with pytest.raises(FindingsError, match="another scan writes to"):
+            plan.run()
+        refused += 1
+
+    plan.run(progress=meanwhile)
+    assert refused
+    plan.run()

@@ -357,3 +357,20 @@ def test_progress_tells_how_far_it_is(logs: Logs, tmp_path: Path) -> None:
     assert told[-1].done == told[-1].total == (tmp_path / "logs.jsonl").stat().st_size
     assert told[-1].left == 0.0
     assert not open_findings(str(tmp_path / "found")).files(FAILURES)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text(encoding="utf-8")
+
+
+def test_the_example_in_python_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").write_bytes(lines(chats(4)))
+    code = PAGE.split("```python\n")[1].split("```")[0]
+    # The small observer stands for the default one, which takes longer to load.
+    code = code.replace('detector="cusum"', 'detector="cusum", observer="local-small"')
+    exec(compile(code, "docs/scan.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.endswith("of 4\n")
+    assert open_findings("findings").manifest.complete

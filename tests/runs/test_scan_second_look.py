@@ -25,12 +25,9 @@ from turnwise.findings import COLUMNS, SCORES, STAGE_COLUMNS, open_findings
 from turnwise.observers import ObservationFailure, Request, ScriptedObserver
 from turnwise.observers.second_look import SecondLookObserver
 from turnwise.principles import load_principle
-from turnwise.runs import ProcessEngine, ScanPlan, plan_scan
-from turnwise.runs.forecast import forecast_scan
-from turnwise.runs.second_look_summary import second_looks
+from turnwise.runs import ProcessEngine, ScanPlan, forecast_scan, plan_scan, second_looks
 from turnwise.scoring import Score
-from turnwise.store import Store
-from turnwise.store.query import ask
+from turnwise.store import Store, ask
 
 Logs = Callable[..., Path]
 ASK = "F >= 0.4"

@@ -13,8 +13,7 @@ from turnwise.observers import Observation, ObserverInfo
 from turnwise.observers.protocol import ContextMode
 from turnwise.observers.why import explain, without
 from turnwise.principles import load_principle
-from turnwise.runs import evaluate
-from turnwise.runs.why import explain_flag
+from turnwise.runs import evaluate, explain_flag
 from turnwise.scoring import Score
 from turnwise.store import Store
 

@@ -169,7 +169,6 @@ _KILLED_FINDINGS = """
 import os, sys
 from pathlib import Path
 from turnwise.store import Store
-from turnwise.store.findings import erasing
 real, count = Path.replace, []
 def replace(self, target):
     if str(self).endswith(".parquet.erasing"):

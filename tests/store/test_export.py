@@ -464,9 +464,9 @@ def test_a_manifest_is_read_with_care(exported: Path, other: Store, tmp_path: Pa
 def test_an_import_is_done_whole_or_not_at_all(
     exported: Path, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from turnwise.store.transfer.merging import Merge
-
-    monkeypatch.setattr(Merge, "_merge_audit", lambda self: 1 / 0)  # all else is written by then
+    monkeypatch.setattr(
+        "turnwise.store.transfer.merging.Merge._count_on", lambda *_: 1 / 0
+    )  # all is written by then
     with pytest.raises(ZeroDivisionError):
         other.import_from(exported)
     assert not any(other.counts().values())

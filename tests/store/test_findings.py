@@ -14,12 +14,11 @@ from tests.support.found import PRINCIPLES, conversation, make_findings, texts
 
 from turnwise.conversation import Label, Sequence, Side
 from turnwise.errors import FindingsError, NotScoredError, StoreCorruptError, UnknownNameError, UsageError
+from turnwise.findings import DeadLetter
 from turnwise.patterns import match, parse
 from turnwise.runs import detect
-from turnwise.runs.findings_sink import DeadLetter
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
-from turnwise.store import Run, Store
-from turnwise.store.query import ask
+from turnwise.store import Run, Store, ask
 
 PARTS = (
     [

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn, from_messages
+from turnwise.datasets import open_dataset
 from turnwise.errors import OtherLabelError, UnknownNameError, UsageError
-from turnwise.store import Added, SequenceHead, Store
+from turnwise.store import Added, SequenceHead, Store, import_sequences
 
 MakeSequence = Callable[..., Sequence]
 Sequences = Iterable[Sequence]
@@ -272,3 +276,51 @@ def test_who_reads_while_labels_change_sees_them_as_they_were_or_as_they_are(
         assert len({head.label for head in store.heads()}) == 1
     thread.join()
     assert {head.label for head in store.heads()} == {Label.BENIGN}
+
+
+TURNS = 40
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """Return how often a turn of each number was built."""
+    counts: Counter[int] = Counter()
+    build = Turn.__post_init__
+
+    def counted(turn: Turn) -> None:
+        counts[turn.number] += 1
+        build(turn)
+
+    monkeypatch.setattr(Turn, "__post_init__", counted)
+    return counts
+
+
+def _messages() -> list[dict[str, Any]]:
+    roles = [("user", f"prompt {number}") for number in range(TURNS)]
+    return [{"role": role, "content": text} for role, text in roles]
+
+
+def _entries() -> list[dict[str, Any]]:
+    return [{"from": "human", "value": f"prompt {number}"} for number in range(TURNS)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [lambda: {"id": "a", "messages": _messages()}, lambda: {"id": "a", "conversations": _entries()}],
+    ids=["messages", "sharegpt"],
+)
+def test_a_turn_is_built_once_each_way(
+    tmp_path: Path, built: Counter[int], line: Callable[[], dict[str, Any]]
+) -> None:
+    file = tmp_path / "chats.jsonl"
+    file.write_text(json.dumps(line()) + "\n")
+    once = dict.fromkeys(range(1, TURNS + 1), 1)
+    with Store(tmp_path / "work.db", create=True) as store:
+        assert import_sequences(store, open_dataset(file), where=str(file)).imported == 1
+        assert built == once
+        built.clear()
+        (sequence,) = store.sequences()
+        assert built == once
+        built.clear()
+        assert len(store.turns(sequence.sequence_id, range(1, TURNS + 1))) == TURNS
+        assert built == once

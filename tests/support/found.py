@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from turnwise._support.locations import Location
-from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest
-from turnwise.runs.findings_sink import DeadLetter, PartFiles
+from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, DeadLetter, Input, Manifest
+from turnwise.runs.findings_sink import PartFiles
 
 ANY_TURN = {"detector": "any_turn"}
 PRINCIPLES = ("context_integrity", "reciprocity")

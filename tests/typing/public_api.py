@@ -217,6 +217,7 @@ from turnwise.store import (
     Imported,
     Journal,
     KeptReplies,
+    QueryResult,
     Run,
     RunTally,
     ScoreTable,
@@ -225,7 +226,6 @@ from turnwise.store import (
     StoredScore,
     import_sequences,
 )
-from turnwise.store.query import QueryResult
 from turnwise.study import (
     FITTED,
     Agreement,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,11 @@ class Location:
         return is_url(self.name)
 
     @property
+    def filesystem(self) -> Any:
+        """fsspec's filesystem of its protocol; `LocationError` where that can't be had."""
+        return filesystem(self.name.partition("://")[0])
+
+    @property
     def path(self) -> Path:
         """The local path; an `OSError` where the name can't be that of a file."""
         return to_path(self.name)
@@ -99,24 +105,24 @@ class Location:
     def exists(self) -> bool:
         """Whether there is such a file or folder."""
         with _errors(self, "look at"):
-            return _filesystem(self).exists(self.name) if self.is_url else self.path.exists()
+            return self.filesystem.exists(self.name) if self.is_url else self.path.exists()
 
     def is_folder(self) -> bool:
         """Whether it is a folder."""
         with _errors(self, "look at"):
-            return _filesystem(self).isdir(self.name) if self.is_url else self.path.is_dir()
+            return self.filesystem.isdir(self.name) if self.is_url else self.path.is_dir()
 
     def size(self) -> int:
         """The bytes of a file."""
         with _errors(self, "look at"):
-            return int(_filesystem(self).size(self.name)) if self.is_url else self.path.stat().st_size
+            return int(self.filesystem.size(self.name)) if self.is_url else self.path.stat().st_size
 
     def names(self) -> list[str]:
         """The names in a folder, sorted; none where there is no such folder."""
         with _errors(self, "list"):
             if not self.is_url:
                 return sorted(one.name for one in self.path.iterdir()) if self.path.is_dir() else []
-            files = _filesystem(self)
+            files = self.filesystem
             if not files.exists(self.name):
                 return []
             return sorted(str(one).rstrip("/").rpartition("/")[2] for one in files.ls(self.name, detail=False))
@@ -127,7 +133,7 @@ class Location:
             if not self.is_url:
                 files = list(self.path.iterdir()) if self.path.is_dir() else []
                 return {one.name: one.stat().st_size for one in files if one.is_file()}
-            remote = _filesystem(self)
+            remote = self.filesystem
             if not remote.exists(self.name):
                 return {}
             return {
@@ -140,7 +146,7 @@ class Location:
         """The files that a pattern such as ``logs/*.parquet`` names, sorted."""
         with _errors(self, "list"):
             if self.is_url:
-                files = _filesystem(self)
+                files = self.filesystem
                 found = sorted(str(files.unstrip_protocol(one)) for one in files.glob(self.name))
                 return [Location(one) for one in found]
             found = sorted(glob.glob(self.name, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
@@ -149,7 +155,7 @@ class Location:
     def stream(self) -> Any:
         """A file that is open for reading bytes, which the caller closes."""
         with _errors(self, "read"):
-            return _filesystem(self).open(self.name, "rb") if self.is_url else self.path.open("rb")
+            return self.filesystem.open(self.name, "rb") if self.is_url else self.path.open("rb")
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
@@ -162,6 +168,11 @@ class Location:
         with self.open() as file, _errors(self, "read"):
             return file.read()
 
+    def sha256(self) -> str:
+        """The digest of a local file, as hexadecimal digits."""
+        with self.open() as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
     def write(self, content: bytes) -> None:
         """Write a file whole: a reader sees the old content or the new, never a part.
 
@@ -169,7 +180,7 @@ class Location:
         """
         with _errors(self, "write"):
             if self.is_url:
-                files = _filesystem(self)
+                files = self.filesystem
                 files.makedirs(self.parent.name, exist_ok=True)
                 files.pipe_file(self.name, content)
                 return
@@ -190,8 +201,8 @@ class Location:
         with _errors(self, "remove"):
             if not self.is_url:
                 self.path.unlink(missing_ok=True)
-            elif _filesystem(self).exists(self.name):
-                _filesystem(self).rm_file(self.name)
+            elif self.filesystem.exists(self.name):
+                self.filesystem.rm_file(self.name)
 
 
 PARTIAL = ".partial"
@@ -214,10 +225,6 @@ def _errors(location: Location, verb: str) -> Iterator[None]:
 def _line(error: Exception) -> str:
     text = getattr(error, "strerror", None) or str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
-
-
-def _filesystem(location: Location) -> Any:
-    return filesystem(location.name.partition("://")[0])
 
 
 @cache

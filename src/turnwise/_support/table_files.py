@@ -26,6 +26,11 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def quoted_name(name: str) -> str:
+    """The name of a column as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def file_name(name: str) -> str:
     """The name of a file, or its URL, for DuckDB's readers, which take names for patterns.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from turnwise.operations.spool import Spool
     from turnwise.runs import Progress, ScanPlan, ScanResult
     from turnwise.runs.forecast import Forecast
-    from turnwise.runs.second_look_summary import Flagged, SecondLooks
+    from turnwise.runs.scanning import FlaggedSequence, SecondLooks
     from turnwise.study.prevalence import LabelSample, Prevalence
 
 
@@ -156,8 +156,7 @@ def scan(
     from turnwise.observers import describe_observer
     from turnwise.runs import ReadOptions, flagged, make_engine, plan_scan
     from turnwise.runs.forecast import forecast_scan
-    from turnwise.runs.scanning import LIVE
-    from turnwise.runs.second_look_summary import second_looks
+    from turnwise.runs.scanning import LIVE, second_looks
     from turnwise.study.prevalence import read_rates, summarise, write_label_sample
 
     if label_sample is not None and no_texts:
@@ -282,7 +281,7 @@ def _tell_looks(looks: SecondLooks | None) -> None:
     _tell_flagged(looks.screen_alone, "flagged by the screen alone", "screen's F", ("why not judged",))
 
 
-def _tell_flagged(flagged: Sequence[Flagged], title: str, name: str, why: tuple[str, ...]) -> None:
+def _tell_flagged(flagged: Sequence[FlaggedSequence], title: str, name: str, why: tuple[str, ...]) -> None:
     say(f"{title}: {len(flagged) or 'none'}")
     if flagged:
         columns = "conversation", "turn", name

@@ -80,7 +80,6 @@ class PaidWork(Protocol):
 
 
 def checked_jobs(jobs: int) -> int:
-    """The number of workers; UsageError where there are none."""
     if jobs < 1:
         raise UsageError(f"a scan needs at least 1 worker, not {jobs}")
     return jobs
@@ -331,7 +330,6 @@ def _as_they_come(
 
 
 def _take(ended: SimpleQueue[Future[Result]]) -> list[Future[Result]]:
-    """All that has ended; waits a while for the first."""
     try:
         done = [ended.get(timeout=_WHILE)]
         while not ended.empty():

@@ -34,7 +34,7 @@ from turnwise.observers import (
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.runs.engines import Engine, InlineEngine, ProcessEngine, Progress, Tell, ThreadEngine, carry_out
-from turnwise.runs.plan import Plan, Scored, Task, TaskWork, describe_run, describe_stages, tasks_of
+from turnwise.runs.plan import Plan, ScoredTask, Task, TaskWork, describe_run, describe_stages, tasks_of
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance, Unread
 from turnwise.store import Run, Store
 
@@ -137,7 +137,6 @@ def evaluate(
 
 
 def _engine_here(observer: Observer, jobs: int) -> Engine:
-    """The engine for an observer in this process."""
     if jobs == 1:
         return InlineEngine()
     if not observer.info.independent:
@@ -223,18 +222,9 @@ class Summary:
 class StoreSink:
     """Takes the scores of a run, and keeps one write under way while the next ones come.
 
-    Args:
-        store: where they go.
-        run: the run, which the store has.
-        plan: what the run is to have.
-        versions: revision of each principle by name.
-        clock: gives the times that are recorded.
-        batch: sequences that a worker takes at once; None where each score is work of its own.
-        together: whether then the principles of a side stay together.
-        pause: least time from the beginning of one write to that of the next, in seconds.
-        total: sequences that there are, for `tell`.
-        stages: runs of the observers that the run's own decides on, by the name of their stage.
-        tell: is told of sequences once they are stored.
+    A worker takes `batch` sequences at once; with None each score is work of its own, or with `together` those of
+    a side of a turn. Writes begin at least `pause` seconds apart. `stages` are the runs of screen and judge.
+    `tell` is told of sequences, of `total`, once they are stored.
     """
 
     def __init__(
@@ -269,7 +259,6 @@ class StoreSink:
         self._outbox = _Outbox(store, self._finished, pause)
 
     def missing(self) -> Iterator[list[Task]]:
-        """Yield what the run lacks: some sequences at a time, or one score."""
         tasks = self._tasks()
         if self._batch is None:
             return ([one] for task in tasks for one in task.split(together=self._together))
@@ -286,8 +275,7 @@ class StoreSink:
                 self._before += 1
                 self._finished(1)
 
-    def take(self, results: Ordered[list[Scored]]) -> None:
-        """Queue scores; raises if an earlier write failed."""
+    def take(self, results: Ordered[list[ScoredTask]]) -> None:
         scored = [one for batch in results for one in batch]
         outcomes = [outcome for one in scored for outcome in self._outcomes(one)]
         of_stages = [outcome for one in scored for outcome in self._outcomes_of_stages(one)]
@@ -295,21 +283,18 @@ class StoreSink:
         self._outbox.put([*outcomes, *of_stages], sum(map(self._ends, scored)))
 
     def close(self, *, complete: bool) -> None:
-        """Return once everything is durable, whether or not it is `complete`; raises if a write failed."""
         self._outbox.close()
 
     def summary(self, seconds: float) -> Summary:
-        """What came of it in so many seconds."""
         return self._count.summary(self._run, seconds)
 
-    def _outcomes(self, scored: Scored) -> Iterator[Outcome]:
-        """What the run's observer gave."""
+    def _outcomes(self, scored: ScoredTask) -> Iterator[Outcome]:
         now = self._clock()
         for observed in scored.turns:
             for given in observed.given:
                 yield _outcome(self._run, scored.sequence_id, observed.turn, given, self._provenances, now)
 
-    def _outcomes_of_stages(self, scored: Scored) -> Iterator[Outcome]:
+    def _outcomes_of_stages(self, scored: ScoredTask) -> Iterator[Outcome]:
         """What the observers gave on which the run's own decided; what an earlier try has stored is left out."""
         now = self._clock()
         given = [
@@ -329,7 +314,7 @@ class StoreSink:
             if outcome.key not in known:
                 yield outcome
 
-    def _ends(self, scored: Scored) -> bool:
+    def _ends(self, scored: ScoredTask) -> bool:
         """Note that scores of a sequence are done, and tell whether those were the last of it."""
         left = self._open.pop(scored.sequence_id) - scored.wanted
         if left:
@@ -440,7 +425,6 @@ class _Outbox:
         self._finished_with_it = 0
 
     def put(self, outcomes: Ordered[Outcome], finished: int) -> None:
-        """Take outcomes, with which so many sequences are finished."""
         self._waiting += outcomes
         self._finished += finished
         free = self._under_way is None or self._under_way.done()
@@ -448,7 +432,6 @@ class _Outbox:
             self._write()
 
     def close(self) -> None:
-        """Return once everything is durable."""
         while self._under_way is not None or self._waiting or self._finished:
             self._write()
 

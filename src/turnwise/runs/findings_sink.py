@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +25,13 @@ from turnwise.findings import (
     STAGE_COLUMNS,
     TURNS,
     Counts,
+    DeadLetter,
     Findings,
     Manifest,
     PartEntry,
     PartFile,
+    content_entry,
+    file_entry,
     part_entry,
     part_file,
 )
@@ -61,25 +63,6 @@ _SPECIAL = {
     },
 }
 """Columns that come as numbers for something else: codes of names, and what stands for NULL."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """What could not be read or scored, or a text whose language the observer does not read.
-
-    `row` is the number of the record in the file, from 1; `reason` is for a person and holds nothing of the text.
-    `sequence` is None where the id could not be read, `turn` where the record as a whole is meant. `principle` is
-    None where a text was not read, for all of them; `language` is the language of such a text, None for a failure.
-    """
-
-    file: str
-    row: int
-    reason: str
-    sequence: str | None = None
-    turn: int | None = None
-    side: str | None = None
-    principle: str | None = None
-    language: str | None = None
 
 
 class PartFiles:
@@ -118,7 +101,7 @@ class PartFiles:
             lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in failures)
             content = "".join(lines).encode(errors="replace")
             (self._folder / place).write(content)
-            files[place] = PartFile(len(content), _sha256(content))
+            files[place] = content_entry(content)
         for table, columns in {TURNS: turns, SCORES: scores}.items():
             if columns is not None:
                 place = part_file(table, number)
@@ -135,14 +118,12 @@ class PartFiles:
                 self._copy(table, columns, local, about)
                 content = local.read_bytes()
             place.write(content)
-            return PartFile(len(content), _sha256(content))
+            return content_entry(content)
         partial = place.partial()
         try:
             partial.parent.mkdir(parents=True, exist_ok=True)
             self._copy(table, columns, partial, about)
-            with partial.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            entry = PartFile(partial.stat().st_size, digest)
+            entry = file_entry(partial)
             partial.replace(place.path)
         except OSError as error:
             raise LocationError(f"can't write {place}: {error.strerror or error}") from error
@@ -195,7 +176,7 @@ def _read_entry(folder: Location, number: int) -> PartEntry | None:
         entry = part_entry(json.loads(found[0]))
     except (LocationError, duckdb.Error, ValueError, TypeError, KeyError):
         return None
-    return _with_file(entry, part_file(SEQUENCES, number), PartFile(len(content), _sha256(content)))
+    return _with_file(entry, part_file(SEQUENCES, number), content_entry(content))
 
 
 def done_parts(findings: Findings) -> dict[int, PartEntry]:
@@ -235,10 +216,6 @@ def clear_partial(folder: Location) -> None:
                 (folder / table / name).remove()
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 _LOCK = ".scan.lock"
 
 _NOT_COMPARED = {"parts", "complete", "totals", "replies", "sha256"}
@@ -251,14 +228,9 @@ _SHARE = 30
 
 
 class FindingsSink:
-    """Takes parts whose files are written, and writes the manifest now and then.
+    """Takes parts whose files are written, and writes the manifest now and then; nobody else may, see `alone`.
 
-    Args:
-        folder: where findings go; nobody else may write there, see `alone`.
-        manifest: the one that is there.
-        parts: all parts that there are.
-        total: bytes of input that they stand for; 0 where they come as time goes by, and none is to wait.
-        tell: is told of each part that is done.
+    `total` are the bytes of input of all parts; 0 where they come as time goes by, and none is to wait.
     """
 
     def __init__(
@@ -282,11 +254,9 @@ class FindingsSink:
 
     @property
     def findings(self) -> Findings:
-        """What is there, as the manifest that was written last says."""
         return Findings(self._folder, self._manifest)
 
     def missing(self) -> Iterator[Part]:
-        """Yield the parts that are not done yet."""
         for part in self._parts:
             if part.number in self._done:
                 self._bytes += part.size
@@ -295,7 +265,6 @@ class FindingsSink:
                 yield part
 
     def take(self, results: Sequence[Done]) -> None:
-        """Add parts that are done; the manifest is written where it is time."""
         for done in results:
             self._done[done.entry.number] = done.entry
             if time.monotonic() >= self._not_before or not self._total:
@@ -310,7 +279,6 @@ class FindingsSink:
                 self._tell(Progress(reached, self._total, self._before, self._here, seconds, self._counts))
 
     def close(self, *, complete: bool) -> None:
-        """Write the manifest; `complete` says that all parts are done, so that no reply is asked for again."""
         self._write(complete=complete)
         if complete:
             self._journal.clear()

@@ -10,14 +10,7 @@ from statistics import fmean
 
 from turnwise import conversation
 from turnwise.datasets import BadRecord
-from turnwise.observers import (
-    Context,
-    CostEstimator,
-    Request,
-    TellsAsked,
-    build_cost_estimator,
-    describe_observer,
-)
+from turnwise.observers import Context, CostEstimator, Request, TellsAsked, build_cost_estimator, describe_observer
 from turnwise.observers.protocol import asked_together
 from turnwise.observers.session import asked_of
 from turnwise.principles import Principle
@@ -191,12 +184,13 @@ def forecast_scan(prepared: ScanPlan) -> Forecast:
     share = len(taken) / looked if looked else 0.0
     wanted = round(rows * share)
     inputs = prepared.manifest.inputs
-    known = len(inputs), sum(one.bytes for one in inputs), rows, share, wanted, count, len(taken)
+    size = sum(one.bytes for one in inputs)
+    found = Forecast(len(inputs), size, rows, share, wanted, count, timed=len(taken), seconds=None)
     work = prepared.work
     spec = work.observer if isinstance(work.observer, str) else None
     if spec is not None and describe_observer(spec).costs:
-        return _priced(known, build_cost_estimator(spec, **work.settings), prepared, taken)
-    return Forecast(*known, seconds=_timed(prepared, taken) * wanted if taken else None)
+        return _priced(found, build_cost_estimator(spec, **work.settings), prepared, taken)
+    return replace(found, seconds=_timed(prepared, taken) * wanted) if taken else found
 
 
 def _conversations(prepared: ScanPlan, parts: Sequence[Part]) -> tuple[int, list[conversation.Sequence]]:
@@ -218,7 +212,6 @@ def _conversations(prepared: ScanPlan, parts: Sequence[Part]) -> tuple[int, list
 
 
 def _timed(prepared: ScanPlan, taken: Sequence[conversation.Sequence]) -> float:
-    """The seconds that a conversation takes."""
     scorer = prepared.work.scorer()
     scorer.score(taken[:1])  # what is loaded at the first use is not counted
     began = time.monotonic()
@@ -234,10 +227,7 @@ def _timed(prepared: ScanPlan, taken: Sequence[conversation.Sequence]) -> float:
 
 
 def _priced(
-    known: tuple[int, int, int, float, int, int, int],
-    estimator: CostEstimator,
-    prepared: ScanPlan,
-    taken: Sequence[conversation.Sequence],
+    found: Forecast, estimator: CostEstimator, prepared: ScanPlan, taken: Sequence[conversation.Sequence]
 ) -> Forecast:
     screens = estimator if isinstance(estimator, TellsAsked) else None
     chats = [
@@ -258,10 +248,10 @@ def _priced(
                 began = time.monotonic()  # what is loaded at the first use is not counted
         costs.append(_cost(estimator, _asked(prepared, chat, together=estimator.together)))
     pace = (time.monotonic() - began) / max(1, len(costs) - 1) + _OVERHEAD
-    wanted = known[4]
+    wanted = found.conversations
     priced = bool(costs) and estimator.price_as_of is not None
-    return Forecast(
-        *known[:-1],
+    return replace(
+        found,
         timed=len(costs),
         seconds=pace * wanted if screens is not None and costs else None,
         cost_usd=fmean(one.cost_usd or 0.0 for one in costs) * wanted if priced else None,

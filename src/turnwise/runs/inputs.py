@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from turnwise._support.locations import Location, filesystem
+from turnwise._support.locations import Location
 from turnwise.conversation import Label
 from turnwise.datasets import DatasetInfo, Loader, LoadOptions, get_loader
 from turnwise.datasets.layout import Head, Layout, read_head
@@ -156,20 +156,16 @@ def describe_inputs(files: Sequence[str]) -> tuple[Input, ...]:
 
 def _describe(location: Location) -> Input:
     if location.is_url:
-        files = filesystem(location.name.partition("://")[0])
-        return Input(str(location), location.size(), f"ukey:{files.ukey(location.name)}")
-    if location.is_folder():
-        digest = hashlib.sha256()
-        size = 0
-        for path in sorted(one for one in location.path.rglob("*") if one.is_file()):
-            one = Location(str(path))
-            with one.open() as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-            size += one.size()
-            digest.update(f"{path.relative_to(location.path)}\0{content}\0".encode(errors="surrogateescape"))
-        return Input(str(location), size, f"sha256:{digest.hexdigest()}")
-    with location.open() as file:
-        return Input(str(location), location.size(), f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")  # type: ignore[arg-type]
+        return Input(str(location), location.size(), f"ukey:{location.filesystem.ukey(location.name)}")
+    if not location.is_folder():
+        return Input(str(location), location.size(), f"sha256:{location.sha256()}")
+    digest, size = hashlib.sha256(), 0
+    for path in sorted(one for one in location.path.rglob("*") if one.is_file()):
+        one = Location(str(path))
+        size += one.size()
+        name = path.relative_to(location.path)
+        digest.update(f"{name}\0{one.sha256()}\0".encode(errors="surrogateescape"))
+    return Input(str(location), size, f"sha256:{digest.hexdigest()}")
 
 
 def default_part_rows(inputs: Sequence[Input], most: int) -> int:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from turnwise._support.locations import Location, filesystem
+from turnwise._support.locations import Location
 from turnwise.errors import LocationError, ObserverError
 from turnwise.scoring import Reply
 
@@ -41,7 +41,6 @@ class ScanJournal:
         self._paid: Counter[str] = Counter()
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        """Return the newest reply to this repeat of a request, or None."""
         key = request_key, repeat
         with self._reading:
             if key not in self._places and not (self._folder.is_url and self._ends):
@@ -84,7 +83,6 @@ class ScanJournal:
             return dict(sorted(self._paid.items()))
 
     def clear(self) -> None:
-        """Remove all replies."""
         for name in self._folder.names():
             (self._folder / name).remove()
         if not self._folder.is_url and self._folder.is_folder():
@@ -93,7 +91,7 @@ class ScanJournal:
     def _read_on(self) -> None:
         """Take in what was added since the last time."""
         if self._folder.is_url:  # other processes write there too, and its listings may be kept
-            filesystem(self._folder.name.partition("://")[0]).invalidate_cache()
+            self._folder.filesystem.invalidate_cache()
         for name, size in self._folder.sizes().items():
             if name.endswith(_ENDING) and size > self._ends.get(name, 0):
                 for at, line in self._lines(name):

@@ -133,7 +133,6 @@ def _build(loader: Any, record: ParsedRecord, path: str, options: LoadOptions) -
 
 
 def _items(part: Part, path: str) -> Iterator[tuple[int, Item]]:
-    """Yield place and record of all that a part has."""
     content = part.content
     if isinstance(content, Records):
         yield from enumerate(content.items)
@@ -383,7 +382,6 @@ def _of_items(items: Iterable[Item], part_rows: int) -> Iterator[_Piece]:
 
 
 def _weight(item: Item) -> int:
-    """The characters of a record, about."""
     if isinstance(item, Sequence):
         return sum(len(turn.prompt) + len(turn.response or "") for turn in item.conversation)
     if isinstance(item, BadRecord):

@@ -156,7 +156,7 @@ def describe_stages(name: str, observer: Observer | None, context: Context) -> d
     }
 
 
-class Scored(NamedTuple):
+class ScoredTask(NamedTuple):
     """A sequence with all that came of its task, turn by turn; `wanted` is how many scores were asked for."""
 
     sequence_id: str
@@ -172,7 +172,7 @@ class TaskWork:
     context: Context
     settings: Mapping[str, object] = field(default_factory=dict)
 
-    def open(self) -> Callable[[Ordered[Task]], list[Scored]]:
+    def open(self) -> Callable[[Ordered[Task]], list[ScoredTask]]:
         """What scores some tasks; threads may share it where the observer allows that."""
         observer = self.observer
         if isinstance(observer, str):
@@ -180,9 +180,9 @@ class TaskWork:
         return lambda tasks: [score_task(observer, self.context, task) for task in tasks]
 
 
-def score_task(observer: Observer, context: Context, task: Task) -> Scored:
+def score_task(observer: Observer, context: Context, task: Task) -> ScoredTask:
     """Score what is wanted of a sequence; errors as for `ObserverSession`."""
     if not task.wanted:
-        return Scored(task.sequence_id, (), 0)
+        return ScoredTask(task.sequence_id, (), 0)
     session = ObserverSession(observer, context, task.sequence_id)
-    return Scored(task.sequence_id, session.observe_all(task.turns, task.wanted), task.missing)
+    return ScoredTask(task.sequence_id, session.observe_all(task.turns, task.wanted), task.missing)

@@ -51,7 +51,6 @@ class RayEngine:
         _ray(alone=address in {None, "local"})
 
     def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
-        """Yield what comes of each item as it comes; see `Engine`."""
         check_travels(work)
         with self.cluster() as ray, _sharing(ray, work) as shared:
             pickled = pickle.dumps(shared)
@@ -161,7 +160,6 @@ class RayAllowance:
 
 
 def _done(ray: ModuleType, actors: list[Any], items: Iterable[Any]) -> Iterator[list[Any]]:
-    """Keep actors busy, and yield what they give."""
     queue = iter(items)
     last = object()
     under_way: dict[Any, Any] = {}

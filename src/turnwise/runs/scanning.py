@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from turnwise.conversation import Side
 from turnwise.datasets import BadRecord
 from turnwise.detectors import DetectorSpec, NamedDetector, PatternSource, name_detector, to_mapping
 from turnwise.errors import UsageError
-from turnwise.findings import MANIFEST, PLACES, STAGES, Counts, Findings, Input, Manifest, PartEntry
+from turnwise.findings import MANIFEST, PLACES, SCORES, STAGES, Counts, Findings, Input, Manifest, PartEntry
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -30,6 +30,7 @@ from turnwise.observers import (
     check_supported,
     describe_observer,
 )
+from turnwise.observers.second_look import SAMPLED
 from turnwise.principles import Principle, builtin_principles
 from turnwise.runs.engines import Engine, InlineEngine, SpendingLimits, Tell, carry_out
 from turnwise.runs.findings_sink import FindingsSink, alone, done_parts, stored_manifest
@@ -37,10 +38,11 @@ from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, descri
 from turnwise.runs.paid_replies import ScanJournal
 from turnwise.runs.parts import PART_ROWS, Done, Part, chosen_places, draw, meets, plan_parts, read_part
 from turnwise.runs.plan import describe_run, describe_stages
+from turnwise.store.findings.files import FoundFiles
 from turnwise.store.where import STORED, parse_where
 
 if TYPE_CHECKING:
-    from turnwise.runs.part_work import Scorer
+    from turnwise.runs.scan_worker import Scorer
 
 DEFAULT_DETECTOR = "cusum"
 """What judges conversations where nothing else is named."""
@@ -81,18 +83,15 @@ class ScanWork:
         return SpendingLimits(self.settings.get("budget_usd"), self.settings.get("requests_per_minute"))
 
     def with_allowance(self, allowance: Any) -> ScanWork:
-        """The same work, whose workers share an allowance."""
         return replace(self, allowance=allowance)
 
     def open(self) -> Callable[[Part], Done]:
-        """What does a part in this process."""
-        from turnwise.runs.part_work import ScanWorker  # numpy comes with it
+        from turnwise.runs.scan_worker import ScanWorker  # numpy comes with it
 
         return ScanWorker(self, self.scorer()).do
 
     def scorer(self) -> Scorer:
-        """What scores conversations in this process."""
-        from turnwise.runs.part_work import Scorer
+        from turnwise.runs.scan_worker import Scorer
 
         observer: Any = self.observer
         if isinstance(observer, str):
@@ -373,3 +372,91 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return "inf" if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_FLAGGED = """
+    SELECT any_value(sequence), any_value(flag_turn), max(F) FILTER (judged), max(F) FILTER (NOT judged),
+        arg_max(coalesce(unanswered, 'not asked'), F) FILTER (NOT judged)
+    FROM (SELECT *, judge_F IS NOT NULL AND asked <> '{sampled}' AS judged FROM {scores})
+    WHERE fired AND turn <= flag_turn GROUP BY key ORDER BY key
+"""
+"""Of each flagged conversation: its id, where, and the highest F until then, the judge's and, where no score of
+the judge decides, the screen's, with the reason why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlaggedSequence:
+    """A conversation that a detector flagged.
+
+    Args:
+        sequence: its id.
+        turn: the turn at which it was flagged.
+        F: the highest F up to that turn.
+        why: why it is the screen's: ``not asked``, ``budget``, or another reason of a failure; None where it is
+            the judge's.
+    """
+
+    sequence: str
+    turn: int
+    F: float
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLooks:
+    """What a second look came to.
+
+    Args:
+        turns: turns that the screen read.
+        asked: those that the judge was asked about.
+        unanswered: those of them without a score of it, by the reason.
+        confirmed: flagged conversations whose highest F up to the flag is the judge's; the highest first.
+        screen_alone: the other flagged ones, whose highest F is the screen's; likewise.
+        replies: what was paid for, as in the manifest.
+    """
+
+    turns: int
+    asked: int
+    unanswered: Mapping[str, int]
+    confirmed: tuple[FlaggedSequence, ...] = field(repr=False)
+    screen_alone: tuple[FlaggedSequence, ...] = field(repr=False)
+    replies: Mapping[str, float]
+
+    @property
+    def answered(self) -> int:
+        """Turns of which the judge gave every score that was wanted."""
+        return self.asked - sum(self.unanswered.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {**asdict(self), "answered": self.answered}
+
+
+def second_looks(findings: Findings) -> SecondLooks | None:
+    """Return what a second look came to; None where the scan had none.
+
+    Args:
+        findings: of the scan; where it is not complete, the parts that are done count.
+
+    Raises:
+        StoreCorruptError: the findings are damaged.
+    """
+    manifest = findings.manifest
+    if not manifest.has_stages:
+        return None
+    files = FoundFiles(str(findings.folder))
+    confirmed, alone = [], []
+    for name, turn, judge, screen, why in files.read(_FLAGGED.format(sampled=SAMPLED, scores=files.table(SCORES))):
+        if judge is not None and (screen is None or judge >= screen):
+            confirmed.append(FlaggedSequence(name, turn, judge))
+        else:
+            alone.append(FlaggedSequence(name, turn, screen, why))
+    totals = manifest.totals
+    return SecondLooks(
+        totals.turns,
+        totals.asked,
+        totals.unanswered,
+        tuple(sorted(confirmed, key=lambda one: -one.F)),
+        tuple(sorted(alone, key=lambda one: -one.F)),
+        manifest.replies,
+    )

@@ -196,7 +196,6 @@ def _pieces(text: str) -> Counter[str]:
 
 
 def _likeness(one: Counter[str], other: Counter[str]) -> float:
-    """The cosine of two counts."""
     shared: Iterable[str] = one.keys() & other.keys()
     length = sqrt(sum(count * count for count in one.values()) * sum(count * count for count in other.values()))
     return sum(one[piece] * other[piece] for piece in shared) / length if length else 0.0

@@ -5,11 +5,11 @@ from turnwise.store.backend import shown_location
 from turnwise.store.erasure import Erasure
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.people import Correction, HumanScore, People, Review, Status
-from turnwise.store.runs import Run
+from turnwise.store.query import QueryMatch, QueryResult, SqlAnswer, ask
+from turnwise.store.runs import Run, RunTally
 from turnwise.store.sequences import Added, Imported, OtherLabel, import_sequences
 from turnwise.store.source import ScoreTable, SequenceHead, StoredScore
 from turnwise.store.store import Store
-from turnwise.store.tallies import RunTally
 
 __all__ = [
     "Added",
@@ -22,14 +22,18 @@ __all__ = [
     "KeptReplies",
     "OtherLabel",
     "People",
+    "QueryMatch",
+    "QueryResult",
     "Review",
     "Run",
     "RunTally",
     "ScoreTable",
     "SequenceHead",
+    "SqlAnswer",
     "Status",
     "Store",
     "StoredScore",
+    "ask",
     "import_sequences",
     "shown_location",
 ]

@@ -72,10 +72,7 @@ class AuditLog:
 
     @classmethod
     def _rewrite(
-        cls,
-        change: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
-        seal: Seal,
-        connection: Connection,
+        cls, change: Callable[[Mapping[str, Any]], Mapping[str, Any] | None], seal: Seal, connection: Connection
     ) -> int:
         table, count, row = schema.audit_events, 0, 0
         while page := connection.execute(_page_after(row)).all():

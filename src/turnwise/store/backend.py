@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
+
+from turnwise.errors import StoreUnreachableError
+
+Result = TypeVar("Result")
 
 
 class RunLocks(Protocol):
@@ -17,6 +21,7 @@ class RunLocks(Protocol):
 
     def lost(self) -> bool:
         """Whether locks were held and are gone; then none is left."""
+        return False
 
     def share(self, run: int) -> None:
         """Keep others from having a run alone, until `release`; StoreLockedError where somebody has it."""
@@ -25,7 +30,7 @@ class RunLocks(Protocol):
         """Let others have a run alone again."""
 
     def alone(self, run: int, name: str) -> AbstractContextManager[None]:
-        """Have a run alone during the block; StoreLockedError where another store writes it."""
+        """Have a run alone during the block, and keep no lock on it; StoreLockedError where another writes it."""
 
     def shared_elsewhere(self, run: int) -> bool:
         """Whether another store writes a run now."""
@@ -46,14 +51,10 @@ class Backend(Protocol):
     busy_seconds: float
     reading: Mapping[str, Any]
     standalone: Mapping[str, Any]
+    engine: Engine
 
-    @property
-    def engine(self) -> Engine:
-        """The connections."""
-
-    @property
-    def translated(self) -> Callable[[], AbstractContextManager[None]]:
-        """Makes a context that turns what the database raises into errors that say what to do."""
+    def translated(self) -> AbstractContextManager[None]:
+        """Turn what the database raises inside the block into errors that say what to do."""
 
     def check(self, create: bool) -> None:
         """Refuse what can't hold a record, and a missing one unless it may be made; raises StoreError."""
@@ -66,6 +67,7 @@ class Backend(Protocol):
 
     def was_committed(self) -> bool:
         """Whether the last ``"batch"`` is in the record, where the reply to its commit was lost."""
+        return False
 
     def run_locks(self) -> RunLocks:
         """New locks on runs of the record."""
@@ -91,6 +93,21 @@ class Patience:
         time.sleep(self._pause)
         self._pause = min(0.5, 2 * self._pause + 0.01)
         return True
+
+
+def until_reached(job: Callable[[], Result], seconds: float, *, starting: bool = False) -> Result:
+    """What a job returns; where a server was lost it runs again, until that is back or time is up.
+
+    With `starting`, only where the server says that it takes connections in a moment.
+    """
+    patience = None
+    while True:
+        try:
+            return job()
+        except StoreUnreachableError as error:
+            patience = patience or Patience(seconds)
+            if (starting and not error.soon) or not patience.wait():
+                raise
 
 
 def shown_location(location: str) -> str:

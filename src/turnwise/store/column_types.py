@@ -48,7 +48,6 @@ class UtcTime(TypeDecorator[datetime]):
         return in_utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else in_utc
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Read a time; UnreadableValueError where it is none, or has no zone."""
         if value is None:
             return None
         return value.astimezone(UTC) if isinstance(value, datetime) else read_time(value)
@@ -127,7 +126,6 @@ class Checked(TypeDecorator[Any]):
             raise UnreadableValueError(value, self.what)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """A function that reads a value, and raises UnreadableValueError where it is not allowed."""
         optional, fits = self.optional, self.fits()
 
         def read(value: Any) -> Any:
@@ -150,7 +148,6 @@ class Share(Checked):
         self.what = "a number in [0, 1]" if most == 1 else "a number from 0"
 
     def fits(self) -> Callable[[Any], bool]:
-        """See `Checked.fits`."""
         most = self.most
         return lambda value: type(value) in (float, int) and 0 <= value <= most
 
@@ -166,7 +163,6 @@ class Whole(Checked):
         self.what = f"a whole number from {least}"
 
     def fits(self) -> Callable[[Any], bool]:
-        """See `Checked.fits`."""
         least = self.least
         return lambda value: type(value) is int and value >= least
 
@@ -185,7 +181,6 @@ class Word(Checked):
         self.what = f"one of {', '.join(words)}"
 
     def fits(self) -> Callable[[Any], bool]:
-        """See `Checked.fits`."""
         return tuple(map(str, self.words)).__contains__
 
 

@@ -104,7 +104,6 @@ def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[
 
 
 def _plain(column: Any) -> Any:
-    """A column of PostgreSQL in a form that can be read whatever it holds."""
     if isinstance(column.type, Checked):
         return type_coerce(column, column.type.impl)
     return cast(column, Text) if isinstance(column.type, UtcTime | JSON) else column
@@ -217,5 +216,4 @@ def first_line(text: str) -> str:
 
 
 def no_unicode(error: UnicodeEncodeError) -> UsageError:
-    """The error for a text that can't be written as UTF-8."""
     return UsageError(f"{error.object[:40]!r} has half of a surrogate pair, which is no Unicode text; remove it")

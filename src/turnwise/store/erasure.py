@@ -89,13 +89,11 @@ def digest_of(sequence_id: str, salt: str) -> str:
 
 
 def new_receipt(ids: Iterable[str], now: datetime, author: str, reason: str) -> Erasure:
-    """A receipt for conversations that are to be erased."""
     salt = secrets.token_hex(16)
     return Erasure(now, author, reason, {}, tuple(sorted(digest_of(one, salt) for one in ids)), salt, False)
 
 
 def erase_from_record(database: Database, source: Source, ids: Sequence[str], author: str, reason: str) -> Erasure:
-    """Erase conversations from a record; see `turnwise.store.Store.erase`."""
     begun = matching(erasures(database), ids)
     try:
         keys = [head.number for page in source.pages(ids) for head in page]

@@ -63,11 +63,14 @@ class Journal:
     final = False
 
     def __init__(self, database: Database) -> None:
-        self._finder = _Finder(database)
         self._db = database
         self._lock = threading.Lock()
         self._waiting: list[dict[str, Any]] = []
         self._job: Future[None] | None = None
+        # Replies are looked for over one connection: opening it would take most of the time of a call.
+        self._finding = threading.Lock()
+        self._connection: Connection | None = None
+        self._closed = False
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
         """Return the newest reply to this repeat of a request, or None.
@@ -76,7 +79,24 @@ class Journal:
             request_key: hash of everything that the reply may depend on.
             repeat: which of several askings, from 1.
         """
-        return self._finder.find(request_key, repeat)
+        with self._finding:
+            if self._closed:
+                raise StoreError("the store is closed; open it again")
+            row = self._db.until_reached(lambda: self._newest(request_key, repeat))
+        return None if row is None else reply_of_row(row)
+
+    def _newest(self, request_key: str, repeat: int) -> RowMapping | None:
+        with self._db.translated():
+            if self._connection is None:
+                self._connection = self._db.standalone()
+            try:
+                asked = {"request_key": request_key, "repeat": repeat}
+                return self._connection.execute(_NEWEST, asked).mappings().first()
+            except SQLAlchemyError:
+                if self._connection.invalidated:  # the server was lost: another one next time
+                    self._connection.close()
+                    self._connection = None
+                raise
 
     def record(self, reply: Reply) -> None:
         """Keep a reply; durable when this returns. Replies that come at the same moment are written together.
@@ -101,7 +121,10 @@ class Journal:
 
     def close(self) -> None:
         """Stop finding replies."""
-        self._finder.close()
+        with self._finding:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
 
     def stats(self) -> tuple[KeptReplies, ...]:
         """Return what is kept of each model, sorted by its name."""
@@ -139,39 +162,3 @@ class Journal:
             return deleted + retired
 
         return self._db.write(write).result()
-
-
-class _Finder:
-    """Looks for replies over one connection that stays open: opening it would take most of the time of a call."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None
-        self._closed = False
-
-    def find(self, request_key: str, repeat: int) -> Reply | None:
-        with self._lock:
-            if self._closed:
-                raise StoreError("the store is closed; open it again")
-            row = self._db.until_reached(lambda: self._row(request_key, repeat))
-        return None if row is None else reply_of_row(row)
-
-    def _row(self, request_key: str, repeat: int) -> RowMapping | None:
-        with self._db.translated():
-            if self._connection is None:
-                self._connection = self._db.standalone()
-            try:
-                asked = {"request_key": request_key, "repeat": repeat}
-                return self._connection.execute(_NEWEST, asked).mappings().first()
-            except SQLAlchemyError:
-                if self._connection.invalidated:  # the server was lost: another one next time
-                    self._connection.close()
-                    self._connection = None
-                raise
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self._connection is not None:
-                self._connection.close()

@@ -117,7 +117,6 @@ class KeptVerdicts:
             file.commit()
 
     def flags(self, run: str, detector: str, stamp: str) -> list[Flag]:
-        """The conversations that are known to be flagged, in no order."""
         query = (
             f"SELECT {', '.join(Flag._fields)} FROM flags JOIN judged USING (run, detector) "
             "WHERE run = ? AND detector = ? AND stamp = ?"

@@ -9,7 +9,7 @@ tables.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from turnwise.store import schema
 from turnwise.store.damage import check_numbers, check_places, intact, read_all
 from turnwise.store.database import Database, edition, numbers, rows
 from turnwise.store.people import Review, stored_reviews
+from turnwise.store.source import Mirror
 from turnwise.store.where import Labels, known_names, parse_where
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class _Fresh:
     scored: set[tuple[str, Side]] = field(default_factory=set)
 
 
-class RecordMirror:
+class RecordMirror(Mirror):
     """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns."""
 
     def __init__(self, record: Database) -> None:
@@ -126,7 +127,6 @@ class RecordMirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories of a run, and what it holds; see `source.Mirror`."""
         with self._lock:
             key, *keys = self._refreshed((run, *others))
             of_runs = [self._copied[one].columns for one in (key, *keys)]
@@ -136,7 +136,6 @@ class RecordMirror:
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
-        """Give a connection to the tables of docs/sql.md."""
         with self._lock:
             self._refreshed(None)
             self._copy_reviews()
@@ -157,8 +156,6 @@ class RecordMirror:
                 copy_reviews(self._opened(), found)
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
-        """The row numbers of the sequences for which a condition holds."""
-
         def found(record: Connection) -> list[int]:
             return parse_where(where, known_names(record)).sequences(record, run, labels)
 
@@ -175,7 +172,7 @@ class RecordMirror:
                 self._database.execute(statement)
         return self._database
 
-    # From the record ------------------------------------------------------------------------------------
+    # From the record
 
     def _refreshed(self, runs: Sequence[str] | None) -> list[int]:
         """Bring some runs, or all, up to date within one read transaction, and return their numbers."""
@@ -344,7 +341,7 @@ class RecordMirror:
             found[provenance] = self._principles[principle]
         return found
 
-    # Trajectories ---------------------------------------------------------------------------------------
+    # Trajectories
 
     def _scored(self, key: int) -> set[tuple[str, Side]]:
         query = "SELECT DISTINCT name, response FROM copied.evaluations JOIN copied.principles USING (principle) "
@@ -418,21 +415,25 @@ def _trajectories_sql(run: int, scored: Sequence[tuple[int, bool]], touched: str
     `scored` has, for every triple of columns, the number of the principle and whether it is of the response;
     `touched` is a query of the sequences that are wanted, by default all.
     """
-    triples = [
-        (f"{component}{at}", f"max({component}) FILTER (principle = {principle} AND response = {response})")
-        for at, (principle, response) in enumerate(scored)
-        for component in "TIF"
-    ]
-    turns = [("turn", "turn::DOUBLE")]
-    turns += [(f"{side}_chars", f"any_value({side}_chars)::DOUBLE") for side in ("prompt", "response")]
-    turns += triples
-    struct = ", ".join(f"{name} := {sql}" for name, sql in turns)
-    names = [name for name, _ in turns]
-    lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in names)
+    turns = {"turn": "turn::DOUBLE"}
+    turns |= {f"{side}_chars": f"any_value({side}_chars)::DOUBLE" for side in ("prompt", "response")}
+    for at, (principle, response) in enumerate(scored):
+        of_this = f"FILTER (principle = {principle} AND response = {response})"
+        turns |= {f"{component}{at}": f"max({component}) {of_this}" for component in "TIF"}
+    struct = ", ".join(f"{name} := {sql}" for name, sql in turns.items())
     which = f"run = {run}" + (f" AND sequence IN ({touched})" if touched else "")
+    made = f"SELECT sequence, struct_pack({struct}) AS t FROM copied.evaluations"
+    return turns_as_lists(f"{made} WHERE {which} GROUP BY sequence, turn", turns)
+
+
+def turns_as_lists(turns: str, columns: Iterable[str]) -> str:
+    """A query for a row a sequence, its turns as lists, of one for a row a turn: ``sequence``, columns in ``t``.
+
+    The first of the columns is the number of the turn.
+    """
+    lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in columns)
     # Sorting one list of rows is several times as fast as an ordered list for each column.
     return (
-        f"SELECT sequence, {lists} FROM (SELECT sequence, list_sort(list(t)) AS turns FROM "
-        f"(SELECT sequence, struct_pack({struct}) AS t FROM copied.evaluations WHERE {which} "
-        "GROUP BY sequence, turn) GROUP BY sequence)"
+        f"SELECT sequence, {lists} FROM "
+        f"(SELECT sequence, list_sort(list(t)) AS turns FROM ({turns}) GROUP BY sequence)"
     )

@@ -136,7 +136,11 @@ class Review(Shown):
 
 
 class People:
-    """The judgements of people in a store; `Store.people` has it."""
+    """The judgements of people in a store; `Store.people` has it.
+
+    Names of authors have at most 100 characters, notes 10,000. Each method raises UnknownNameError for a sequence
+    that the store does not have; nothing was written then.
+    """
 
     def __init__(self, database: Database, source: Source) -> None:
         self._db = database
@@ -149,11 +153,10 @@ class People:
 
         Args:
             label: ``attack``, ``benign`` or ``unlabelled``; None takes back what this author said before.
-            author: who says so, at most 100 characters.
-            note: why, at most 10,000 characters.
+            author: who says so.
+            note: why.
 
         Raises:
-            UnknownNameError: the store has no such sequence.
             UsageError: there is no such label, or author or note do not fit.
         """
         self._hold([sequence_id])
@@ -169,11 +172,10 @@ class People:
         Args:
             turn: the first turn at which a careful reader is more suspicious than not, from 1; 0 where there is
                 none; None takes back what this author said before.
-            author: who says so, at most 100 characters.
-            note: why, at most 10,000 characters.
+            author: who says so.
+            note: why.
 
         Raises:
-            UnknownNameError: the store has no such sequence.
             UsageError: the conversation has no such turn, or author or note do not fit.
         """
         self._hold([sequence_id])
@@ -231,7 +233,6 @@ class People:
             note: why, at most 10,000 characters.
 
         Raises:
-            UnknownNameError: the store has no such sequence.
             UsageError: it has no such turn or no text on that side, there is no score, or author or note
                 do not fit.
         """
@@ -287,7 +288,6 @@ class People:
             note: why, at most 10,000 characters; an empty one keeps the last that was written.
 
         Raises:
-            UnknownNameError: the store has no sequence of one of the ids. Nothing was written then.
             UsageError: there is no such status, nothing is said, or a name or the note does not fit.
         """
         try:
@@ -316,9 +316,6 @@ class People:
         Args:
             ids: only of these sequences.
             history: whether to return where they stood after each word, oldest first; else only after the last.
-
-        Raises:
-            UnknownNameError: the store has no sequence of one of the ids.
         """
         found = list(self._standing(ids))
         latest = {one.sequence_id: one for one in found}
@@ -347,9 +344,6 @@ class People:
             ids: only of these sequences.
             author: only by this person.
             history: whether to include what was replaced or taken back; else only the latest word of each author.
-
-        Raises:
-            UnknownNameError: the store has no sequence of one of the ids.
         """
         found = [self._correction(row) for row in self._rows(schema.corrections, ids, author)]
         if history:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import selectors
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -45,7 +44,7 @@ from turnwise.errors import (
     UsageError,
 )
 from turnwise.store import schema
-from turnwise.store.backend import shown_url
+from turnwise.store.backend import Backend, RunLocks, shown_url
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
 from turnwise.store.damage import first_line, no_unicode
 
@@ -98,8 +97,8 @@ One more row counts the editions of the record; see `turnwise.store.database.edi
 """
 
 
-class PostgresqlServer:
-    """A schema of a PostgreSQL database as the place of a record; see `turnwise.store.backend.Backend`.
+class PostgresqlServer(Backend):
+    """A schema of a PostgreSQL database as the place of a record.
 
     What the URL leaves out comes from where PostgreSQL's own programs look: PGPASSWORD, PGHOST and the like,
     ``~/.pgpass``, ``~/.pg_service.conf``.
@@ -114,7 +113,6 @@ class PostgresqlServer:
         if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
             raise UsageError(f"{url.drivername}:// can't be opened as a store: write postgresql://")
         self.where = shown_url(url)
-        self.translated = partial(translated, self.where)
         self.busy_seconds = busy_seconds
         self._writer, self._batch = str(uuid4()), 0
         self._namespace = 0
@@ -131,8 +129,10 @@ class PostgresqlServer:
         event.listen(self.engine, "connect", self._configure)
         event.listen(self.engine, "begin", self._begin)
 
+    def translated(self) -> AbstractContextManager[None]:
+        return translated(self.where)
+
     def check(self, create: bool) -> None:
-        """Refuse a server or schema that can't hold a record, and one without a record unless it may be made."""
         with self.engine.connect() as connection:
             version, encoding, name, number = connection.exec_driver_sql(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), "
@@ -155,7 +155,6 @@ class PostgresqlServer:
                 )
 
     def refuse_foreign(self, connection: Connection) -> None:
-        """Refuse a schema where our tables have triggers or rules, or something else has their name."""
         found = connection.scalars(text(_FOREIGN), {"ours": list(schema.metadata.tables)}).all()
         if found:
             raise StoreCorruptError(
@@ -164,11 +163,9 @@ class PostgresqlServer:
             )
 
     def made(self, connection: Connection) -> None:
-        """Add the table of writers, in the transaction that makes the others."""
         writers.create(connection, checkfirst=True)
 
     def was_committed(self) -> bool:
-        """Whether the transaction written last is in the record, where the reply to its commit was lost."""
         query = select(writers.c.batch).where(writers.c.writer == self._writer)
         # Who has the writer's lock knows that no other transaction is left, the one in doubt among them.
         alone = self.engine.execution_options(writes=True)
@@ -176,18 +173,16 @@ class PostgresqlServer:
             return bool(connection.scalar(query) == self._batch)
 
     def run_locks(self) -> PostgresqlRunLocks:
-        """New locks on runs of the record."""
         return PostgresqlRunLocks(self.engine, self.where, self._namespace)
 
     def close(self) -> None:
-        """Let go of all connections."""
         if self._batch:
             with suppress(SQLAlchemyError), self.engine.begin() as connection:
                 connection.execute(writers.delete().where(writers.c.writer == self._writer))
         self.engine.dispose()
 
     def discard(self) -> None:
-        """Leave the schema as it is: empty tables are no file that somebody could take for a store."""
+        """Empty tables are no file that somebody could take for a store."""
 
     def _configure(self, connection: psycopg.Connection[Any], record: object) -> None:
         settings = {**_SESSION, "lock_timeout": f"{max(1, round(self.busy_seconds * 1000))}ms"}
@@ -218,7 +213,7 @@ class PostgresqlServer:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
-class PostgresqlRunLocks:
+class PostgresqlRunLocks(RunLocks):
     """The locks that one store has on its runs: advisory locks of a session of their own.
 
     PostgreSQL lets go of them when the session ends, and so when the process or the server does.
@@ -232,14 +227,12 @@ class PostgresqlRunLocks:
         self._shared: set[int] = set()
 
     def lost(self) -> bool:
-        """Whether locks were held and are gone, because the server went away; then none is left."""
         if not self._shared or self._alive():
             return False
         self.close()
         return True
 
     def share(self, run: int) -> None:
-        """Keep others from having a run alone, until `release`."""
         try:
             self._call("pg_advisory_lock_shared", run)
         except StoreLockedError as error:
@@ -247,14 +240,12 @@ class PostgresqlRunLocks:
         self._shared.add(run)
 
     def release(self, run: int) -> None:
-        """Let others have a run alone again."""
         if run in self._shared:
             self._shared.discard(run)
             self._call("pg_advisory_unlock_shared", run)
 
     @contextmanager
     def alone(self, run: int, name: str) -> Iterator[None]:
-        """Have a run alone during the block, and keep no lock on it; StoreLockedError if another writes it."""
         if not self.lost():
             self.release(run)
         if not self._call("pg_try_advisory_lock", run):
@@ -268,7 +259,6 @@ class PostgresqlRunLocks:
             self._call("pg_advisory_unlock", run)
 
     def shared_elsewhere(self, run: int) -> bool:
-        """Whether another store writes a run now."""
         if run in self._shared:
             return False
         if free := self._call("pg_try_advisory_lock", run):
@@ -276,7 +266,6 @@ class PostgresqlRunLocks:
         return not free
 
     def close(self) -> None:
-        """Let go of every lock."""
         self._shared.clear()
         connection, self._connection = self._connection, None
         if connection is not None:

@@ -179,7 +179,6 @@ def query(
     patterns: Library | None = None,
     corrections: Mapping[str, Label | None] | None = None,
 ) -> QueryResult:
-    """Ask a pattern of every evaluated sequence of a run; see `Store.query`."""
     began = time.perf_counter()
     # A slip of the pen is told at once, before anything is copied.
     known = parse(pattern, patterns=patterns) if isinstance(pattern, str) else pattern

@@ -31,7 +31,7 @@ from turnwise.store import schema
 from turnwise.store.column_types import read_time
 from turnwise.store.damage import check_content, check_places, intact
 from turnwise.store.database import PAGE, Database, edition, numbers, rows
-from turnwise.store.runs import Run, read_runs, run_names
+from turnwise.store.runs import Run, RunTally, read_runs, run_names, still_failed, tallies
 from turnwise.store.score_rows import calls_of, read_call, read_evaluation, read_failure, read_unread
 from turnwise.store.source import (
     Lengths,
@@ -39,11 +39,10 @@ from turnwise.store.source import (
     NumberedHead,
     NumberedTexts,
     Page,
-    Progress,
     SequenceHead,
     Source,
+    TellScores,
 )
-from turnwise.store.tallies import RunTally, still_failed, tallies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +76,7 @@ class RecordSource(Source):
 
         return People(self._db, self)
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: TellScores) -> None:
         """Do nothing: questions bring their copy up to date themselves."""
 
     def close(self) -> None:

@@ -42,15 +42,7 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 from turnwise.clock import Clock
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreVersionError
-from turnwise.store.column_types import (
-    Share,
-    UtcTime,
-    Whole,
-    Word,
-    amount_type,
-    count_type,
-    text_type,
-)
+from turnwise.store.column_types import Share, UtcTime, Whole, Word, amount_type, count_type, text_type
 
 metadata = MetaData()
 
@@ -321,55 +313,37 @@ class Migration(NamedTuple):
     apply: Callable[[Connection], None]
 
 
-def _add_columns(connection: Connection, table: Table) -> None:
-    """Add the columns and indexes that a table lacks."""
-    inspector = inspect(connection)
-    columns = {column["name"] for column in inspector.get_columns(table.name)}
-    for column in table.columns:
-        if column.name not in columns:
-            definition = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
-    indexes = {index["name"] for index in inspector.get_indexes(table.name)}
-    for index in table.indexes:
-        if index.name not in indexes:
-            index.create(connection)
+def _step(*new: Table, wider: Table | None = None) -> Callable[[Connection], None]:
+    """What makes tables that are missing, and the columns and indexes that one lacks."""
 
+    def apply(connection: Connection) -> None:
+        for table in new:
+            table.create(connection, checkfirst=True)
+        if wider is None:
+            return
+        inspector = inspect(connection)
+        columns = {column["name"] for column in inspector.get_columns(wider.name)}
+        for column in wider.columns:
+            if column.name not in columns:
+                definition = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.execute(text(f"ALTER TABLE {wider.name} ADD COLUMN {definition}"))
+        indexes = {index["name"] for index in inspector.get_indexes(wider.name)}
+        for index in wider.indexes:
+            if index.name not in indexes:
+                index.create(connection)
 
-def _keep_calls(connection: Connection) -> None:
-    _add_columns(connection, replies)
-    calls.create(connection, checkfirst=True)
-
-
-def _keep_audit(connection: Connection) -> None:
-    audit_events.create(connection, checkfirst=True)
-
-
-def _complete_replies(connection: Connection) -> None:
-    _add_columns(connection, replies)
-
-
-def _keep_people(connection: Connection) -> None:
-    corrections.create(connection, checkfirst=True)
-    human_scores.create(connection, checkfirst=True)
-
-
-def _keep_reviews(connection: Connection) -> None:
-    reviews.create(connection, checkfirst=True)
-
-
-def _keep_erasures(connection: Connection) -> None:
-    erasures.create(connection, checkfirst=True)
+    return apply
 
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", metadata.create_all),
-    Migration(2, "calls to language models", _keep_calls),
-    Migration(3, "the audit of a guard", _keep_audit),
-    Migration(4, "how replies were asked for", _complete_replies),
-    Migration(5, "corrections and scores of people", _keep_people),
-    Migration(6, "log-probabilities of replies", _complete_replies),
-    Migration(7, "reviews of conversations", _keep_reviews),
-    Migration(8, "receipts of erasures", _keep_erasures),
+    Migration(2, "calls to language models", _step(calls, wider=replies)),
+    Migration(3, "the audit of a guard", _step(audit_events)),
+    Migration(4, "how replies were asked for", _step(wider=replies)),
+    Migration(5, "corrections and scores of people", _step(corrections, human_scores)),
+    Migration(6, "log-probabilities of replies", _step(wider=replies)),
+    Migration(7, "reviews of conversations", _step(reviews)),
+    Migration(8, "receipts of erasures", _step(erasures)),
 )
 
 
@@ -411,7 +385,6 @@ def migrate(
 
 @cache
 def statements() -> tuple[str, ...]:
-    """The SQL that makes the tables and indexes in SQLite."""
     dialect = sqlite.dialect()
     made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
     indexes = [index for table in metadata.sorted_tables for index in table.indexes]

@@ -47,13 +47,11 @@ def storable(text: str) -> str:
 
 
 def reply_row(reply: Reply) -> dict[str, Any]:
-    """The row of a reply."""
     row = {name: getattr(reply, name) for name in Reply.__slots__}
     return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def reply_of_row(row: RowMapping) -> Reply:
-    """The reply in a row."""
     return Reply(**{name: row[name] for name in Reply.__slots__})
 
 
@@ -76,7 +74,6 @@ def call_row(
 
 
 def read_call(row: RowMapping) -> Call:
-    """The call in a row that was joined with its reply."""
     return Call(
         repeat=row["repeat"],
         reply=None if row["reply"] is None else Reply(**{name: row[OF_REPLY + name] for name in Reply.__slots__}),
@@ -90,7 +87,6 @@ def read_call(row: RowMapping) -> Call:
 
 
 def score_row(scored: Outcome, run: int, sequence: int, provenance: int, reply: int | None) -> dict[str, Any]:
-    """The row of an evaluation, a failure or an unread text."""
     row = {
         "run": run,
         "sequence": sequence,
@@ -112,18 +108,15 @@ def score_row(scored: Outcome, run: int, sequence: int, provenance: int, reply: 
 
 
 def read_evaluation(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Evaluation:
-    """The evaluation in a row that was joined with its provenance and reply, and the calls that it rests on."""
     score = Score(row["T"], row["I"], row["F"])
     return Evaluation(score=score, reasoning=row["reasoning"], **_common(row, run, sequence_id, calls))
 
 
 def read_failure(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Failure:
-    """The failure in a row that was joined with its provenance and reply, and the calls that it rests on."""
     return Failure(reason=row["reason"], message=row["message"], **_common(row, run, sequence_id, calls))
 
 
 def read_unread(row: RowMapping, run: Run, sequence_id: str) -> Unread:
-    """The unread text in a row that was joined with its provenance."""
     about = _common(row, run, sequence_id, ())
     return Unread(about["key"], row["message"], about["provenance"], about["created_at"])
 
@@ -166,7 +159,6 @@ class Appender:
         self._known.clear()
 
     def append(self, scored: Iterable[Outcome]) -> Future[None]:
-        """Queue evaluations, failures and unread texts for one transaction; see `Store.append_soon`."""
         given = list(scored)
         fresh = {self._runs.hold(run) for run in {one.key.run for one in given}}
         if True in fresh:
@@ -189,7 +181,6 @@ class Appender:
 
 
 def _append(connection: Connection, scored: Sequence[Outcome], keys: _KeyLookup) -> None:
-    """Write evaluations, failures and unread texts inside a transaction; UsageError where one is there already."""
     runs = keys.of(schema.runs, "name", {one.key.run for one in scored}, "run")
     ids = {one.key.sequence_id for one in scored}
     sequences = keys.of(schema.sequences, "sequence_id", ids, "sequence")
@@ -221,7 +212,6 @@ def _insert_with_calls(
     calls: Sequence[tuple[Call, ...]],
     replies: Mapping[_Identity, int],
 ) -> None:
-    """Write rows of evaluations or failures, and the calls that each rests on."""
     if not any(calls):
         if rows:
             connection.execute(insert(table), rows)
@@ -314,12 +304,7 @@ class _KeyLookup:
             if row["code_version"] == code_version:
                 stored: int = row["id"]
                 return stored
-        values = {
-            "run": run,
-            "principle": principle,
-            "principle_version": version,
-            "code_version": code_version,
-        }
+        values = {"run": run, "principle": principle, "principle_version": version, "code_version": code_version}
         return inserted(self._connection, table, values)
 
 

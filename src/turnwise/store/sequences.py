@@ -38,7 +38,6 @@ class Added(Shown):
 
 
 def add_sequences(database: Database, sequences: Iterable[Sequence], *, relabel: bool = False) -> list[Added]:
-    """Store sequences in one transaction, and say of each what came of it; see `Store.add_sequences`."""
     return database.write(partial(_add, database, list(sequences), relabel)).result()
 
 

@@ -17,8 +17,7 @@ from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
 from turnwise.store.damage import check_turns, intact
-from turnwise.store.runs import Run
-from turnwise.store.tallies import RunTally
+from turnwise.store.runs import Run, RunTally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from turnwise.store.people import People
     from turnwise.store.where import Labels
 
-Progress = Callable[[int], None]
+TellScores = Callable[[int], None]
 """Is told how many more scores are ready for questions."""
 
 
@@ -197,7 +196,7 @@ class Source(Protocol):
     def people(self) -> People:
         """What people said."""
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: TellScores) -> None:
         """Do now what the first question would have to wait for."""
 
     def close(self) -> None:

@@ -6,8 +6,8 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from functools import cached_property, partial
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
 from turnwise.store import schema
+from turnwise.store.backend import Backend, RunLocks
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
 from turnwise.store.damage import MEND, NO_UTF8, first_line, no_unicode
 
@@ -96,8 +97,8 @@ def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
         time.sleep(_WAL_PAUSE)
 
 
-class SqliteFile:
-    """A SQLite file as the place of a record; see `turnwise.store.backend.Backend`."""
+class SqliteFile(Backend):
+    """A SQLite file as the place of a record."""
 
     reading: Mapping[str, Any] = MappingProxyType({})
     standalone: Mapping[str, Any] = MappingProxyType({"single": True})
@@ -105,17 +106,18 @@ class SqliteFile:
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
         self.where = str(path)
-        self.translated = partial(translated, self.where)
         self.busy_seconds = busy_seconds
         self._fresh = False
 
     @cached_property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine:  # type: ignore[override]  # nobody sets it
         """The connections; made once `check` has seen that there may be some."""
         return connect(self.path, self.busy_seconds)
 
+    def translated(self) -> AbstractContextManager[None]:
+        return translated(self.where)
+
     def check(self, create: bool) -> None:
-        """Refuse what is no file, and a file that is not there unless it may be made."""
         try:
             if self.path.is_dir():
                 raise StoreError(f"{self.path} is a folder; name a file")
@@ -133,23 +135,16 @@ class SqliteFile:
         self._fresh = True
 
     def refuse_foreign(self, connection: Connection) -> None:
-        """Refuse a file with anything beside our tables and indexes."""
         driver: Any = connection.connection.driver_connection
         refuse_foreign_objects(driver, self.where, schema.statements())
 
     def made(self, connection: Connection) -> None:
-        """Add nothing: SQLite needs nothing besides the tables."""
-
-    def was_committed(self) -> bool:
-        """False: here who commits a transaction knows whether it is in the record."""
-        return False
+        """SQLite needs nothing besides the tables."""
 
     def run_locks(self) -> SqliteRunLocks:
-        """New locks on runs of the record."""
         return SqliteRunLocks(self.path)
 
     def close(self) -> None:
-        """Let go of the file."""
         if "engine" in vars(self):
             self.engine.dispose()
 
@@ -209,7 +204,7 @@ _LAST_MS = 50
 """How long who lets go of a run waits to be the last one: no longer than two that let go at once need."""
 
 
-class SqliteRunLocks:
+class SqliteRunLocks(RunLocks):
     """The locks that one store has on its runs.
 
     A lock is SQLite's own, on an empty file beside the store that is there as long as it is needed. The operating
@@ -220,15 +215,8 @@ class SqliteRunLocks:
         self._path = path
         self._shared: dict[int, sqlite3.Connection] = {}
 
-    def lost(self) -> bool:
-        """Never: the system keeps the locks as long as the process lives."""
-        return False
-
     def share(self, run: int) -> None:
-        """Keep others from having a run alone, until `release`.
-
-        Where no file can be made beside the store, nothing can be written to it either, and nothing is locked.
-        """
+        # Where no file can be made beside the store, nothing can be written to it either, and nothing is locked.
         try:
             self._shared[run] = _locked(self._file(run), "BEGIN", _PATIENCE_S)
         except sqlite3.OperationalError as error:
@@ -238,7 +226,6 @@ class SqliteRunLocks:
             pass
 
     def release(self, run: int) -> None:
-        """Let others have a run alone again; the last one to do so removes the file."""
         connection = self._shared.pop(run, None)
         if connection is not None:
             connection.execute("COMMIT")
@@ -250,7 +237,6 @@ class SqliteRunLocks:
 
     @contextmanager
     def alone(self, run: int, name: str) -> Iterator[None]:
-        """Have a run alone during the block, and keep no lock on it; StoreLockedError if another writes it."""
         self.release(run)
         try:
             self._shared[run] = _locked(self._file(run), "BEGIN EXCLUSIVE", 0.0)
@@ -278,7 +264,6 @@ class SqliteRunLocks:
         return False
 
     def close(self) -> None:
-        """Let go of every lock."""
         for run in list(self._shared):
             self.release(run)
 

@@ -19,11 +19,10 @@ from turnwise.store.findings.files import is_findings
 from turnwise.store.journal import Journal
 from turnwise.store.kept_verdicts import KeptVerdicts
 from turnwise.store.record_source import RecordSource
-from turnwise.store.runs import Run, Runs
+from turnwise.store.runs import Run, Runs, RunTally
 from turnwise.store.score_rows import Appender
 from turnwise.store.sequences import Added, add_sequences
 from turnwise.store.source import Mirror, ScoreTable, SequenceHead, Source
-from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
@@ -44,7 +43,6 @@ class Record:
         self.audit = AuditLog(self.database)
 
     def close(self) -> None:
-        """Write what is pending and let go of the database."""
         self.database.finish()
         self.runs.close()
         self.journal.close()
@@ -60,7 +58,8 @@ _TRANSFER = "export them or import into them", "their files are Parquet already,
 class Store:
     """The record of one or more data sets and runs, or the findings of a scan, which can only be read.
 
-    Appends are durable when they return. Several threads and processes may use a store at once.
+    Appends are durable when they return. Several threads and processes may use a store at once. Each method raises
+    UnknownNameError for a run or sequence that the store does not have; nothing was changed then.
 
     Args:
         location: a file, ``sqlite:///file``, or ``postgresql://user@host/database``; docs/postgresql.md has more.
@@ -184,11 +183,7 @@ class Store:
         return add_sequences(self._writing("add sequences", instead).database, sequences, relabel=relabel)
 
     def sequence(self, sequence_id: str) -> Sequence:
-        """Return one sequence.
-
-        Raises:
-            UnknownNameError: the store has no sequence of that id.
-        """
+        """Return one sequence."""
         return next(self.sequences(ids=[sequence_id]))
 
     def sequences(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Sequence]:
@@ -197,9 +192,6 @@ class Store:
         Args:
             ids: only these.
             label: only those with this ground truth.
-
-        Raises:
-            UnknownNameError: the store has no sequence of one of the ids.
         """
         for page in self._source.pages(ids, label):
             yield from self._source.sequences(page)
@@ -211,9 +203,6 @@ class Store:
 
         Args:
             turns: their numbers; those that the sequence does not have are left out.
-
-        Raises:
-            UnknownNameError: the store has no sequence of that id.
         """
         return self._source.turns(sequence_id, turns)
 
@@ -246,11 +235,7 @@ class Store:
         return self._source.runs()
 
     def run(self, name: str) -> Run:
-        """Return one run.
-
-        Raises:
-            UnknownNameError: the store has no run of that name.
-        """
+        """Return one run."""
         return self._source.run(name)
 
     def only_run(self) -> str:
@@ -272,18 +257,13 @@ class Store:
         return self._writing("add a run", _ANOTHER).runs.start(run)
 
     def is_being_written(self, run: str) -> bool:
-        """Whether another store, in this process or another, writes a run now: it isn't finished.
-
-        Raises:
-            UnknownNameError: the store has no run of that name.
-        """
+        """Whether another store, in this process or another, writes a run now: it isn't finished."""
         return self._record is not None and self._record.runs.written_elsewhere(run)
 
     def rename_run(self, old: str, new: str) -> Run:
         """Give a run another name, and return it.
 
         Raises:
-            UnknownNameError: the store has no run of the old name.
             UsageError: the new name is taken, or empty.
             StoreLockedError: another store writes the run.
         """
@@ -298,7 +278,6 @@ class Store:
         Sequences stay. So do replies of language models that the journal keeps: they were paid for.
 
         Raises:
-            UnknownNameError: the store has no run of that name.
             StoreLockedError: another store writes the run.
         """
         record = self._writing("delete the run", "remove the folder")
@@ -311,16 +290,12 @@ class Store:
         return self._source.tallies()
 
     def tally(self, run: str) -> RunTally:
-        """Return the counts, cost and time of one run.
-
-        Raises:
-            UnknownNameError: the store has no such run.
-        """
+        """Return the counts, cost and time of one run."""
         self._source.run(run)
         return next(tally for known, tally in self.tallies() if known.name == run)
 
     def principle_versions(self, run: str) -> dict[str, str]:
-        """Return the version of every principle that a run was scored against, by name."""
+        """Return the version of every principle that a run was scored against, by name; none for no such run."""
         return self._source.principle_versions(run)
 
     def erase(self, ids: Collection[str], *, author: str = "", reason: str = "") -> Erasure:
@@ -339,7 +314,6 @@ class Store:
             The receipt, which the store keeps.
 
         Raises:
-            UnknownNameError: the store has no sequence of one of the ids. Nothing was erased then.
             UsageError: no id, or findings behind a URL.
             StoreError: the store can't be written.
         """
@@ -405,9 +379,6 @@ class Store:
             run: name of the run.
             turns: only these turns, by number; then it takes no time how long the rest is.
             replies: load what the scores rest on too: raw replies and calls.
-
-        Raises:
-            UnknownNameError: the store has no such run or sequence.
         """
         found = self.trajectories(run, ids=[sequence_id], turns=turns, replies=replies)
         return next(trajectory for _, trajectory in found)
@@ -429,19 +400,11 @@ class Store:
             label: only sequences with this ground truth.
             turns: only these turns of each, by number.
             replies: load what the scores rest on too: raw replies and calls. Detectors need neither.
-
-        Raises:
-            UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
         return self._source.trajectories(run, ids, label, turns, replies)
 
     def failures(
-        self,
-        run: str,
-        *,
-        ids: Collection[str] | None = None,
-        turns: range | None = None,
-        replies: bool = False,
+        self, run: str, *, ids: Collection[str] | None = None, turns: range | None = None, replies: bool = False
     ) -> tuple[Failure, ...]:
         """Return every failure that a run recorded, oldest first, including those that were mended later.
 
@@ -461,17 +424,12 @@ class Store:
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
         """Return the keys of all evaluations that a run has of these sequences, without failures.
 
-        Raises:
-            UnknownNameError: the store has no such run.
+        Ids that the store does not have are passed over.
         """
         return self._source.recorded(self._source.run(run), sequence_ids)
 
     def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
-        """Return the keys of the scores of a run that failed and were not scored since.
-
-        Raises:
-            UnknownNameError: the store has no such run, or no sequence of one of the ids.
-        """
+        """Return the keys of the scores of a run that failed and were not scored since."""
         return self._source.failed(self._source.run(run), ids)
 
     @property

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwise._support.locations import Location, filesystem, is_url, to_path
-from turnwise._support.table_files import file_name, quoted
+from turnwise._support.locations import Location, is_url, to_path
+from turnwise._support.table_files import file_name, hide_progress_bar, quoted
 from turnwise.errors import FindingsError, LocationError, StoreCorruptError, StoreError, UsageError
 from turnwise.findings import (
     FAILURES,
@@ -27,7 +27,6 @@ from turnwise.findings import (
     SEQUENCES,
     TURNS,
     Findings,
-    PartEntry,
     findings_folder,
     open_findings,
     part_file,
@@ -37,25 +36,10 @@ from turnwise.store.damage import first_line
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_FOLDERS: Final = frozenset(
-    (
-        "abfs",
-        "abfss",
-        "adl",
-        "az",
-        "file",
-        "ftp",
-        "gcs",
-        "gs",
-        "hdfs",
-        "http",
-        "https",
-        "memory",
-        "s3",
-        "s3a",
-        "sftp",
-    )
-)
+_FOLDERS: Final = frozenset((
+    "abfs", "abfss", "adl", "az", "file", "ftp", "gcs", "gs", "hdfs", "http", "https", "memory", "s3", "s3a",
+    "sftp",
+))  # fmt: skip
 """Schemes of URLs behind which there are folders and files."""
 
 _PARQUET: Final = ".parquet"
@@ -87,7 +71,7 @@ def is_findings(location: str) -> bool:
 
 def opened(location: str) -> Findings:
     """Open findings that somebody named as a store; UsageError where that names only some of their parts."""
-    from turnwise.store.findings.erasing import finish_erasing
+    from turnwise.store.findings.changes import finish_erasing
 
     base = Location(location).base
     with contextlib.suppress(OSError):
@@ -152,7 +136,9 @@ class FoundFiles:
     def __init__(self, location: str) -> None:
         self.findings: Findings = opened(location)
         self.manifest = self.findings.manifest
+        self.parts = self.manifest.parts
         self.where = str(self.findings.folder)
+        self.remote = self.findings.folder.is_url
         self.principles = tuple(str(one["name"]) for one in self.manifest.principles)
         self._parts = {part.number: part for part in self.manifest.parts}
         self._lock = threading.Lock()
@@ -160,18 +146,7 @@ class FoundFiles:
         self._check()
 
     @property
-    def remote(self) -> bool:
-        """Whether they are behind a URL."""
-        return self.findings.folder.is_url
-
-    @property
-    def parts(self) -> tuple[PartEntry, ...]:
-        """The parts that are done, in order."""
-        return self.manifest.parts
-
-    @property
     def has_texts(self) -> bool:
-        """Whether the texts of conversations were kept."""
         return any(part_file(TURNS, part.number) in part.files for part in self.parts)
 
     @property
@@ -203,7 +178,7 @@ class FoundFiles:
         try:
             if not self.remote:
                 return datetime.fromtimestamp(place.path.stat().st_mtime, UTC)
-            found: datetime = filesystem(place.name.partition("://")[0]).modified(place.name)
+            found: datetime = place.filesystem.modified(place.name)
         except (OSError, NotImplementedError, LocationError, KeyError):
             return datetime.fromtimestamp(0, UTC)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -219,11 +194,8 @@ class FoundFiles:
         return None if self.remote else (self.findings.folder / name).path.stat().st_mtime_ns
 
     def close(self) -> None:
-        """Let go of the files."""
         with self._lock:
             self._connection = None
-
-    # What is there -----------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         names = {table: set((self.findings.folder / table).names()) for table in (SEQUENCES, TURNS)}
@@ -247,8 +219,6 @@ class FoundFiles:
             more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise StoreCorruptError(f"{self.where} is damaged: {missing[0]} is missing{more}; {MEND}")
 
-    # Reading -----------------------------------------------------------------------------------------------
-
     def table(self, name: str, parts: Collection[int] | None = None) -> str:
         """SQL for a table over the files of parts, by default all, in their order; an empty one without any."""
         if name == TURNS and not self.has_texts:
@@ -269,10 +239,10 @@ class FoundFiles:
 
     def prepared(self, connection: DuckDBPyConnection) -> DuckDBPyConnection:
         """Let a connection of DuckDB read where the findings are, and return it."""
-        connection.execute("SET enable_progress_bar = false")
+        hide_progress_bar(connection)
         connection.execute("SET python_enable_replacements = false")
         if self.remote:
-            connection.register_filesystem(filesystem(self.findings.folder.name.partition("://")[0]))
+            connection.register_filesystem(self.findings.folder.filesystem)
         return connection
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -20,22 +20,20 @@ from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReasons,
 from turnwise.store.damage import check_turns, intact
 from turnwise.store.database import PAGE
 from turnwise.store.erasure import Erasure
-from turnwise.store.findings.erasing import erase_from_findings
+from turnwise.store.findings.changes import FoundPeople, erase_from_findings
 from turnwise.store.findings.files import FoundFiles, part_of
-from turnwise.store.findings.people import FoundPeople
 from turnwise.store.findings.tables import NAME, FoundMirror, Index
-from turnwise.store.runs import Run
+from turnwise.store.runs import Run, RunTally
 from turnwise.store.source import (
     Lengths,
     Newest,
     NumberedHead,
     NumberedTexts,
     Page,
-    Progress,
     SequenceHead,
     Source,
+    TellScores,
 )
-from turnwise.store.tallies import RunTally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +78,7 @@ class FindingsSource(Source):
     def people(self) -> FoundPeople:
         return FoundPeople(self._files.findings.folder, self, self._clock)
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: TellScores) -> None:
         """Make the index, where there is none that fits."""
         self._index.ready(progress)
 
@@ -325,12 +323,7 @@ class FindingsSource(Source):
             return connection.execute(query, list(values)).fetchall()
 
     def _rows(
-        self,
-        table: str,
-        columns: str,
-        numbers: Collection[int],
-        turns: range | None = None,
-        order: str = "",
+        self, table: str, columns: str, numbers: Collection[int], turns: range | None = None, order: str = ""
     ) -> list[tuple[Any, ...]]:
         """Row number and some columns of the rows of some sequences, all of one part."""
         low, high = min(numbers) - 1, max(numbers) - 1

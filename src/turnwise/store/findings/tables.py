@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from turnwise._support.table_files import file_name, quoted
+from turnwise._support.table_files import file_name, quoted, quoted_name
 from turnwise._support.visible import shown
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError, UnknownNameError, UsageError
@@ -25,10 +25,10 @@ from turnwise.findings import MEND, SCORES, SEQUENCES, STAGE_COLUMNS, TURNS, Par
 from turnwise.patterns.sql import Columns
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles, for_the_user
-from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews
+from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews, turns_as_lists
 from turnwise.store.people import Review
 from turnwise.store.runs import Run
-from turnwise.store.source import Progress
+from turnwise.store.source import Mirror, TellScores
 from turnwise.store.where import FIELDS, Labels, Row, parse_where
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _ROWS = 1_500_000
 _GROUP = 4_096
 """Rows of a group: what one thread takes at a time. Rows hold a conversation each."""
 
-Scored = tuple[tuple[str, Side], ...]
+Triples = tuple[tuple[str, Side], ...]
 """Principle and side of every triple of columns of scores."""
 
 
@@ -62,7 +62,7 @@ class Index:
         self._files = files
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.path: Path | None = None
-        self.scored: Scored = ()
+        self.scored: Triples = ()
 
     def close(self) -> None:
         """Remove it where it is in a temporary folder."""
@@ -77,7 +77,7 @@ class Index:
             path.unlink(missing_ok=True)
         self.close()
 
-    def ready(self, progress: Progress = lambda scores: None) -> Path:
+    def ready(self, progress: TellScores = lambda scores: None) -> Path:
         """The file, made now where there is none that fits; StoreError where there is no room for it."""
         if self.path is not None:
             return self.path
@@ -120,9 +120,7 @@ class Index:
         self.scored = tuple((principle, Side(side)) for principle, side in json.loads(found[2]))
         return True
 
-    # Making it ---------------------------------------------------------------------------------------------
-
-    def _make(self, path: Path, progress: Progress) -> Scored:
+    def _make(self, path: Path, progress: TellScores) -> Triples:
         """Make the index under another name, and move it to its place; OSError where it can't be written there."""
         import duckdb
 
@@ -149,7 +147,7 @@ class Index:
             partial.unlink(missing_ok=True)
         return scored
 
-    def _fill(self, connection: DuckDBPyConnection, progress: Progress) -> Scored:
+    def _fill(self, connection: DuckDBPyConnection, progress: TellScores) -> Triples:
         self._files.check(SCORES, SEQUENCES, TURNS)
         self._check_columns(connection)
         self._fill_sequences(connection)
@@ -161,7 +159,7 @@ class Index:
                 f"{files.where} is damaged: a file has scores of {', '.join(sorted(map(shown, strange)))}, which "
                 f"its manifest does not name; {MEND}"
             )
-        scored: Scored = tuple(sorted((name, Side(side)) for name, side in pairs))
+        scored: Triples = tuple(sorted((name, Side(side)) for name, side in pairs))
         columns = ["turn", "prompt_chars", "response_chars"]
         columns += [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
         lists = ", ".join(f"{name} DOUBLE[]" for name in columns)
@@ -217,7 +215,7 @@ class Index:
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
 
-    def _check_scores(self, connection: DuckDBPyConnection, scored: Scored) -> None:
+    def _check_scores(self, connection: DuckDBPyConnection, scored: Triples) -> None:
         """Refuse scores that can't be, even where the digests fit them; the message names a conversation."""
         lists = [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
         fits = ["len(turn) > 0 AND list_min(turn) >= 1 AND list_max(turn) <= turns"]
@@ -253,7 +251,7 @@ class Index:
         if some:
             yield some
 
-    def _trajectories(self, parts: list[int], scored: Scored, columns: Sequence[str]) -> str:
+    def _trajectories(self, parts: list[int], scored: Triples, columns: Sequence[str]) -> str:
         """The query that makes the trajectories of parts: a row a conversation, a list a column."""
         scores = self._files.table(SCORES, parts)
         chars = {side: f"max(chars) FILTER (side = '{side}')::DOUBLE" for side in Side}
@@ -264,24 +262,20 @@ class Index:
             for component in "TIF"
         ]
         struct = ", ".join(f"{name} := {value}" for name, value in zip(columns, values, strict=True))
-        flat = f"SELECT key, turn, struct_pack({struct}) AS t FROM {scores} GROUP BY key, turn"
+        turns = f"SELECT key + 1 AS sequence, turn, struct_pack({struct}) AS t FROM {scores} GROUP BY key, turn"
         if any(side is Side.RESPONSE for _, side in scored) and self._files.has_texts:
             # The prompt of a turn has a length where its response alone has a score, too.
-            prompts = f"SELECT key, turn, length(prompt)::DOUBLE AS said FROM {self._files.table(TURNS, parts)}"
+            texts = self._files.table(TURNS, parts)
+            prompts = f"SELECT key + 1 AS sequence, turn, length(prompt)::DOUBLE AS said FROM {texts}"
             known = "struct_update(t, prompt_chars := coalesce(t.prompt_chars, said))"
-            flat = f"SELECT key, {known} AS t FROM ({flat}) LEFT JOIN ({prompts}) USING (key, turn)"
-        lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in columns)
-        # Sorting one list of rows is several times as fast as an ordered list for each column.
-        return (
-            f"SELECT key + 1 AS sequence, {lists} FROM "
-            f"(SELECT key, list_sort(list(t)) AS turns FROM ({flat}) GROUP BY key)"
-        )
+            turns = f"SELECT sequence, {known} AS t FROM ({turns}) LEFT JOIN ({prompts}) USING (sequence, turn)"
+        return turns_as_lists(turns, columns)
 
 
 _TRAJECTORIES = f"{NAME}.trajectories"
 
 
-class FoundMirror:
+class FoundMirror(Mirror):
     """The tables of docs/sql.md over findings, and ``findings``: what the detector said. Threads take turns."""
 
     def __init__(self, files: FoundFiles, index: Index, run: Run, reviews: Callable[[], Sequence[Review]]) -> None:
@@ -293,7 +287,6 @@ class FoundMirror:
         self._database: DuckDBPyConnection | None = None
 
     def close(self) -> None:
-        """Let go of the tables."""
         with self._lock:
             self._database = None
 
@@ -301,7 +294,6 @@ class FoundMirror:
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give the table of the run; UnknownNameError for another run than that of the scan."""
         for name in (run, *others):
             if name != self._run.name:
                 raise UnknownNameError("run", name, [self._run.name])
@@ -313,7 +305,6 @@ class FoundMirror:
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
-        """Give a connection to the tables."""
         with self._lock:
             with self._files.translated():
                 connection = self._opened().cursor()
@@ -321,7 +312,6 @@ class FoundMirror:
             yield connection
 
     def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
-        """The row numbers of the sequences for which a condition holds; see `Mirror.chosen`."""
         with self.tables() as connection, self._files.translated():
             condition = parse_where(where, self._known_names)
             by_id = {"id"} if labels or condition.by_id else set()
@@ -437,8 +427,3 @@ class FoundMirror:
             "CREATE VIEW findings AS SELECT sequence_id, label, source, turns, scored, fired, "
             "flag_turn, peak, file, row, metadata FROM copied.sequences JOIN copied.found USING (sequence)"
         )
-
-
-def quoted_name(name: str) -> str:
-    """The name of a column as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'

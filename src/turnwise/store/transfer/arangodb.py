@@ -21,7 +21,7 @@ from sqlalchemy import Table
 
 from turnwise.store import schema
 from turnwise.store.transfer.formats import line
-from turnwise.store.transfer.snapshot import Kind, Progress, Row, Snapshot, conversations, kind_of, time_text
+from turnwise.store.transfer.snapshot import Row, Snapshot, TellTable, conversations, json_values
 
 NOT_CARRIED = (
     "A whole number of more than 64 bits in metadata becomes a number of double precision in ArangoDB.",
@@ -62,7 +62,7 @@ def key(*parts: object) -> str:
     return whole[: _LONGEST_KEY - len(mark)] + mark
 
 
-def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
+def write(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
     """Write all collections, and return how many lines each file has."""
     people = (schema.corrections, schema.human_scores, schema.reviews)
     names = ["sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES]
@@ -98,13 +98,7 @@ def _rows(record: Snapshot, table: Table) -> Iterator[Row]:
 
 def _fields(table: Table, row: Row) -> Document:
     """The values of a row under the names of their columns, without its keys."""
-    return {
-        column.name: time_text(row[column.name])
-        if kind_of(column) is Kind.TIME and row[column.name] is not None
-        else row[column.name]
-        for column in table.columns
-        if column.name not in _NOT_FIELDS
-    }
+    return {name: value for name, value in json_values(table, row).items() if name not in _NOT_FIELDS}
 
 
 def _write_sequences(record: Snapshot, put: Write) -> None:

@@ -23,14 +23,12 @@ from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError, Un
 from turnwise.store import schema
 from turnwise.store.database import PAGE, Database
 from turnwise.store.transfer import arangodb, formats
-from turnwise.store.transfer.snapshot import TABLES, Progress, Row, Snapshot, read_snapshot, value_reader
+from turnwise.store.transfer.snapshot import TABLES, Row, Snapshot, TellTable, read_snapshot, value_reader
 
 MANIFEST = "manifest.json"
 
 MEND = "make the export anew, or restore a copy of it"
 """What to do where an export is damaged."""
-
-_BLOCK = 1 << 20
 
 SCHEMA_VERSION = schema.MIGRATIONS[-1].version
 
@@ -44,7 +42,7 @@ class FileEntry(BaseModel):
     sha256: str
 
 
-class Manifest(BaseModel):
+class ExportManifest(BaseModel):
     """What an export holds.
 
     `runs` are those that were wanted, None for all; `where` is the condition on sequences, None for none;
@@ -63,15 +61,14 @@ class Manifest(BaseModel):
     not_carried: list[str] = []
 
     def write(self, folder: Path) -> None:
-        """Write it into a folder."""
         (folder / MANIFEST).write_text(f"{self.model_dump_json(indent=2)}\n", encoding="utf-8", newline="\n")
 
 
-def read_manifest(folder: str | Path) -> Manifest:
+def read_manifest(folder: str | Path) -> ExportManifest:
     """What an export holds; StoreError where the folder is none, can't be read, or is a later turnwise's."""
     path = to_path(folder) / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
+        manifest = ExportManifest.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(
             f"{folder} is a folder without {MANIFEST}, so no export: name one of turnwise export, or a store"
@@ -91,35 +88,15 @@ def read_manifest(folder: str | Path) -> Manifest:
     return manifest
 
 
-def digest(path: Path) -> str:
-    """The SHA-256 of a file in hexadecimal digits."""
-    found = hashlib.sha256()
+def _digest(path: Path) -> str:
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
-
-
-def check_files(folder: Path, manifest: Manifest, needed: list[str]) -> None:
-    """Refuse an export in which one of the `needed` files is missing or is not what was written."""
-    for name in needed:
-        path = folder / name
-        if name not in manifest.files:
-            raise StoreCorruptError(f"{folder / MANIFEST} is damaged: it does not name {name}; {MEND}")
-        try:
-            same = digest(path) == manifest.files[name].sha256
-        except FileNotFoundError:
-            raise StoreCorruptError(f"{folder} is damaged: {name} is missing; {MEND}") from None
-        except OSError as error:
-            raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
-        if not same:
-            raise StoreCorruptError(f"{path} was changed or cut off after the export; {MEND}")
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Format(NamedTuple):
     """One format. `write` returns how many rows each file has; `read` is None where nothing can be imported."""
 
-    write: Callable[[Path, Snapshot, Progress], dict[str, int]]
+    write: Callable[[Path, Snapshot, TellTable], dict[str, int]]
     read: Callable[[Path, Table], Iterator[dict[str, Any]]] | None = None
     not_carried: tuple[str, ...] = ()
 
@@ -131,7 +108,6 @@ FORMATS = {
     "arangodb": Format(arangodb.write, not_carried=arangodb.NOT_CARRIED),
 }
 """The formats by name."""
-
 
 _PART = "What belongs to no run that was wanted is left out, the audit of guards among it."
 
@@ -153,9 +129,8 @@ def export(
     *,
     runs: Collection[str] | None,
     where: str | None,
-    progress: Progress,
+    progress: TellTable,
 ) -> Exported:
-    """Write a store into a new folder; see `Store.export`."""
     if format not in FORMATS:
         raise UnknownNameError("format", format, FORMATS)
     made = FORMATS[format]
@@ -173,14 +148,14 @@ def export(
     try:
         rows = read_snapshot(database, write, runs, where)
         assert part is not None
-        manifest = Manifest(
+        manifest = ExportManifest(
             turnwise=__version__,
             schema_version=SCHEMA_VERSION,
             format=format,
             created_at=database.clock(),
             runs=None if runs is None else list(runs),
             where=where,
-            files={name: FileEntry(rows=count, sha256=digest(part / name)) for name, count in rows.items()},
+            files={name: FileEntry(rows=count, sha256=_digest(part / name)) for name, count in rows.items()},
             not_carried=list(not_carried),
         )
         manifest.write(part)
@@ -214,7 +189,7 @@ def _new_folder(folder: str | Path) -> Path:
 
 
 class ExportFolder:
-    """An export that was checked against its manifest; a `Record`. A format that can't be imported is refused."""
+    """An export that was checked against its manifest; an `Importable`. Others are refused."""
 
     def __init__(self, folder: str | Path) -> None:
         self.name = str(folder)
@@ -236,13 +211,27 @@ class ExportFolder:
         if self._manifest.schema_version < SCHEMA_VERSION:  # a table that came later has no file
             tables = tuple(table for table in TABLES if self._file(table) in self._manifest.files)
         self._tables = frozenset(table.name for table in tables)
-        check_files(self._folder, self._manifest, [self._file(table) for table in tables])
+        for table in tables:
+            self._check(self._file(table))
 
     def _file(self, table: Table) -> str:
         return f"{table.name}.{self._ending}"
 
+    def _check(self, name: str) -> None:
+        """Refuse a file that is missing or is not what was written."""
+        path = self._folder / name
+        if name not in self._manifest.files:
+            raise StoreCorruptError(f"{self._folder / MANIFEST} is damaged: it does not name {name}; {MEND}")
+        try:
+            same = _digest(path) == self._manifest.files[name].sha256
+        except FileNotFoundError:
+            raise StoreCorruptError(f"{self._folder} is damaged: {name} is missing; {MEND}") from None
+        except OSError as error:
+            raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
+        if not same:
+            raise StoreCorruptError(f"{path} was changed or cut off after the export; {MEND}")
+
     def pages(self, table: Table) -> Iterator[list[Row]]:
-        """Yield the rows of a table in the order of their keys, some hundreds at a time."""
         if table.name not in self._tables:
             return
         path, said = self._folder / self._file(table), self._manifest.files[self._file(table)].rows

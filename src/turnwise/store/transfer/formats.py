@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -16,34 +16,46 @@ from sqlalchemy import Column, Table
 
 from turnwise._support.batches import batched
 from turnwise._support.bounded import is_too_deep
-from turnwise._support.table_files import cell, file_name, hide_progress_bar, quoted
+from turnwise._support.table_files import cell, file_name, hide_progress_bar, quoted, quoted_name
 from turnwise.errors import StoreError
-from turnwise.store.transfer.snapshot import TABLES, Kind, Progress, Row, Snapshot, kind_of, time_text
+from turnwise.store.transfer.snapshot import (
+    TABLES,
+    Kind,
+    Row,
+    Snapshot,
+    TellTable,
+    json_values,
+    kind_of,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-def write_jsonl(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
-    """Write all tables, and return how many rows each file has."""
-    return {f"{table.name}.jsonl": _write_jsonl_table(folder, record, table, progress) for table in TABLES}
+def _write_tables(
+    folder: Path, ending: str, progress: TellTable, write_table: Callable[[Path, Table], int]
+) -> dict[str, int]:
+    counts = {}
+    for table in TABLES:
+        name = f"{table.name}.{ending}"
+        counts[name] = write_table(folder / name, table)
+        progress(table.name, counts[name])
+    return counts
 
 
-def _write_jsonl_table(folder: Path, record: Snapshot, table: Table, progress: Progress) -> int:
-    times = {column.name for column in table.columns if kind_of(column) is Kind.TIME}
-    names = [column.name for column in table.columns]
-    count = 0
-    with (folder / f"{table.name}.jsonl").open("wb") as file:
-        for page in record.pages(table):
-            for row in page:
-                values = {
-                    name: time_text(row[name]) if name in times and row[name] is not None else row[name]
-                    for name in names
-                }
-                file.write(line(values, f"{record.name}, {table.name}"))
-            count += len(page)
-    progress(table.name, count)
-    return count
+def write_jsonl(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
+    """Write JSON lines: a line for each row, keys as in the store."""
+
+    def write_table(path: Path, table: Table) -> int:
+        count = 0
+        with path.open("wb") as file:
+            for row in chain.from_iterable(record.pages(table)):
+                file.write(line(json_values(table, row), f"{record.name}, {table.name}"))
+                count += 1
+        return count
+
+    return _write_tables(folder, "jsonl", progress, write_table)
 
 
 def line(values: dict[str, Any], where: str, *, halves: bool = True) -> bytes:
@@ -91,32 +103,24 @@ _NAMES = {
 """What is said beside a key, by the name of the column of the key."""
 
 
-def write_csv(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
-    """Write all tables, and return how many rows each file has."""
-    return {f"{table.name}.csv": _write_csv_table(folder, record, table, progress) for table in TABLES}
+def write_csv(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
+    """Write CSV for spreadsheets, in which names stand beside keys."""
 
+    def write_table(path: Path, table: Table) -> int:
+        names = [name for key, some in _NAMES.items() if key in table.c for name in some]
+        json_columns = {column.name for column in table.columns if kind_of(column) is Kind.JSON}
+        count = 0
+        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*names, *(column.name for column in table.columns)])
+            for row in chain.from_iterable(record.pages(table, named=True)):
+                values = json_values(table, row)
+                values |= {name: json.dumps(values[name], ensure_ascii=False) for name in json_columns}
+                writer.writerow([cell(value) for value in (*(row[name] for name in names), *values.values())])
+                count += 1
+        return count
 
-def _write_csv_table(folder: Path, record: Snapshot, table: Table, progress: Progress) -> int:
-    columns: Sequence[Column[Any]] = tuple(table.columns)
-    names = [name for key, some in _NAMES.items() if key in table.c for name in some]
-    count = 0
-    with (folder / f"{table.name}.csv").open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*names, *(column.name for column in columns)])
-        for page in record.pages(table, named=True):
-            for row in page:
-                values = [*(row[name] for name in names), *(_plain(column, row) for column in columns)]
-                writer.writerow([cell(value) for value in values])
-            count += len(page)
-    progress(table.name, count)
-    return count
-
-
-def _plain(column: Column[Any], row: Row) -> Any:
-    value, kind = row[column.name], kind_of(column)
-    if kind is Kind.JSON:
-        return json.dumps(value, ensure_ascii=False)
-    return time_text(value) if kind is Kind.TIME and value is not None else value
+    return _write_tables(folder, "csv", progress, write_table)
 
 
 _TYPES = {
@@ -141,13 +145,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def write_parquet(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
-    """Write all tables, and return how many rows each file has."""
+def write_parquet(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, int]:
+    """Write Parquet: keys as in the store, times as timestamps, JSON as text."""
     with TemporaryDirectory(dir=folder) as spool, _opened(str(Path(spool, "rows.duckdb")), folder) as database:
-        return {
-            f"{table.name}.parquet": _write_parquet_table(folder, record, database, table, progress)
-            for table in TABLES
-        }
+
+        def write_table(path: Path, table: Table) -> int:
+            columns = list(table.columns)
+            types = ", ".join(f'"{column.name}" {_TYPES[kind_of(column)]}' for column in columns)
+            database.execute(f"CREATE TABLE {table.name} ({types})")
+            count = 0
+            for rows in batched(chain.from_iterable(record.pages(table)), _INSERTED):
+                _insert(database, table.name, columns, rows)
+                count += len(rows)
+            options = f"FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP}"
+            database.execute(f"COPY {table.name} TO {quoted(str(path))} ({options})")
+            database.execute(f"DROP TABLE {table.name}")
+            return count
+
+        return _write_tables(folder, "parquet", progress, write_table)
 
 
 @contextmanager
@@ -163,23 +178,6 @@ def _opened(location: str, where: Path) -> Iterator[DuckDBPyConnection]:
             yield database
     except duckdb.Error as error:
         raise StoreError(f"{where}: {str(error).splitlines()[0]}") from error
-
-
-def _write_parquet_table(
-    folder: Path, record: Snapshot, database: DuckDBPyConnection, table: Table, progress: Progress
-) -> int:
-    columns = list(table.columns)
-    types = ", ".join(f'"{column.name}" {_TYPES[kind_of(column)]}' for column in columns)
-    database.execute(f"CREATE TABLE {table.name} ({types})")
-    count = 0
-    for rows in batched(chain.from_iterable(record.pages(table)), _INSERTED):
-        _insert(database, table.name, columns, rows)
-        count += len(rows)
-    target = quoted(str(folder / f"{table.name}.parquet"))
-    database.execute(f"COPY {table.name} TO {target} (FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP})")
-    database.execute(f"DROP TABLE {table.name}")
-    progress(table.name, count)
-    return count
 
 
 def _insert(database: DuckDBPyConnection, table: str, columns: Sequence[Column[Any]], rows: Sequence[Row]) -> None:
@@ -216,9 +214,11 @@ def read_parquet(path: Path, table: Table) -> Iterator[dict[str, Any]]:
         file = [file_name(str(path))]
         found = database.execute("SELECT * FROM read_parquet(?) LIMIT 0", file).description or []
         there = [str(column[0]) for column in found]
-        unquoted = (name.replace('"', '""') for name in there)
         names = ", ".join(
-            f'epoch_us("{name}") AS "{name}"' if kinds.get(name) is Kind.TIME else f'"{name}"' for name in unquoted
+            f"epoch_us({quoted_name(name)}) AS {quoted_name(name)}"
+            if kinds.get(name) is Kind.TIME
+            else quoted_name(name)
+            for name in there
         )
         rows = database.execute(f"SELECT {names} FROM read_parquet(?)", file)
         while page := rows.fetchmany(_FETCHED):

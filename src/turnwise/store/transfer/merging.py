@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,7 +25,7 @@ from turnwise.store.damage import check_content, check_places
 from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
 from turnwise.store.transfer.folder import ExportFolder
-from turnwise.store.transfer.snapshot import TABLES, Record, Row, conversations, read_snapshot
+from turnwise.store.transfer.snapshot import TABLES, Importable, Row, conversations, read_snapshot
 
 
 class KeyMap:
@@ -54,7 +55,6 @@ class KeyMap:
         self._shifts.append(new - old)
 
     def get(self, old: int) -> int | None:
-        """The new key, or None where the old one was not added."""
         place = bisect_right(self._starts, old) - 1
         return old + self._shifts[place] if place >= 0 and old <= self._ends[place] else None
 
@@ -122,7 +122,7 @@ class Merged(Shown):
 class Merge:
     """One import, run once; setting `stopped` makes it fail at the next page, so that nothing is imported."""
 
-    def __init__(self, source: Record, target: str, stopped: Event) -> None:
+    def __init__(self, source: Importable, target: str, stopped: Event) -> None:
         self._source = source
         self.name = source.name
         self._target = target
@@ -151,21 +151,22 @@ class Merge:
             self._refuse_clashes()
             self._merge_failures()
             self._merge_calls()
-            self._merge_people()
-            self._merge_audit()
+            for table in (schema.corrections, schema.human_scores, schema.reviews):
+                self._merge_said(table, "sequence")
+            self._merge_said(schema.audit_events, "time")
         except IntegrityError as error:
             reason = str(error.orig).split("\n", 1)[0]
             raise StoreCorruptError(
-                f"{self._source.name} is damaged: its rows don't fit together ({reason}); nothing was imported"
+                f"{self.name} is damaged: its rows don't fit together ({reason}); nothing was imported"
             ) from error
         for table in (schema.evaluations, schema.failures, schema.human_scores):
             check_places(connection, self.name, table, table.c.id > self._last[table.name])
         for table in keyed:
             self._count_on(table)
         added = {table.name: self._added[table.name] for table in TABLES}
-        return Merged(self._source.name, added, {table.name: self._already[table.name] for table in TABLES})
+        return Merged(self.name, added, {table.name: self._already[table.name] for table in TABLES})
 
-    # Tables in the order in which they name each other ----------------------------------------------------
+    # Tables in the order in which they name each other
 
     def _merge_runs(self) -> None:
         table = schema.runs
@@ -217,7 +218,7 @@ class Merge:
         for page in self.pages(table):
             fresh = []
             for row in page:
-                named = {**row, "run": self._key(table, row, "run", schema.runs)}
+                named = self._named(table, row)
                 query = select(table).where(table.c.run == named["run"], table.c.principle == row["principle"])
                 query = query.where(table.c.id <= self._last[table.name])
                 stored = self._connection.execute(query).mappings().all()
@@ -280,32 +281,25 @@ class Merge:
 
     def _merge_calls(self) -> None:
         table = schema.calls
-        outcomes = (("evaluation", schema.evaluations), ("failure", schema.failures))
         for page in self.pages(table):
             fresh = []
             for row in page:
-                new = {**row, "reply": self._key(table, row, "reply", schema.replies)}
-                new |= {name: self._key(table, row, name, other) for name, other in outcomes}
-                if any(new[name] and self._is_old(other.name, new[name]) for name, other in outcomes):
+                new = self._named(table, row)
+                outcomes = ("evaluations", new["evaluation"]), ("failures", new["failure"])
+                if any(key and self._is_old(other, key) for other, key in outcomes):
                     self._already[table.name] += 1
                 else:
                     fresh.append(self._new(table, new))
             self._insert(table, fresh)
 
-    def _merge_people(self) -> None:
-        for table in (schema.corrections, schema.human_scores, schema.reviews):
-            twins = Twins(self._connection, table, self._last[table.name], "sequence")
-            for page in self.pages(table):
-                rows = [{**row, "sequence": self._key(table, row, "sequence", schema.sequences)} for row in page]
-                self._merge_found(table, rows, twins.of(rows))
-
-    def _merge_audit(self) -> None:
-        table = schema.audit_events
-        twins = Twins(self._connection, table, self._last[table.name], "time")
+    def _merge_said(self, table: Table, by: str) -> None:
+        """Add what people said, or a guard's audit; rows are looked for by a column."""
+        twins = Twins(self._connection, table, self._last[table.name], by)
         for page in self.pages(table):
-            self._merge_found(table, page, twins.of(page))
+            rows = [self._named(table, row) for row in page]
+            self._merge_found(table, rows, twins.of(rows))
 
-    # Rows --------------------------------------------------------------------------------------------------
+    # Rows
 
     def pages(self, table: Table) -> Iterator[list[Row]]:
         """Yield the rows of a table of what is imported; StoreError where it is damaged, or to be stopped."""
@@ -315,7 +309,6 @@ class Merge:
             yield page
 
     def _merge_found(self, table: Table, rows: Iterable[Row], found: Iterable[int | None]) -> None:
-        """Add those rows of which none was found in the store."""
         fresh = []
         for row, key in zip(rows, found, strict=True):
             if key is None:
@@ -345,26 +338,23 @@ class Merge:
             self._connection.execute(insert(table), given)
             self._added[table.name] += len(given)
 
-    def _key(self, table: Table, row: Row, column: str, other: Table) -> int | None:
-        """The key in the store of what a row names; None where it names nothing."""
-        if row[column] is None:
-            return None
-        found = self._keys[other.name].get(row[column])
-        if found is None:
-            raise StoreCorruptError(
-                f"{self._source.name} is damaged: row {row['id']} of {table.name} is about row {row[column]} of "
-                f"{other.name}, which is not there; nothing was imported: restore a copy"
-            )
-        return found
-
     def _named(self, table: Table, row: Row) -> dict[str, Any]:
-        """An evaluation or failure with the keys that the store has for what it names."""
-        others = (schema.runs, schema.sequences, schema.provenances, schema.replies)
-        names = ("run", "sequence", "provenance", "reply")
         return {
             **row,
-            **{name: self._key(table, row, name, other) for name, other in zip(names, others, strict=True)},
+            **{name: self._key(table, row, name, other) for name, other in _named_tables(table).items()},
         }
+
+    def _key(self, table: Table, row: Row, column: str, other: str) -> int | None:
+        """The key in the store of what a row names in another table; None where it names nothing."""
+        if row[column] is None:
+            return None
+        found = self._keys[other].get(row[column])
+        if found is None:
+            raise StoreCorruptError(
+                f"{self.name} is damaged: row {row['id']} of {table.name} is about row {row[column]} of {other}, "
+                "which is not there; nothing was imported: restore a copy"
+            )
+        return found
 
     def _is_old(self, table: str, key: int) -> bool:
         return key <= self._last[table]
@@ -384,7 +374,7 @@ class Merge:
             serial = f"pg_get_serial_sequence('{table.name}', 'id')"
             self._connection.execute(text(f"SELECT setval({serial}, (SELECT max(id) FROM {table.name}))"))
 
-    # Errors ------------------------------------------------------------------------------------------------
+    # Errors
 
     @contextmanager
     def _fitting(self, what: str) -> Iterator[None]:
@@ -393,7 +383,7 @@ class Merge:
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             reason = str(error).split("\n", 1)[0]
             raise StoreCorruptError(
-                f"{self._source.name} is damaged: {what} can't be read ({reason}); nothing was imported"
+                f"{self.name} is damaged: {what} can't be read ({reason}); nothing was imported"
             ) from error
 
     def _differing_score(self, stored: Row, row: Row) -> str:
@@ -414,7 +404,7 @@ class Merge:
         raise UsageError(
             "\n  ".join(
                 [
-                    f"{self._source.name} can't be imported: {things} with what {self._target} holds. Nothing was "
+                    f"{self.name} can't be imported: {things} with what {self._target} holds. Nothing was "
                     "imported; give the run another name with turnwise runs rename, or import into another store",
                     *shown,
                     *more,
@@ -423,8 +413,13 @@ class Merge:
         )
 
 
+@cache
+def _named_tables(table: Table) -> dict[str, str]:
+    """The names of the tables whose keys a table has, by the column that has them."""
+    return {column.name: key.column.table.name for column in table.columns for key in column.foreign_keys}
+
+
 def import_record(database: Database, runs: Runs, location: str | Path) -> Merged:
-    """Import an export or a store into a store; see `Store.import_from`."""
     name = str(location)
     if "://" not in name and "\0" not in name and to_path(name).is_dir():
         return _merged(database, runs, ExportFolder(name))
@@ -436,7 +431,7 @@ def import_record(database: Database, runs: Runs, location: str | Path) -> Merge
         other.close()
 
 
-def _merged(database: Database, runs: Runs, source: Record) -> Merged:
+def _merged(database: Database, runs: Runs, source: Importable) -> Merged:
     for page in source.pages(schema.runs):
         for row in page:
             runs.hold(row["name"])

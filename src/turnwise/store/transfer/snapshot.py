@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
@@ -57,7 +57,7 @@ out, and receipts of erasures, which are about this record alone."""
 Row = Mapping[str, Any]
 """A row by name of the column: times are aware, JSON is read."""
 
-Progress = Callable[[str, int], None]
+TellTable = Callable[[str, int], None]
 """Is told the name of each table that is done, and how many rows that were."""
 
 _WHOLE = range(-(2**63), 2**63)
@@ -74,7 +74,7 @@ class Kind(Enum):
     TEXT = "a text"
 
 
-class Record(Protocol):
+class Importable(Protocol):
     """What can be imported: a store, or the folder of an export; messages call it `name`."""
 
     name: str
@@ -83,7 +83,7 @@ class Record(Protocol):
         """Yield the rows of a table in the order of their keys, some hundreds at a time; StoreError if damaged."""
 
 
-def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
+def conversations(source: Importable) -> Iterator[list[tuple[Row, list[Row]]]]:
     """Yield the sequences of a record with their turns, some hundreds at a time."""
     turns = groupby(chain.from_iterable(source.pages(schema.turns)), itemgetter("sequence"))
     of, some = next(turns, (None, iter(())))
@@ -99,7 +99,6 @@ def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
 
 
 def kind_of(column: Column[Any]) -> Kind:
-    """What a column holds."""
     kinds: dict[type, Kind] = {
         UtcTime: Kind.TIME,
         JSON: Kind.JSON,
@@ -113,7 +112,6 @@ def kind_of(column: Column[Any]) -> Kind:
 
 
 def key_of(table: Table) -> tuple[Column[Any], ...]:
-    """The columns by which the rows of a table are ordered."""
     return tuple(table.primary_key.columns)
 
 
@@ -124,6 +122,20 @@ def time_text(time: datetime) -> str:
     '2025-01-31T12:00:00.000000+00:00'
     """
     return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+@cache
+def _times(table: Table) -> frozenset[str]:
+    return frozenset(column.name for column in table.columns if kind_of(column) is Kind.TIME)
+
+
+def json_values(table: Table, row: Row) -> dict[str, Any]:
+    """The values of a row by name of its column, as JSON has them: times as text."""
+    times = _times(table)
+    return {
+        name: time_text(row[name]) if name in times and row[name] is not None else row[name]
+        for name in table.columns.keys()  # noqa: SIM118 - iterating gives columns
+    }
 
 
 def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
@@ -198,7 +210,7 @@ class Choice:
 
 
 class Snapshot:
-    """The rows of a store as they were at one moment; a `Record`. `choice` is None where everything is wanted."""
+    """The rows of a store as they were at one moment; an `Importable`. `choice` is None for all of them."""
 
     def __init__(self, connection: Connection, name: str, choice: Choice | None = None) -> None:
         self.name = name
@@ -356,7 +368,6 @@ def _chosen(table: Table, row: Row, choice: Choice) -> bool:
 
 
 def _calls() -> Select[Any]:
-    """A query for calls with what they are about."""
     calls, (scores, failures), runs, sequences = schema.calls, _OUTCOMES, schema.runs, schema.sequences
     names = ("run", "sequence", "principle", "turn", "side")
     about = {name: func.coalesce(scores.c[name], failures.c[name]) for name in names}

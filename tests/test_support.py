@@ -1,4 +1,4 @@
-"""The code version: the plain version where turnwise is installed, with the revision where it is a checkout."""
+"""What all packages stand on: streams taken some items at a time, and which code a result rests on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,49 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnwise import __version__
 from turnwise._support import revision
+from turnwise._support.batches import batched
+
+
+@given(st.lists(st.integers(), max_size=60), st.integers(1, 20))
+def test_batches_put_together_are_the_stream(items: list[int], size: int) -> None:
+    batches = list(batched(items, size))
+    assert [item for batch in batches for item in batch] == items
+    assert all(len(batch) == size for batch in batches[:-1])
+    assert all(1 <= len(batch) <= size for batch in batches)
+
+
+def test_no_more_is_taken_than_the_batch_needs() -> None:
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    assert next(batched(numbers(), 3)) == [0, 1, 2]
+    assert taken == [0, 1, 2]
+
+
+def test_what_was_taken_before_an_error_is_not_lost() -> None:
+    def numbers() -> Iterator[int]:
+        yield from range(5)
+        raise OSError("the file breaks off")
+
+    batches = batched(numbers(), 3)
+    assert [next(batches), next(batches)] == [[0, 1, 2], [3, 4]]
+    with pytest.raises(OSError, match="breaks off"):
+        next(batches)
+
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 

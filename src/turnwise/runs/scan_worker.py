@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,11 @@ from turnwise.conversation import Sequence, Side, Turn
 from turnwise.datasets import BadRecord
 from turnwise.detectors import Detector, run_detector
 from turnwise.errors import ConversationError
-from turnwise.findings import PLACES, Counts
+from turnwise.findings import PLACES, Counts, DeadLetter
 from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
 from turnwise.observers.session import Look, ObservedMany, observe_conversations
 from turnwise.principles import Principle
-from turnwise.runs.findings_sink import DeadLetter, PartFiles
+from turnwise.runs.findings_sink import PartFiles
 from turnwise.runs.parts import Done, Part, meets, read_part
 from turnwise.scoring import NOT_READ, Score, TurnScores
 from turnwise.store.where import Where, parse_where
@@ -59,9 +60,9 @@ class ScanWorker:
             rows=taken.seen,
             conversations=len(taken.sequences),
             turns=sum(sequence.conversation.get_turn_count() for sequence in taken.sequences),
-            scored=int(scored.scored.sum()),
-            scores=len(scored.scores),
-            fired=int(scored.fired.sum()),
+            scored=int(scored.verdicts["scored"].sum()),
+            scores=len(scored.conversation),
+            fired=int(scored.verdicts["fired"].sum()),
             failures=len(letters),
             left_out=taken.left_out,
             unread=dict(sorted(Counter(unread.values()).items())),
@@ -123,7 +124,6 @@ class _Taken:
         self.metadata.append(metadata)
 
     def letter(self, of: int, turn: int, side: Side, reason: str, **about: str) -> DeadLetter:
-        """A dead letter of a conversation by its index."""
         return DeadLetter(
             self.file, self.rows[of], reason, self.sequences[of].sequence_id, turn, str(side), **about
         )
@@ -137,20 +137,12 @@ def _texts(values: list[Any]) -> Any:
 
 def _score_columns(key: Any, sequences: list[Sequence], scored: Scored) -> dict[str, Any]:
     of = scored.conversation
-    names = _texts([sequence.sequence_id for sequence in sequences])
     return {
         "key": key[of],
-        "sequence": names[of],
-        "turn": scored.turn,
-        "side": scored.side,
-        "principle": scored.principle,
-        "T": np.ascontiguousarray(scored.scores[:, 0]),
-        "I": np.ascontiguousarray(scored.scores[:, 1]),
-        "F": np.ascontiguousarray(scored.scores[:, 2]),
-        "detector_score": scored.detector_score,
-        "fired": scored.fired[of],
-        "flag_turn": scored.flag_turn[of],
-        "chars": scored.chars,
+        "sequence": _texts([sequence.sequence_id for sequence in sequences])[of],
+        "fired": scored.verdicts["fired"][of],
+        "flag_turn": scored.verdicts["flag_turn"][of],
+        **scored.scores,
         **({} if scored.looks is None else _look_columns(scored.looks)),
     }
 
@@ -176,10 +168,7 @@ def _sequence_columns(key: Any, taken: _Taken, scored: Scored) -> dict[str, Any]
         "file": _texts([taken.file] * len(sequences)),
         "row": np.array(taken.rows, np.int64),
         "turns": np.array([sequence.conversation.get_turn_count() for sequence in sequences], np.int32),
-        "scored": scored.scored,
-        "fired": scored.fired,
-        "flag_turn": scored.flag_turn,
-        "peak": scored.peak,
+        **scored.verdicts,
         "digest": _texts(taken.digests),
         "metadata": _texts(taken.metadata),
     }
@@ -199,28 +188,18 @@ def _turn_columns(key: Any, sequences: list[Sequence]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What came of some conversations, in columns.
+    """What came of some conversations, in columns that are named as in findings.
 
-    Columns up to `detector_score`, the detector's score after that turn, have a row for each score, in ascending
-    order of conversations: `conversation` and `principle` are indexes, `side` is 0 for the prompt and 1 for the
-    response, `scores` are T, I and F, with shape (scores, 3), and `chars` the characters of the text. The others
-    have a row for each conversation: `flag_turn` is the first turn at which the detector fired, 0 for none, and
-    `peak` its highest score, not a number where nothing was scored. `failures` and `unread` have the index of the
-    conversation, the number of the turn, and what happened. `looks` has a row for each score where a judge took a
-    second look, else it is None.
+    `scores` have a row for each score, in ascending order of conversations, whose indexes are in `conversation`;
+    ``principle`` is an index too, ``side`` 0 for the prompt and 1 for the response. `verdicts` have a row for each
+    conversation: ``flag_turn`` is 0 where the detector did not fire, ``peak`` no number where nothing was scored.
+    `failures` and `unread` have the index of the conversation, the number of the turn, and what happened. `looks`
+    has a row for each score where a judge took a second look, else it is None.
     """
 
     conversation: NDArray[np.int32]
-    turn: NDArray[np.int32]
-    side: NDArray[np.int8]
-    principle: NDArray[np.int8]
-    scores: NDArray[np.float64]
-    chars: NDArray[np.int64]
-    detector_score: NDArray[np.float64]
-    scored: NDArray[np.bool_]
-    fired: NDArray[np.bool_]
-    flag_turn: NDArray[np.int32]
-    peak: NDArray[np.float64]
+    scores: Mapping[str, NDArray[Any]]
+    verdicts: Mapping[str, NDArray[Any]]
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
     unread: tuple[tuple[int, int, NotRead], ...] = ()
     looks: tuple[Look, ...] | None = None
@@ -228,7 +207,7 @@ class Scored:
     @property
     def asked(self) -> dict[tuple[int, int], str | None]:
         """Conversation and turn of what the judge was asked about, and why it gave no score of it, if so."""
-        places = zip(self.conversation.tolist(), self.turn.tolist(), strict=True)
+        places = zip(self.conversation.tolist(), self.scores["turn"].tolist(), strict=True)
         looks = [(place, look) for place, look in zip(places, self.looks or (), strict=False)]
         looks += [((of, turn), Look.of(failure.stages)) for of, turn, failure in self.failures]
         found: dict[tuple[int, int], str | None] = {}
@@ -313,23 +292,19 @@ class Scorer:
             flag_turn[place] = verdict.turn or 0
             if verdict.score is not None:
                 peak[place] = verdict.score
-        scored = np.diff(bounds) > 0
-        return Scored(
-            many.conversation,
-            many.turn,
-            side,
-            principle,
-            many.scores,
-            chars,
-            detector_score,
-            scored,
-            fired,
-            flag_turn,
-            peak,
-            many.failures,
-            many.unread,
-            many.looks,
-        )
+        T, I, F = (np.ascontiguousarray(column) for column in many.scores.T)  # noqa: E741 - the field's names
+        scores: dict[str, NDArray[Any]] = {
+            "turn": many.turn,
+            "side": side,
+            "principle": principle,
+            "T": T,
+            "I": I,
+            "F": F,
+            "detector_score": detector_score,
+            "chars": chars,
+        }
+        verdicts = {"scored": np.diff(bounds) > 0, "fired": fired, "flag_turn": flag_turn, "peak": peak}
+        return Scored(many.conversation, scores, verdicts, many.failures, many.unread, many.looks)
 
     def _trajectory(
         self,
