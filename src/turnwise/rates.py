@@ -96,11 +96,8 @@ def _beta_quantile(probability: float, a: int, b: int) -> float:
 
 
 def _beta_cdf(x: float, a: int, b: int) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Lentz's method).
-
-    Source: Abramowitz and Stegun, 26.5.8. The fraction converges fast below the mean; for the rest there is the
-    symmetry I_x(a, b) = 1 − I_{1−x}(b, a).
-    """
+    """The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun, 26.5.8)."""
+    # It converges fast below the mean; for the rest there is the symmetry I_x(a, b) = 1 − I_{1−x}(b, a).
     if x <= 0 or x >= 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):

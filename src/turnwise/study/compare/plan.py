@@ -247,9 +247,6 @@ def compared_runs(all_runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[s
 def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence[str]) -> tuple[Arm, ...]:
     """The arms of a study, baselines first; `further` runs come in as baselines with `any_turn` alone.
 
-    A detector that was asked for stands on every run that was scored turn by turn; one whose file says on which of
-    these runs it was tuned, on that run alone.
-
     >>> arms = plan_arms(Settings(("h",), ("cusum", "any_turn")), {"h": "history"}, [])
     >>> [arm.name for arm in arms if arm.baseline]
     ['any_turn@h', 'count_flags@h', 'first_turn@h', 'last_turn@h', 'length_only@h']
@@ -258,6 +255,8 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
     >>> [arm.name for arm in arms if arm.asked]
     ['any_turn@h', 'cusum@h']
     """
+    # A detector stands on every run that was scored turn by turn; one whose file says on which of these runs it
+    # was tuned, on that run alone.
     whole = str(ContextMode.TRANSCRIPT)
     runs = tuple(dict.fromkeys(settings.runs))
     turnwise = [run for run in runs if contexts[run] != whole]

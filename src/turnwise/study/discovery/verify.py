@@ -98,13 +98,10 @@ def gain_of(
     examples: Sequence[Example],
     seed: int,
 ) -> Gain:
-    """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing.
-
-    `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Where benign
-    conversations share a highest value, so that no limit flags equally many, the rule may flag more. Sources: B.
-    Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood,
-    "The statistical sign test", JASA 41 (1946).
-    """
+    """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing."""
+    # `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Sources: B. Efron
+    # and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood, "The
+    # statistical sign test", JASA 41 (1946).
     attack = np.array([example.attack for example in examples], dtype=bool)
     either = np.array(fired, dtype=bool) | np.array(matched, dtype=bool)
     values = np.full(len(examples), -np.inf) if rule is None or peaks is None else peaks
@@ -237,12 +234,9 @@ def verify(
     level: float,
     seed: int,
 ) -> tuple[Tested, ...]:
-    """The patterns with their tests on the held-out half, in the given order.
-
-    Conversations of one group are not independent of each other, so Fisher's exact test takes one of each group
-    and label. The counts are over all. Source: R. A. Fisher, "Statistical Methods for Research Workers", 1934;
-    Holm's correction.
-    """
+    """The patterns with their tests on the held-out half, in the given order."""
+    # Fisher's exact test (R. A. Fisher, 1934) takes one conversation of each group and label, since those of a
+    # group are not independent. The counts are over all.
     independent = one_of_each_group(held_out, seed)
     peaks = None if rule is None else peaks_of(rule.series, held_out)
     fired = [False] * len(held_out) if rule is None else _ever(rule.expression, held_out)

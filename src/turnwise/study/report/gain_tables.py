@@ -73,10 +73,7 @@ def two_by_two_as_json(study: Study) -> list[dict[str, Any]]:
 
 
 def shown_words(one: TwoByTwo, *, figures: bool = False) -> str:
-    """Which of the two gains is shown, in one plain sentence; `figures` adds how much.
-
-    A study of runs that all saw the same has no gain of context.
-    """
+    """Which of the two gains is shown, in one plain sentence; `figures` adds how much."""
     found = {what: gain for what, kind in _WAYS.items() if (gain := one.first(kind))}
     shown = [gain.kind for gain in found.values() if gain.says == SHOWN]
     if len(found) == 1:
