@@ -170,7 +170,7 @@ def two_by_two(
 
 
 def _by_observer(study_data: StudyData, settings: Settings) -> list[tuple[str, ...]]:
-    """The runs of each observer that belong together: the one that saw single turns, then the one that saw more."""
+    """The runs of each observer that belong together: one that saw single turns, then one that saw more."""
     # The version of replayed scores is their hash, and so another in each context.
 
     def observer(run: Run) -> tuple[str, str]:

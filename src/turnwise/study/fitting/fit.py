@@ -148,7 +148,7 @@ FITTED: Mapping[str, Callable[[str, Sequence[Example], int, Inputs], Detector]] 
 
 @dataclass(frozen=True, slots=True)
 class _Features:
-    """Features of some conversations, a row a principle; `owner` is the place of the conversation of each row, rising."""
+    """Features of some conversations, a row a principle; `owner` is the conversation of each row, rising."""
 
     rows: NDArray[np.float64]
     owner: NDArray[np.intp]
@@ -205,7 +205,7 @@ def _fit_logistic(
     penalty: float,
     near: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Intercept and weights, in the features' units, fitted on standardised ones, both labels weighing the same."""
+    """Intercept and weights, in the features' units, fitted on standardised ones."""
     # Newton's method, its step halved until the loss falls (iteratively reweighted least squares: T. Hastie, R.
     # Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1). The intercept is
     # not penalised.

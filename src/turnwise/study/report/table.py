@@ -254,7 +254,7 @@ def points_cell(found: Interval | Difference | None) -> str:
 
 
 def as_json(value: Any) -> Any:  # noqa: PLR0911  # one form for each kind of value
-    """A value as JSON has it: a dataclass by its fields, a rate or interval with its ends in ``ci``, null for no number.
+    """A value as JSON has it: a dataclass by its fields, the ends of an interval in ``ci``, null for no number.
 
     >>> from turnwise.study.stats.judged import Confusion
     >>> as_json({0.05: (Confusion(1, 2, 3, 4), float("nan"))})

@@ -108,7 +108,7 @@ class Splits:
         return int(self.scores.shape[1])
 
     def sample(self, split: int, calibrate: Floats, test: Floats, redealt: bool = False) -> SplitSample:
-        """A split with weights of the groups, shape (groups, resamples); redealt, weights say which group is in which part."""
+        """A split with weights of the groups, shape (groups, resamples); redealt, weights say what is where."""
         part = self.parts[split][self.place]
         benign = ((part != TRAIN) if redealt else (part == CALIBRATE)) & ~self.attack
         tested = (part != TRAIN) if redealt else (part == TEST)
