@@ -103,12 +103,9 @@ class Settings:
             raise UsageError(
                 f"folds must be 0, or at least {MIN_FOLDS} and at most {MOST_FOLDS}, not {self.folds}"
             )
-        if not 1 <= self.replicates <= MOST_REPLICATES:
-            raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
-        if not 1 <= self.splits <= MOST_SPLITS:
-            raise UsageError(f"splits must be at least 1 and at most {MOST_SPLITS}, not {self.splits}")
-        if not 1 <= self.seeds <= MOST_SEEDS:
-            raise UsageError(f"seeds must be at least 1 and at most {MOST_SEEDS}, not {self.seeds}")
+        for name, most in (("replicates", MOST_REPLICATES), ("splits", MOST_SPLITS), ("seeds", MOST_SEEDS)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}")
         if self.small_cell < 1:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:

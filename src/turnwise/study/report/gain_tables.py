@@ -186,11 +186,6 @@ class _Matched(NamedTuple):
     found: MatchedRates
 
 
-def matched_rates_as_json(study: Study) -> list[dict[str, Any]]:
-    """Every arm against the reference, at equal false-positive rates."""
-    return [{"arm": name, **as_json(found)} for name, found in study.matched_rates.items()]
-
-
 def matched_table(study: Study) -> Table:
     """Every arm against the reference, at equal false-positive rates."""
     first = study.arms[study.reference].name

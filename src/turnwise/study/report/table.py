@@ -359,6 +359,11 @@ def json_row(columns: Iterable[Column], row: Any) -> dict[str, Any]:
     return {column.key: column.json(column.of(row)) for column in columns if column.key}
 
 
+def json_part(columns: Sequence[Column]) -> Callable[[Any], dict[str, Any] | None]:
+    """How results.json shows a part of a row by these columns; null where the row has none."""
+    return lambda part: None if part is None else json_row(columns, part)
+
+
 def make_table(
     name: str, title: str, columns: Iterable[Column], rows: Iterable[Any], left: int = 1, note: str = ""
 ) -> Table:
