@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from turnwise.errors import UsageError
 
@@ -37,6 +38,10 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """The Clopper-Pearson interval, in [0, 1]."""
         return clopper_pearson(self.count, self.of, self.confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"count": self.count, "of": self.of, "interval": list(self.interval)}
 
 
 def rates_by_label(fired: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
