@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
 from turnwise.patterns.tree import Series
 from turnwise.rates import Rate
 from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example
 from turnwise.study.stats import Interval, Weights, holm, interval, resamples
+from turnwise.study.stats.significance import fisher_exact, sign_test
 
 _DECIMALS = 4
 _REPLICATES = 1000
@@ -142,16 +142,12 @@ def gain_of(
         Rate(int(alone.sum()), len(alone)),
         Rate(int(either[~attack].sum()), int((~attack).sum())),
         interval(difference, drawn),
-        _sign_test(sum(more > 0 for more in by_group.values()), sum(more < 0 for more in by_group.values())),
+        sign_test(
+            sum(more > 0 for more in by_group.values()),
+            sum(more < 0 for more in by_group.values()),
+            greater=True,
+        ),
     )
-
-
-def _sign_test(more: int, less: int) -> float:
-    try:
-        from scipy.stats import binomtest
-    except ImportError as error:
-        raise UsageError('the tests need scipy: pip install "turnwise[study]"') from error
-    return float(binomtest(more, more + less, 0.5, alternative="greater").pvalue) if more + less else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +239,10 @@ def verify(
     gains = [
         gain_of(rule, fired, _ever(expression, held_out), peaks, held_out, seed) for expression in expressions
     ]
+    alone = [count_matches(expression, independent) for expression in expressions]
     p_values = [
-        max(fisher(count_matches(expression, independent)), gain.p)
-        for expression, gain in zip(expressions, gains, strict=True)
+        max(fisher_exact(counts.attacks, counts.benign, greater=True), gain.p)
+        for counts, gain in zip(alone, gains, strict=True)
     ]
     return tuple(
         Tested(
@@ -263,20 +260,6 @@ def verify(
 
 def _ever(expression: Expression, examples: Sequence[Example]) -> list[bool]:
     return [turn is not None for turn in first_matches(expression, examples)]
-
-
-def fisher(counts: Counts) -> float:
-    """The p-value of Fisher's exact test, one-sided: attacks match no more often than benign ones.
-
-    >>> round(fisher(Counts(Rate(3, 4), Rate(1, 4), 0)), 4)
-    0.2429
-    """
-    try:
-        from scipy.stats import fisher_exact
-    except ImportError as error:
-        raise UsageError('the tests need scipy: pip install "turnwise[study]"') from error
-    table = [[rate.count, rate.of - rate.count] for rate in (counts.attacks, counts.benign)]
-    return float(fisher_exact(table, alternative="greater").pvalue)
 
 
 def one_of_each_group(examples: Sequence[Example], seed: int) -> list[Example]:
