@@ -207,11 +207,7 @@ class GainMap:
 
 
 def gain_map(
-    *,
-    kinds: Iterable[Kind] | None = None,
-    conversations: int = 300,
-    seed: int = 0,
-    jobs: int = 1,
+    *, kinds: Iterable[Kind] | None = None, conversations: int = 300, seed: int = 0, jobs: int = 1
 ) -> GainMap:
     """Simulate conversations and say where an accumulator gains over the highest F, by how much.
 

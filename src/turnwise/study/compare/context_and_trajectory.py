@@ -43,11 +43,7 @@ ALL = "all attacks"
 HIGHEST, LAST, LEARNED, BEST = "highest F", "last F", "learned", "best accumulator"
 
 ACCUMULATORS: Mapping[str, tuple[str, ...]] = {
-    "EMA": (
-        "f_ema",
-        "f_ema:slope_limit=inf",
-        "f_ema:alpha=0.6,slope_limit=inf",
-    ),
+    "EMA": ("f_ema", "f_ema:slope_limit=inf", "f_ema:alpha=0.6,slope_limit=inf"),
     "CUSUM": ("cusum", "cusum:drift=0.15", "cusum:drift=0.05"),
     "peak accumulation": ("peak_accumulation", "peak_accumulation:positive=0.15"),
 }

@@ -126,13 +126,7 @@ def _with(parent: Members, place: int) -> Members:
 
 
 def choose_patterns(
-    pool: Pool,
-    found: Sequence[Members],
-    goal: Goal,
-    missed: NDArray[np.bool_],
-    *,
-    margin: int,
-    most: int,
+    pool: Pool, found: Sequence[Members], goal: Goal, missed: NDArray[np.bool_], *, margin: int, most: int
 ) -> list[Members]:
     """The patterns worth testing, best first."""
     # Each reaches the goal on the whole half, needs all its conditions for that, and adds attacks that the best

@@ -143,9 +143,7 @@ def gain_of(
         Rate(int(either[~attack].sum()), int((~attack).sum())),
         interval(difference, drawn),
         sign_test(
-            sum(more > 0 for more in by_group.values()),
-            sum(more < 0 for more in by_group.values()),
-            greater=True,
+            sum(more > 0 for more in by_group.values()), sum(more < 0 for more in by_group.values()), greater=True
         ),
     )
 

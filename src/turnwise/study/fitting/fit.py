@@ -200,10 +200,7 @@ def _log_loss(weights: NDArray[np.float64], known: _Features) -> float:
 
 
 def _fit_logistic(
-    rows: NDArray[np.float64],
-    attack: NDArray[np.bool_],
-    penalty: float,
-    near: NDArray[np.float64] | None = None,
+    rows: NDArray[np.float64], attack: NDArray[np.bool_], penalty: float, near: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Intercept and weights, in the features' units, fitted on standardised ones."""
     # Newton's method, its step halved until the loss falls (iteratively reweighted least squares: T. Hastie, R.

@@ -27,16 +27,7 @@ from turnwise.study.report.table import (
     share_of,
     within,
 )
-from turnwise.study.stats import (
-    Auc,
-    Confusion,
-    DetectorResult,
-    FalseAlarms,
-    McNemar,
-    Missing,
-    RecallAt,
-    p_cell,
-)
+from turnwise.study.stats import Auc, Confusion, DetectorResult, FalseAlarms, McNemar, Missing, RecallAt, p_cell
 
 
 def _auc_cell(auc: Auc) -> str:
@@ -50,11 +41,7 @@ def _f1_cell(counts: Confusion) -> str:
 
 def _f1_as_json(counts: Confusion) -> dict[str, Any]:
     around = counts.f1_interval
-    return {
-        "value": counts.f1,
-        "ci": None if around is None else list(around),
-        "conditions_on_threshold": True,
-    }
+    return {"value": counts.f1, "ci": None if around is None else list(around), "conditions_on_threshold": True}
 
 
 def _final_as_json(counts: Confusion) -> dict[str, Any]:

@@ -62,12 +62,7 @@ SECTIONS: tuple[tuple[str, tuple[Part, ...], tuple[str, ...], tuple[str, ...]], 
 """Heading, warnings, figures and tables of each part, in order."""
 
 
-def page(
-    study: Study,
-    figures: Sequence[Figure],
-    tables: Sequence[Table],
-    drawings: Drawings,
-) -> str:
+def page(study: Study, figures: Sequence[Figure], tables: Sequence[Table], drawings: Drawings) -> str:
     """The page. Names and ids come from data sets that anybody may have written: all are escaped."""
     # The drawings are in the page as they are, so that it reads without JavaScript and prints; where JavaScript
     # runs, the same charts replace them and show figures on hover.

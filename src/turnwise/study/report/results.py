@@ -41,16 +41,7 @@ from turnwise.study.report.gain_tables import (
     two_by_two_table,
 )
 from turnwise.study.report.run_tables import RUNS, RUNS_FURTHER, run_tables
-from turnwise.study.report.table import (
-    NONE,
-    Column,
-    Table,
-    alone_cell,
-    as_json,
-    json_row,
-    make_table,
-    small_cell,
-)
+from turnwise.study.report.table import NONE, Column, Table, alone_cell, as_json, json_row, make_table, small_cell
 from turnwise.study.report.turn_tables import outcome_tables, outcomes_as_json, reader_tables, truth_as_json
 from turnwise.study.stats import judge_all, p_cell
 

@@ -202,13 +202,7 @@ def _logistic(inputs: Floats, targets: Floats) -> Floats:
 
 
 def _worth(
-    head: Head,
-    out: Floats,
-    states: Floats,
-    targets: Floats,
-    groups: Sequence[str],
-    ridge: float,
-    seed: int,
+    head: Head, out: Floats, states: Floats, targets: Floats, groups: Sequence[str], ridge: float, seed: int
 ) -> Worth:
     from scipy.stats import spearmanr
 
