@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from turnwise.errors import UsageError
 
@@ -37,6 +38,10 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """The Clopper-Pearson interval, in [0, 1]."""
         return clopper_pearson(self.count, self.of, self.confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"count": self.count, "of": self.of, "interval": list(self.interval)}
 
 
 def rates_by_label(fired: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
@@ -96,11 +101,8 @@ def _beta_quantile(probability: float, a: int, b: int) -> float:
 
 
 def _beta_cdf(x: float, a: int, b: int) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Lentz's method).
-
-    Source: Abramowitz and Stegun, 26.5.8. The fraction converges fast below the mean; for the rest there is the
-    symmetry I_x(a, b) = 1 − I_{1−x}(b, a).
-    """
+    """The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun, 26.5.8)."""
+    # It converges fast below the mean; for the rest there is the symmetry I_x(a, b) = 1 − I_{1−x}(b, a).
     if x <= 0 or x >= 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):

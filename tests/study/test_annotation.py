@@ -399,11 +399,7 @@ def test_what_the_manifest_tells_needs_no_option(store: Store, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [
-        ("{", "is no manifest"),
-        ('{"mode": "history"}', "is no manifest"),
-        ("[" * 10_000, "is no manifest"),
-    ],
+    [("{", "is no manifest"), ('{"mode": "history"}', "is no manifest"), ("[" * 10_000, "is no manifest")],
 )
 def test_a_manifest_that_is_none_is_refused(store: Store, tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "manifest.json").write_text(content)

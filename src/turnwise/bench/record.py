@@ -51,16 +51,9 @@ Answered = Sequence[tuple["Item", Row]]
 
 
 def results_of(tasks: Sequence[Task], rows: Mapping[str, Row]) -> list[dict[str, Any]]:
-    """Return the figures of one guard, task by task.
-
-    A conversation in which the guard failed is in no rate, and counted. Thresholds for a rate of false alarms are
-    those of `turnwise.study.threshold_for`, on benign conversations of the task or, where it has too few, of all
-    tasks of its kind, own or the user's.
-
-    Args:
-        tasks: what was measured on.
-        rows: what the guard said, by hash of the conversation.
-    """
+    """Return the figures of one guard, task by task, from what it said by hash of the conversation."""
+    # A conversation in which the guard failed is in no rate, and counted. A threshold is set on benign
+    # conversations of the task or, where it has too few, of all tasks of its kind, own or the user's.
     told = []
     for task in tasks:
         kind = [item for one in tasks if one.own is task.own for item in one.items]

@@ -94,12 +94,7 @@ def run_bench(
 
 
 def _ask(
-    guard: Guard,
-    items: Sequence[Item],
-    kept: _Kept,
-    timeout: float,
-    jobs: int,
-    tell: Callable[[str, int], None],
+    guard: Guard, items: Sequence[Item], kept: _Kept, timeout: float, jobs: int, tell: Callable[[str, int], None]
 ) -> str | None:
     """Ask about what is not kept, and return why the guard can't be run where it can't."""
     todo = [item for item in items if item.sha256 not in kept.rows]

@@ -29,12 +29,10 @@ _END = b"\nendobj\n"
 
 
 def canonical(pdf: bytes) -> bytes:
-    """A PDF of `vl_convert.svg_to_pdf` with its resources sorted and its objects numbered in order of reference.
-
-    The writer behind vl-convert keeps fonts and other resources in hash tables, so that the same drawing comes out
-    with other numbers at each call. A file that is not of its simple form (whole objects, no object streams, one
-    table of offsets; ISO 32000-1, sections 7.3.10 and 7.5) is returned as it is.
-    """
+    """A PDF of vl-convert with its resources sorted and its objects numbered in order of reference."""
+    # The writer behind vl-convert keeps resources in hash tables, so that the same drawing comes out with other
+    # numbers at each call. A file that is not of its simple form (whole objects, no object streams, one table of
+    # offsets; ISO 32000-1, sections 7.3.10 and 7.5) is returned as it is.
     root = _ROOT.search(pdf)
     objects = _objects(pdf)
     if root is None or int(root[1]) not in objects:
@@ -217,10 +215,7 @@ def drawn(job: Mapping[str, Any]) -> bytes:
 
 @functools.cache
 def browser_library(version: str) -> str:
-    """The JavaScript that draws charts in a browser, made once since it takes longer than any chart.
-
-    A failure is not kept: the next call tries again.
-    """
+    """The JavaScript that draws charts in a browser, made once since it takes longer than any chart."""
     return drawn(library(version)).decode()
 
 
@@ -348,10 +343,7 @@ def save(spec: Spec, path: str | Path) -> None:
 
 
 def page(spec: Spec, library: str) -> str:
-    """A web page that shows a chart and needs no other file.
-
-    Anybody may have written the texts of conversations in the chart: no ``<`` of theirs reaches the page, so that
-    none can end the script or begin another.
+    """A web page that shows a chart and needs no other file; no ``<`` of a text can end its script.
 
     >>> made = page({"title": {"text": "</script><b>"}}, "")
     >>> "</script><b>" in made, made.count("<script>")

@@ -20,10 +20,7 @@ CONFIG: dict[str, Any] = {
 
 
 class Look(NamedTuple):
-    """How one line of a chart looks; colours are Okabe and Ito's ("Color Universal Design", 2008).
-
-    `dash` has the lengths of strokes and gaps; [1, 0] is solid.
-    """
+    """How one line looks: `dash` has the lengths of strokes and gaps. Colours are Okabe and Ito's (2008)."""
 
     colour: str
     dash: list[int]
@@ -58,11 +55,8 @@ def scales(looks: dict[str, Look]) -> dict[str, Any]:
 def plain(
     chart: Any, field: str, names: Sequence[str], looks: Sequence[Look], *, shape: bool = False
 ) -> list[Any]:
-    """A layer for each name, in its colour and with its shape, that adds nothing to the legend.
-
-    A legend that bands or points share with lines shows them, and not the dashes of the lines. `chart` has the
-    marks with all encodings but colour and shape.
-    """
+    """A layer for each name, in its colour and with its shape, that adds nothing to the legend."""
+    # A legend that bands or points share with lines shows them, and not the dashes of the lines.
     import altair as alt
 
     layers = []

@@ -272,12 +272,7 @@ class Series(NamedTuple):
 
 
 def weekly(series: Sequence[Series], reference: int = 4) -> Trends:
-    """Test the weeks of some series against the first weeks, by Holm's correction for all tests together.
-
-    Args:
-        series: each is tested against its own first weeks.
-        reference: how many weeks, the first of any series, are the reference period; at most half of all.
-    """
+    """Test the weeks of each series against its first `reference` weeks, at most half of all."""
     weeks = np.unique(np.concatenate([one.mondays for one in series])) if series else np.array([], "datetime64[D]")
     first = weeks[: max(1, min(reference, len(weeks) // 2))]
     made = [week for one in series for week in _weeks(one, first)]

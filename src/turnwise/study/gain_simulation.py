@@ -127,14 +127,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class LengthRate:
-    """Long harmless conversations that a decision flags, by a threshold set on those of 10 turns.
-
-    Args:
-        noise: as for `Kind`.
-        decision: the detector.
-        turns: length of the conversations.
-        rate: share that is flagged.
-    """
+    """The share of long harmless conversations that a decision flags, by a threshold set on those of 10 turns."""
 
     noise: float
     decision: str
@@ -214,11 +207,7 @@ class GainMap:
 
 
 def gain_map(
-    *,
-    kinds: Iterable[Kind] | None = None,
-    conversations: int = 300,
-    seed: int = 0,
-    jobs: int = 1,
+    *, kinds: Iterable[Kind] | None = None, conversations: int = 300, seed: int = 0, jobs: int = 1
 ) -> GainMap:
     """Simulate conversations and say where an accumulator gains over the highest F, by how much.
 

@@ -235,7 +235,7 @@ def _scored_last(observer: Observer, name: str, before: Sequence[Turn], last: Tu
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Rate):
-        return {"count": value.count, "of": value.of, "interval": list(value.interval)}
+        return value.to_dict()
     if isinstance(value, Interval):
         return asdict(value)
     if isinstance(value, Mapping):

@@ -58,11 +58,7 @@ class SecondLookRates:
         for what, measure, one in self._estimates():
             estimates[what][measure] = None if one is None else interval_to_dict(one)
         by_label = {
-            name: {
-                label: {"count": one.count, "of": one.of, "interval": list(one.interval)}
-                for label, one in rates.items()
-            }
-            for name, rates in self.by_label.items()
+            name: {label: one.to_dict() for label, one in rates.items()} for name, rates in self.by_label.items()
         }
         missing = {"unanswered": self.unanswered, "left_out": self.left_out}
         return {**told, **counts, **missing, **estimates, "by_label": by_label, "says": self.sentence}

@@ -50,8 +50,7 @@ def conversations(raised: dict[str, float], *, seed: int = 1, missing: int = 0, 
             examples[run].append(Example(name, group, attack, turns))
     runs = tuple(
         RunData(
-            Run(name, f"observer of {name}", "1", contexts.get(name, "history"), {}, {}, "0", MADE),
-            tuple(rows),
+            Run(name, f"observer of {name}", "1", contexts.get(name, "history"), {}, {}, "0", MADE), tuple(rows)
         )
         for name, rows in examples.items()
     )

@@ -93,10 +93,7 @@ def test_every_split_is_the_study_that_its_seed_gives(guarantee):
 
 def test_the_report_says_what_takes_thresholds_as_given(usual):
     text = " ".join(verdict(usual))
-    for words in (
-        "In the split of seed 0, which the tables below show",
-        "for these thresholds alone",
-    ):
+    for words in ("In the split of seed 0, which the tables below show", "for these thresholds alone"):
         assert words in text
     tables = {table.name: table for table in all_tables(usual)}
     for name in ("detectors", "tests", "differences", "final", "by_source", "matched"):

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from turnwise.errors import UsageError
 from turnwise.patterns import parse
 from turnwise.rates import Rate
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
-from turnwise.study.discovery import Counts, discover
-from turnwise.study.discovery.verify import count_matches, fisher, one_of_each_group, verify
+from turnwise.study.discovery import discover
+from turnwise.study.discovery.verify import count_matches, one_of_each_group, verify
+from turnwise.study.stats import fisher_exact
 
 
 def example(name, group, attack, *falsities):
@@ -28,7 +28,7 @@ def example(name, group, attack, *falsities):
 def test_the_p_value_is_the_tail_of_the_hypergeometric(hits, attacks, false, benign):
     hits, false = min(hits, attacks), min(false, benign)
     tail = hypergeom.sf(hits - 1, attacks + benign, hits + false, attacks)
-    assert fisher(Counts(Rate(hits, attacks), Rate(false, benign), 0)) == pytest.approx(tail, abs=1e-12)
+    assert fisher_exact(Rate(hits, attacks), Rate(false, benign), greater=True) == pytest.approx(tail, abs=1e-12)
 
 
 def test_counts_tell_the_labels_and_the_first_turn_apart():
@@ -100,7 +100,9 @@ def test_a_baseline_may_say_nothing(make_planted):
     assert (length.expression, length.discovery, length.held_out) == (None, None, None)
 
 
-def test_without_scipy_the_extra_is_named(monkeypatch):
+def test_patterns_are_tested_without_a_statistics_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(UsageError, match=r"turnwise\[study\]"):
-        fisher(Counts(Rate(1, 2), Rate(1, 2), 0))
+    examples = [example(f"a{n}", f"a{n}", True, 0.9) for n in range(12)]
+    examples += [example(f"b{n}", f"b{n}", False, 0.1) for n in range(12)]
+    [found] = verify([parse("reciprocity.F > 0.5")], examples, examples, None, level=0.05, seed=0)
+    assert found.found and found.p == pytest.approx(0.5**12)

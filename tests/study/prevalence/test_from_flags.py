@@ -175,10 +175,7 @@ def test_rates_come_from_a_study_of_the_same_detector(scanned: Findings, tmp_pat
 
 @pytest.mark.parametrize(
     ("changed", "told"),
-    [
-        ({"threshold": 0.6}, "it has any_turn@first at 0.6"),
-        ({"observer_version": "0"}, "it has no run of local"),
-    ],
+    [({"threshold": 0.6}, "it has any_turn@first at 0.6"), ({"observer_version": "0"}, "it has no run of local")],
 )
 def test_a_study_of_something_else_is_refused(
     scanned: Findings, tmp_path: Path, changed: dict[str, Any], told: str

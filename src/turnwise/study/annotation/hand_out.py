@@ -138,10 +138,8 @@ def _names(annotators: Sequence[str]) -> list[str]:
 def _deal(
     cells: _Conversations, groups: Mapping[str, str], names: Sequence[str], twice: float, rng: random.Random
 ) -> dict[str, list[str]]:
-    """The conversations of each annotator: about as many turns each; the first conversations go to two.
-
-    As far as there are enough people, nobody gets two of a group, such as the halves of a pair.
-    """
+    """The conversations of each annotator, about as many turns each; the first conversations go to two."""
+    # As far as there are enough people, nobody gets two of a group, such as the halves of a pair.
     dealt: dict[str, list[str]] = {name: [] for name in names}
     load = dict.fromkeys(names, 0)
     shared = math.ceil(twice * len(cells))

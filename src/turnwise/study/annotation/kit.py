@@ -147,10 +147,9 @@ def cells_of(sequence: Chat, mode: str) -> Iterator[Cells]:
 
 
 def _said(who: str, text: str) -> str:
-    """A message with its speaker. Its further lines are indented, so that none passes for another message.
-
-    It never begins with what a spreadsheet takes for a number, a date or a formula.
-    """
+    """A message with its speaker."""
+    # Further lines are indented, so that none passes for another message. It never begins with what a spreadsheet
+    # takes for a number, a date or a formula.
     lines = visible_lines(text.replace("\r\n", "\n").replace("\t", "    ")).split("\n")
     return f"[{who}] " + "\n    ".join(lines)
 
@@ -234,12 +233,8 @@ def write_sheet(path: Path, kit: Kit, annotator: str, rows: Iterable[Row], given
 
 
 def read_sheet(path: str | Path, kit: Kit, faults: Faults, wanted: Sequence[str] | None = None) -> Sheet:
-    """Read a filled sheet; what is wrong with its rows goes into `faults`.
-
-    It is CSV in UTF-8, or in UTF-16 with its mark, with commas, semicolons or tabs. `wanted` are the ids of the
-    rows that it has to have, by default those that its annotator was given. A DatasetError says why it is no sheet
-    of this kit at all.
-    """
+    """Read a filled sheet, CSV in UTF-8 or UTF-16; what is wrong with its rows goes into `faults`."""
+    # `wanted` are the ids of its rows, by default those that its annotator was given.
     annotator: str | None = None
     given, seen = dict[str, Given](), set[str]()
     for line, row in _rows(path, (ANNOTATOR, "id", BEFORE, "text", *kit.columns, NOTE)):

@@ -179,10 +179,7 @@ class LabelQueue:
         return int(self._place(f"twice {sequence_id}")[:8], 16) % TWICE == 0
 
     def _doubts(self) -> dict[str, float]:
-        """How little a label would teach: how far the highest F is from the threshold, less what runs differ by.
-
-        Both are in log-odds; a conversation on which two runs differ, or that lies at the threshold, comes first.
-        """
+        """How little a label would teach: log-odds of F from the threshold, less what runs differ by."""
         if self._run is None:
             return {}
         point = self._store.run(self._run).operating_points.get("any_turn", 0.5)

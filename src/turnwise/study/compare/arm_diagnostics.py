@@ -237,10 +237,7 @@ SAMPLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """What becomes of the verdicts where the turns are permuted and scored again.
-
-    `attacks` and `benign` count verdicts that change, the others attacks caught in their own and in another order.
-    """
+    """Verdicts that change where turns are permuted and scored again, and attacks caught in either order."""
 
     attacks: Rate
     benign: Rate
@@ -256,11 +253,8 @@ def reorder(
     rescore: Rescore,
     rng: np.random.Generator,
 ) -> Reordered | None:
-    """Permute the turns of a sample of conversations, score them again, and count the verdicts that change.
-
-    One permutation of each, never the order in which they came. None where the observer can't be had or no
-    conversation has two turns.
-    """
+    """Permute the turns of a sample of conversations, score them again, and count verdicts that change."""
+    # None where the observer can't be had or no conversation has two turns.
     chosen: list[Example] = []
     for attack in (True, False):
         able = [one for one in examples if one.attack is attack and len(one.turns) > 1]

@@ -39,11 +39,7 @@ def gain_over_splits(
     scores: HighestScores,
     tell: Callable[[str], None],
 ) -> SplitGains:
-    """The gain over many splits of an arm; the arms are the reference, then this.
-
-    Raises:
-        UsageError: there is too little in a split; says in which.
-    """
+    """The gain of an arm over the reference on many splits; UsageError where there is too little in one."""
     compared = (reference, arm)
     data = {one.run.name: one for one in study_data.runs}
     everywhere = {one.sequence_id for one in study_data.known} - study_data.untested(settings)
@@ -147,14 +143,13 @@ class BetweenRuns:
 def pairs_of_runs(contexts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Each further run with the first one, where all saw the same context.
 
-    Runs of several contexts ask whether looking over time helps. Two that differ in observer and context differ
-    for either reason, and pairs within each context would take longer than that question itself.
-
     >>> pairs_of_runs({"local": "history", "gpt": "history", "small": "history"})
     (('local', 'gpt'), ('local', 'small'))
     >>> pairs_of_runs({"turn": "turn", "history": "history", "gpt": "history"})
     ()
     """
+    # Runs that differ in observer and context differ for either reason, and pairs within each context would take
+    # longer than the question of context itself.
     first, *others = contexts
     return tuple((first, run) for run in others) if len(set(contexts.values())) == 1 else ()
 
@@ -168,10 +163,7 @@ def compare_runs(
     scores: HighestScores,
     tell: Callable[[str], None],
 ) -> tuple[tuple[BetweenRuns, ...], str]:
-    """Compare every detector that was asked for (else `any_turn`) between runs that all saw the same context.
-
-    Comes with why a difference could not be judged over many splits, empty where each could.
-    """
+    """Compare every detector that was asked for (else `any_turn`) between runs of one context."""
     data = {one.run.name: one for one in study_data.runs}
     pairs = _pairs([one.arm for one in judgements], settings)
     found: list[BetweenRuns] = []

@@ -88,11 +88,9 @@ def run_tests(
     seed: int,
     replicates: int,
 ) -> tuple[Test, ...]:
-    """Test every detector over time against the reference and against the other baselines.
-
-    `any_turn` on a further run is tested against the reference as well: that says what the observer's context
-    alone gives. The baselines of a detector are those of its own run, and what reads no scores turn by turn.
-    """
+    """Test every detector over time against the reference and against the other baselines."""
+    # `any_turn` on a further run is tested against the reference as well: that says what the context alone gives.
+    # The baselines of a detector are those of its own run, and what reads no scores turn by turn.
     challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
     found = run_tests_against(judgements, results, reference, challengers, data, folds, seed, replicates)
     others: list[Test] = []
@@ -108,11 +106,9 @@ def run_tests(
 def run_final_tests(
     judgements: Sequence[Judgement], reference: int, data: Mapping[str, RunData], folds: Sequence[Fold]
 ) -> tuple[Test, ...]:
-    """Test the verdicts at the last turn of every detector over time against those of the reference.
-
-    Thresholds are those of the tests on verdicts at any turn: set for the rate at which a live guard would flag.
-    At the last turn both flag less, each in its own measure, so benign conversations are tested as well.
-    """
+    """Test the verdicts at the last turn of every detector over time against those of the reference."""
+    # Thresholds are those for verdicts at any turn. At the last turn both flag less, each in its own measure, so
+    # benign conversations are tested as well.
     found = []
     for place, other in enumerate(judgements):
         if place == reference or not _challenges(other.arm):
@@ -177,10 +173,7 @@ def run_tests_against(
     replicates: int,
     family: Family = "reference",
 ) -> list[Test]:
-    """Test arms against one, where both flag equally many benign calibration conversations, without correction.
-
-    Tests in which that one has the same verdicts share its resamples.
-    """
+    """Test arms against one at equal rates, without correction; equal verdicts share their resamples."""
     together: dict[tuple[bool, ...], list[tuple[int, DetectorResult]]] = defaultdict(list)
     verdicts_of: dict[tuple[bool, ...], tuple[Judged, ...]] = {}
     for place in challengers:
@@ -202,10 +195,8 @@ def run_tests_against(
 def compare_at_matched_rates(
     judgements: Sequence[Judgement], reference: int, settings: Settings
 ) -> dict[str, MatchedRates]:
-    """Compare the reference with every arm that is tested against it, at equal rates; by name of the arm.
-
-    With folds each has thresholds of its own, so that none is carried over there.
-    """
+    """Compare the reference with every arm that is tested against it, at equal rates; by name of the arm."""
+    # With folds each has thresholds of its own, so that none is carried over there.
     first = judgements[reference]
     found: dict[str, MatchedRates] = {}
     for place, other in enumerate(judgements):

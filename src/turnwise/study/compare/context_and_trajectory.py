@@ -43,11 +43,7 @@ ALL = "all attacks"
 HIGHEST, LAST, LEARNED, BEST = "highest F", "last F", "learned", "best accumulator"
 
 ACCUMULATORS: Mapping[str, tuple[str, ...]] = {
-    "EMA": (
-        "f_ema",
-        "f_ema:slope_limit=inf",
-        "f_ema:alpha=0.6,slope_limit=inf",
-    ),
+    "EMA": ("f_ema", "f_ema:slope_limit=inf", "f_ema:alpha=0.6,slope_limit=inf"),
     "CUSUM": ("cusum", "cusum:drift=0.15", "cusum:drift=0.05"),
     "peak accumulation": ("peak_accumulation", "peak_accumulation:positive=0.15"),
 }
@@ -153,15 +149,12 @@ def two_by_two(
     scores: HighestScores,
     tell: Callable[[str], None],
 ) -> tuple[tuple[TwoByTwo, ...], str]:
-    """Measure the decisions and the two gains, for each observer; comes with why one could not be measured.
-
-    With every seed the conversations are divided into folds by group. What is fitted, which setting of an
-    accumulator is taken, and which accumulator is the best, is decided on the other folds alone (tuning folds).
-    These also put the scores of a fold on one scale: 0 at the median of their benign conversations, 1 at the
-    threshold that they set. Recall is then read from the ROC curve over all folds, so that every decision flags
-    the same share of the benign conversations. Intervals are those of a bootstrap over groups, the same resamples
-    for all; the threshold moves with them, what was chosen or fitted does not.
-    """
+    """Measure the decisions and the two gains, for each observer; comes with why one could not be measured."""
+    # With every seed the conversations are divided into folds by group. What is fitted, the setting of an
+    # accumulator and the best of them are decided on the other folds alone. These also put the scores of a fold on
+    # one scale: 0 at the median of their benign conversations, 1 at the threshold that they set. Recall is read
+    # from the ROC curve over all folds, so that every decision flags the same share of the benign ones. The
+    # bootstrap over groups is paired: the threshold moves with it, what was chosen or fitted does not.
     found, why_not = [], ""
     for runs in _by_observer(study_data, settings):
         tell(f"judging context and trajectory: {', '.join(runs)}")
@@ -173,10 +166,8 @@ def two_by_two(
 
 
 def _by_observer(study_data: StudyData, settings: Settings) -> list[tuple[str, ...]]:
-    """The runs of each observer that belong together: the one that saw single turns, then the one that saw more.
-
-    The version of replayed scores is their hash, and so another in each context.
-    """
+    """The runs of each observer that belong together: one that saw single turns, then one that saw more."""
+    # The version of replayed scores is their hash, and so another in each context.
 
     def observer(run: Run) -> tuple[str, str]:
         return run.observer, "" if run.observer == REPLAYED else run.observer_version
@@ -369,11 +360,8 @@ class _Measured:
 
 
 def _decisions(run: str, context: str, arms: Sequence[Arm]) -> dict[str, tuple[Arm, ...]]:
-    """The arms that may stand for each decision on a run, in the order of the table.
-
-    Detectors over time that were asked for are accumulators too, but for those of files: these may have been tuned
-    on conversations that are tested here.
-    """
+    """The arms that may stand for each decision on a run, in the order of the table."""
+    # Detectors of files may have been tuned on conversations that are tested here: they are no accumulators.
 
     def arm(detector: str) -> Arm:
         return Arm(f"{detector}@{run}", detector, run, context, False, True)

@@ -26,11 +26,9 @@ FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 class HighestScores:
-    """The highest score of each conversation by the arms of a study, and what detectors are fitted on.
+    """The highest score of each conversation by the arms of a study, and what detectors are fitted on."""
 
-    A detector that is the same whatever it trains on runs over a conversation once, and its score is kept. What
-    fits take of a conversation is the same for every fit, and kept too.
-    """
+    # A detector that is the same whatever it trains on runs over a conversation once. What fits take is kept too.
 
     def __init__(self) -> None:
         self._scores: dict[str, dict[str, float]] = {}
@@ -152,12 +150,9 @@ def judge_arm(
 def at_equal_rate(
     one: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
 ) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
-    """The verdicts of two arms at thresholds that flag equally many benign calibration conversations.
-
-    Scores that many conversations share leave gaps between the rates that a threshold can reach, so that one arm
-    may stand at a lower rate than asked. A difference in recall would then be a difference in strictness. The
-    looser arm is tightened until both flag equally many, down to none.
-    """
+    """The verdicts of two arms at thresholds that flag equally many benign calibration conversations."""
+    # Equal scores leave gaps between the rates that a threshold can reach, so that a difference in recall could be
+    # one in strictness. The looser arm is tightened until both flag equally many, down to none.
     if [fold.flagged for fold in one.folds] == [fold.flagged for fold in other.folds]:
         return one.judged, other.judged
     limits = [_equal_limits(a, b) for a, b in zip(one.folds, other.folds, strict=True)]
@@ -235,10 +230,7 @@ def make_detector(
 
 
 def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:
-    """``count_flags`` with the F that catches most train attacks at the asked rate.
-
-    Its default flag would fit no observer in particular, and a weak baseline makes a strong result.
-    """
+    """``count_flags`` with the F that catches most train attacks: no weak baseline."""
     turns = sorted(
         max(score.F for score in turn.scores.values())
         for example in train
@@ -272,10 +264,7 @@ def _judged(
     *,
     relative: bool,
 ) -> list[Judged]:
-    """Verdicts with cost and time.
-
-    Detectors fitted anew in each fold have scores of their own scale; relative to the threshold they compare.
-    """
+    """Verdicts with cost and time; scores of detectors fitted in each fold are relative to the threshold."""
     examples = [example for example in data.examples if example.sequence_id in test]
     return [
         replace(
@@ -298,11 +287,9 @@ def evaluated_of(data: RunData, ids: Container[str]) -> list[Example]:
 
 
 def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
-    """The places of the arms that a report may follow.
-
-    Detectors that were asked for; where some run saw the history, on such a run alone: what is asked is whether
-    looking over time helps. Where nothing but baselines was asked for, the question is what context alone gives.
-    """
+    """The places of the arms that a report may follow."""
+    # Detectors that were asked for, on runs that saw the history if some did: what is asked is whether looking
+    # over time helps. Where nothing but baselines was asked for, the question is what context alone gives.
     asked = [place for place, arm in enumerate(arms) if not arm.baseline]
     over_time = [place for place in asked if arms[place].context == ContextMode.HISTORY]
     if asked:

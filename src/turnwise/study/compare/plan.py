@@ -103,12 +103,9 @@ class Settings:
             raise UsageError(
                 f"folds must be 0, or at least {MIN_FOLDS} and at most {MOST_FOLDS}, not {self.folds}"
             )
-        if not 1 <= self.replicates <= MOST_REPLICATES:
-            raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
-        if not 1 <= self.splits <= MOST_SPLITS:
-            raise UsageError(f"splits must be at least 1 and at most {MOST_SPLITS}, not {self.splits}")
-        if not 1 <= self.seeds <= MOST_SEEDS:
-            raise UsageError(f"seeds must be at least 1 and at most {MOST_SEEDS}, not {self.seeds}")
+        for name, most in (("replicates", MOST_REPLICATES), ("splits", MOST_SPLITS), ("seeds", MOST_SEEDS)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}")
         if self.small_cell < 1:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:
@@ -247,9 +244,6 @@ def compared_runs(all_runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[s
 def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence[str]) -> tuple[Arm, ...]:
     """The arms of a study, baselines first; `further` runs come in as baselines with `any_turn` alone.
 
-    A detector that was asked for stands on every run that was scored turn by turn; one whose file says on which of
-    these runs it was tuned, on that run alone.
-
     >>> arms = plan_arms(Settings(("h",), ("cusum", "any_turn")), {"h": "history"}, [])
     >>> [arm.name for arm in arms if arm.baseline]
     ['any_turn@h', 'count_flags@h', 'first_turn@h', 'last_turn@h', 'length_only@h']
@@ -258,6 +252,8 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
     >>> [arm.name for arm in arms if arm.asked]
     ['any_turn@h', 'cusum@h']
     """
+    # A detector stands on every run that was scored turn by turn; one whose file says on which of these runs it
+    # was tuned, on that run alone.
     whole = str(ContextMode.TRANSCRIPT)
     runs = tuple(dict.fromkeys(settings.runs))
     turnwise = [run for run in runs if contexts[run] != whole]

@@ -60,11 +60,7 @@ class Caution:
 
 
 def find_cautions(study: Study, not_apart: str, not_between: str) -> tuple[Caution, ...]:
-    """The warnings of a study, the gravest first.
-
-    `not_apart` says why the gains of context and of trajectory could not be measured, `not_between` why two runs
-    could not be compared over many splits; each is empty where it could.
-    """
+    """The warnings of a study, the gravest first; the texts say why gains or splits could not be measured."""
     settings, data, judgements, results = study.settings, study.data, study.judgements, study.results
     chosen, folds = study.chosen, study.folds
     reference = judgements[study.reference]

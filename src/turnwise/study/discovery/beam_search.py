@@ -126,21 +126,12 @@ def _with(parent: Members, place: int) -> Members:
 
 
 def choose_patterns(
-    pool: Pool,
-    found: Sequence[Members],
-    goal: Goal,
-    missed: NDArray[np.bool_],
-    *,
-    margin: int,
-    most: int,
+    pool: Pool, found: Sequence[Members], goal: Goal, missed: NDArray[np.bool_], *, margin: int, most: int
 ) -> list[Members]:
-    """The patterns worth testing, best first.
-
-    Each reaches the goal on the whole half, needs all its conditions for that, and matches attacks that the best
-    rule on single turns and those before it together miss: at least as many as the goal asks for. Of those that
-    add about as many, within the margin, the simplest is taken: the one with the fewest conditions, then with the
-    fewest false positives.
-    """
+    """The patterns worth testing, best first."""
+    # Each reaches the goal on the whole half, needs all its conditions for that, and adds attacks that the best
+    # rule on single turns and those before it miss. Of those that add about as many, within the margin, the
+    # simplest is taken.
     benign_end = pool.layout.benign
     good: dict[Members, tuple[int, np.ndarray[tuple[int], np.dtype[np.bool_]]]] = {}
     for members in found:

@@ -23,10 +23,7 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison. Two on one quantity are never joined.
-
-    `family` is that of the quantity, with the direction; `alone` says whether the comparison may stand alone.
-    """
+    """One comparison; `alone` says whether it may stand alone. Two on one quantity are never joined."""
 
     expression: Expression
     quantity: int
@@ -64,10 +61,7 @@ class Pool:
 
 
 def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: Layout, max_fpr: float) -> Pool:
-    """The comparisons of quantities that differ on these data.
-
-    Of several that hold at the same turns the simplest stays. One that holds nowhere or everywhere is left out.
-    """
+    """The comparisons of quantities; of several that hold at the same turns the simplest."""
     seen: dict[bytes, tuple[Condition, Bits]] = {}
     for place, quantity in enumerate(looked_at):
         values = table.columns[place]
@@ -173,14 +167,13 @@ def limits_above(
 ) -> tuple[float, ...]:
     """The limits of ``x > limit``, from x at every turn and its highest in each conversation; NaN where undefined.
 
-    A quantile of benign conversations is rounded up, so that what it leaves out stays out; one of attacks goes to
-    the step below it, so that it stays in.
-
     >>> import numpy as np
     >>> low, high = np.linspace(0, 0.5, 101), np.linspace(0.4, 1, 101)
     >>> limits_above(np.concatenate([low, high]), low, high, 0.01)
     (0.25, 0.4, 0.45, 0.48, 0.5, 0.54, 0.69, 0.7, 0.84)
     """
+    # A quantile of benign conversations is rounded up, so that what it leaves out stays out; one of attacks goes
+    # to the step below it, so that it stays in.
     decimals = decimals_of(values)
     if decimals is None:
         return ()
@@ -210,13 +203,11 @@ _BLOCK = 512
 
 
 class Layout:
-    """Where the turns of each conversation stand in a row of bits.
+    """Where the turns of each conversation stand in a row of bits."""
 
-    The first eight turns of every conversation have a byte each, in order, benign conversations first; the later
-    turns of the longer ones have whole bytes behind them. Most conversations are short, and a byte is compared far
-    faster than a stretch of bytes is reduced. The search counts the first `searched_benign` of the benign
-    conversations and the first `searched_attacks` of the attacks.
-    """
+    # The first eight turns of every conversation have a byte each, benign conversations first; later turns of the
+    # longer ones have whole bytes behind them. Most conversations are short, and a byte is compared far faster
+    # than a stretch of bytes is reduced.
 
     def __init__(
         self, lengths: NDArray[np.intp], benign: int, searched_benign: int, searched_attacks: int

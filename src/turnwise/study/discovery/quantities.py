@@ -53,13 +53,11 @@ _LONGEST = 12
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number that conditions are made from by comparing it.
+    """A number that conditions are made from by comparing it; `family` is shared by variants of each other."""
 
-    Patterns of one `family`, series and function, are variants of each other. `alone` says whether a comparison
-    says by itself what no simpler one says: that the highest value so far is above a limit at some turn, say, is
-    the same as that the value itself is. `limits` are given where they don't come from the data; ``>=`` and ``<=``
-    are used with these, else ``>`` and ``<``.
-    """
+    # `alone`: a comparison says by itself what no simpler one says. That the highest value so far is above a limit
+    # at some turn, say, is the same as that the value itself is. Given `limits` are compared by >= and <=, others
+    # by > and <.
 
     expression: Expression
     family: str
@@ -93,11 +91,7 @@ def series_in(examples: Sequence[Example]) -> tuple[Series, ...]:
 
 
 def quantities(read: Sequence[Series], usual: Mapping[Series, Sequence[float]]) -> tuple[Quantity, ...]:
-    """Every number that the search compares.
-
-    `usual` has the five `usual_values` of a series, from low to high: limits of the conditions that are counted,
-    and, but for the lowest two, drifts of the cumulative sum.
-    """
+    """Every number that the search compares; `usual` has the five `usual_values` of a series."""
     found: list[Quantity] = []
     for x in read:
         found += _over_values(x, usual[x])

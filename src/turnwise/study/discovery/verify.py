@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
 from turnwise.patterns.series import Series
 from turnwise.rates import Rate
 from turnwise.study.discovery.quantities import values_of
 from turnwise.study.examples import Example
 from turnwise.study.stats import Interval, Weights, holm, interval, resamples
+from turnwise.study.stats.significance import fisher_exact, sign_test
 
 _DECIMALS = 4
 _REPLICATES = 1000
@@ -98,13 +98,10 @@ def gain_of(
     examples: Sequence[Example],
     seed: int,
 ) -> Gain:
-    """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing.
-
-    `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Where benign
-    conversations share a highest value, so that no limit flags equally many, the rule may flag more. Sources: B.
-    Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood,
-    "The statistical sign test", JASA 41 (1946).
-    """
+    """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing."""
+    # `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Sources: B. Efron
+    # and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood, "The
+    # statistical sign test", JASA 41 (1946).
     attack = np.array([example.attack for example in examples], dtype=bool)
     either = np.array(fired, dtype=bool) | np.array(matched, dtype=bool)
     values = np.full(len(examples), -np.inf) if rule is None or peaks is None else peaks
@@ -145,16 +142,10 @@ def gain_of(
         Rate(int(alone.sum()), len(alone)),
         Rate(int(either[~attack].sum()), int((~attack).sum())),
         interval(difference, drawn),
-        _sign_test(sum(more > 0 for more in by_group.values()), sum(more < 0 for more in by_group.values())),
+        sign_test(
+            sum(more > 0 for more in by_group.values()), sum(more < 0 for more in by_group.values()), greater=True
+        ),
     )
-
-
-def _sign_test(more: int, less: int) -> float:
-    try:
-        from scipy.stats import binomtest
-    except ImportError as error:
-        raise UsageError('the tests need scipy: pip install "turnwise[study]"') from error
-    return float(binomtest(more, more + less, 0.5, alternative="greater").pvalue) if more + less else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,21 +228,19 @@ def verify(
     level: float,
     seed: int,
 ) -> tuple[Tested, ...]:
-    """The patterns with their tests on the held-out half, in the given order.
-
-    Conversations of one group are not independent of each other, so Fisher's exact test takes one of each group
-    and label. The counts are over all. Source: R. A. Fisher, "Statistical Methods for Research Workers", 1934;
-    Holm's correction.
-    """
+    """The patterns with their tests on the held-out half, in the given order."""
+    # Fisher's exact test (R. A. Fisher, 1934) takes one conversation of each group and label, since those of a
+    # group are not independent. The counts are over all.
     independent = one_of_each_group(held_out, seed)
     peaks = None if rule is None else peaks_of(rule.series, held_out)
     fired = [False] * len(held_out) if rule is None else _ever(rule.expression, held_out)
     gains = [
         gain_of(rule, fired, _ever(expression, held_out), peaks, held_out, seed) for expression in expressions
     ]
+    alone = [count_matches(expression, independent) for expression in expressions]
     p_values = [
-        max(fisher(count_matches(expression, independent)), gain.p)
-        for expression, gain in zip(expressions, gains, strict=True)
+        max(fisher_exact(counts.attacks, counts.benign, greater=True), gain.p)
+        for counts, gain in zip(alone, gains, strict=True)
     ]
     return tuple(
         Tested(
@@ -269,20 +258,6 @@ def verify(
 
 def _ever(expression: Expression, examples: Sequence[Example]) -> list[bool]:
     return [turn is not None for turn in first_matches(expression, examples)]
-
-
-def fisher(counts: Counts) -> float:
-    """The p-value of Fisher's exact test, one-sided: attacks match no more often than benign ones.
-
-    >>> round(fisher(Counts(Rate(3, 4), Rate(1, 4), 0)), 4)
-    0.2429
-    """
-    try:
-        from scipy.stats import fisher_exact
-    except ImportError as error:
-        raise UsageError('the tests need scipy: pip install "turnwise[study]"') from error
-    table = [[rate.count, rate.of - rate.count] for rate in (counts.attacks, counts.benign)]
-    return float(fisher_exact(table, alternative="greater").pvalue)
 
 
 def one_of_each_group(examples: Sequence[Example], seed: int) -> list[Example]:

@@ -96,10 +96,8 @@ def fit_detector(name: str, examples: Sequence[Example], seed: int = 0, inputs: 
 
 
 def _fit_densities(name: str, examples: Sequence[Example], seed: int, inputs: Inputs) -> Detector:
-    """Fit one beta density to the F of harmless turns, one to those of the last third of attacks.
-
-    Which turns of an attack are bad is not labelled; by its last third an attack that unfolds has turned.
-    """
+    """Fit one beta density to the F of harmless turns, one to those of the last third of attacks."""
+    # Which turns of an attack are bad is not labelled; by its last third an attack that unfolds has turned.
     benign = [F for example in examples if not example.attack for F in inputs(example).peaks]
     attack = [F for example in examples if example.attack for F in _last_third(inputs(example).peaks)]
     benign_a, benign_b = fit_beta(benign)
@@ -113,12 +111,10 @@ def _last_third(values: Sequence[float]) -> Sequence[float]:
 
 
 def _fit_learned(name: str, examples: Sequence[Example], seed: int, inputs: Inputs) -> Detector:
-    """Fit the logistic model; the penalty is chosen by cross-validation over groups.
-
-    The label is of the conversation, the model of a principle: the principle that looks worst stands for it,
-    chosen anew by the model of the last round. Source: S. Andrews, I. Tsochantaridis and T. Hofmann, "Support
-    vector machines for multiple-instance learning", 2003, whose alternation this is.
-    """
+    """Fit the logistic model; the penalty is chosen by cross-validation over groups."""
+    # The label is of the conversation, the model of a principle: the principle that looks worst stands for it,
+    # chosen anew by the model of the last round (S. Andrews, I. Tsochantaridis and T. Hofmann, "Support vector
+    # machines for multiple-instance learning", 2003).
     known = [(example, found) for example in examples if len(found := inputs(example).last)]
     folds = split_by_group([example for example, _ in known], {str(n): 1 / FOLDS for n in range(FOLDS)}, seed)
     fold_of = {example.sequence_id: fold for fold, part in folds.items() for example in part}
@@ -152,10 +148,7 @@ FITTED: Mapping[str, Callable[[str, Sequence[Example], int, Inputs], Detector]] 
 
 @dataclass(frozen=True, slots=True)
 class _Features:
-    """Features of every principle of some conversations, a row a principle, those of a conversation in a row.
-
-    `owner` is the place of the conversation of each row, rising.
-    """
+    """Features of some conversations, a row a principle; `owner` is the conversation of each row, rising."""
 
     rows: NDArray[np.float64]
     owner: NDArray[np.intp]
@@ -194,11 +187,9 @@ def _fit_rounds(known: _Features, penalty: float, near: NDArray[np.float64] | No
 
 
 def _odds(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The log odds of each row.
-
-    The product is not asked of BLAS: its threads wait for each other longer than so small a table takes, and their
-    number would change the last digits.
-    """
+    """The log odds of each row."""
+    # Not by BLAS: its threads wait for each other longer than so small a table takes, and their number would
+    # change the last digits.
     odds: NDArray[np.float64] = np.einsum("ij,j->i", rows, weights[1:]) + weights[0]
     return odds
 
@@ -209,17 +200,12 @@ def _log_loss(weights: NDArray[np.float64], known: _Features) -> float:
 
 
 def _fit_logistic(
-    rows: NDArray[np.float64],
-    attack: NDArray[np.bool_],
-    penalty: float,
-    near: NDArray[np.float64] | None = None,
+    rows: NDArray[np.float64], attack: NDArray[np.bool_], penalty: float, near: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Intercept and weights, in the features' units, fitted on standardised ones, both labels weighing the same.
-
-    Newton's method, its step halved until the loss falls (iteratively reweighted least squares: T. Hastie, R.
-    Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1), from weights `near`
-    the answer where some are known. The intercept is not penalised.
-    """
+    """Intercept and weights, in the features' units, fitted on standardised ones."""
+    # Newton's method, its step halved until the loss falls (iteratively reweighted least squares: T. Hastie, R.
+    # Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1). The intercept is
+    # not penalised.
     truth = attack.astype(float)
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread < 1e-9] = 1.0

@@ -64,11 +64,7 @@ SPACES: Mapping[str, Space] = {
         "start_bad": Between(0.001, 0.5, log=True),
     },
     "page_hinkley": {"drift": Between(0.0, 0.3)},
-    "peak_accumulation": {
-        "share": Between(0.0, 2.0),
-        "rise": Between(0.0, 1.0),
-        "positive": Between(0.05, 0.95),
-    },
+    "peak_accumulation": {"share": Between(0.0, 2.0), "rise": Between(0.0, 1.0), "positive": Between(0.05, 0.95)},
     "slope": {"window": OneOf((None, 4, 5, 6, 8, 10)), "min_turns": Between(2, 4, whole=True)},
     "sprt": {"lower": Between(-8.0, -0.1)},
     "trust_ema": {"alpha": Between(0.05, 1.0), "initial": Between(0.0, 1.0)},

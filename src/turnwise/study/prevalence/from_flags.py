@@ -253,10 +253,7 @@ class Prevalence:
         rows.append(
             ("prevalence", shown_share(self.estimate) if self.estimate else f"can't be told: {self.missing}")
         )
-        for name, known in {
-            "recall": self.rates.recall,
-            "false positives": self.rates.false_positives,
-        }.items():
+        for name, known in {"recall": self.rates.recall, "false positives": self.rates.false_positives}.items():
             if known is not None:
                 rows.append((f"{name} taken for it", f"{known.rate} ({known.on})"))
         return rows

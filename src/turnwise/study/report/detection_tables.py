@@ -17,7 +17,7 @@ from turnwise.study.report.table import (
     alone_cell,
     as_json,
     interval_cell,
-    json_row,
+    json_part,
     make_table,
     pick,
     points_cell,
@@ -27,17 +27,7 @@ from turnwise.study.report.table import (
     share_of,
     within,
 )
-from turnwise.study.stats import (
-    Auc,
-    Confusion,
-    DetectorResult,
-    FalseAlarms,
-    FirstFlag,
-    McNemar,
-    Missing,
-    RecallAt,
-    p_cell,
-)
+from turnwise.study.stats import Auc, Confusion, DetectorResult, FalseAlarms, McNemar, Missing, RecallAt, p_cell
 
 
 def _auc_cell(auc: Auc) -> str:
@@ -51,11 +41,7 @@ def _f1_cell(counts: Confusion) -> str:
 
 def _f1_as_json(counts: Confusion) -> dict[str, Any]:
     around = counts.f1_interval
-    return {
-        "value": counts.f1,
-        "ci": None if around is None else list(around),
-        "conditions_on_threshold": True,
-    }
+    return {"value": counts.f1, "ci": None if around is None else list(around), "conditions_on_threshold": True}
 
 
 def _final_as_json(counts: Confusion) -> dict[str, Any]:
@@ -92,10 +78,6 @@ FIRST_FLAG = (
     Column("undetected", at="survival.undetected"),
 )
 """When an arm flagged attacks first."""
-
-
-def _first_flag_as_json(flag: FirstFlag | None) -> dict[str, Any] | None:
-    return None if flag is None else json_row(FIRST_FLAG, flag)
 
 
 MISSING = (
@@ -154,7 +136,7 @@ FURTHER = (
     Column("auc_se", at="auc.se"),
     Column("final", json=_final_as_json),
     Column("recall_at"),
-    Column("first_flag", json=_first_flag_as_json),
+    Column("first_flag", json=json_part(FIRST_FLAG)),
     Column("mean_turn", "mean turn", interval_cell),
     Column("mean_turn_horizon"),
     Column(
@@ -167,14 +149,6 @@ FURTHER = (
     Column("latency_ms", "ms a conversation", "{:.2f}".format),
 )
 """All other figures of an arm."""
-
-
-def detectors_as_json(study: Study) -> list[dict[str, Any]]:
-    """All figures of every arm."""
-    return [
-        json_row(SHORT, result) | json_row(CALIBRATED, judgement) | json_row(FURTHER, result)
-        for judgement, result in zip(study.judgements, study.results, strict=True)
-    ]
 
 
 def detectors_table(study: Study) -> Table:
@@ -306,19 +280,11 @@ TESTS = (
 """A paired test of two arms on the attacks."""
 
 
-def differences_as_json(found: Any) -> dict[str, Any] | None:
-    """The differences of two arms; None where they were not worked out."""
-    return None if found is None else json_row(DIFFERENCES, found)
+ANY_TURN_TESTS = (*TESTS, Column("differences", json=json_part(DIFFERENCES)))
+"""The test of verdicts at any turn."""
 
-
-def tests_as_json(study: Study) -> list[dict[str, Any]]:
-    """All paired tests of verdicts at any turn."""
-    return [json_row((*TESTS, Column("differences", json=differences_as_json)), test) for test in study.tests]
-
-
-def final_tests_as_json(study: Study) -> list[dict[str, Any]]:
-    """All paired tests of verdicts at the last turn."""
-    return [json_row((*TESTS, Column("benign", json=_benign_as_json)), test) for test in study.final_tests]
+FINAL_TESTS = (*TESTS, Column("benign", json=_benign_as_json))
+"""The test of verdicts at the last turn."""
 
 
 def _outcome(test: Test) -> str:

@@ -249,10 +249,7 @@ def answer_figure(study: Study) -> Figure | None:
 
 
 def shown_arms(study: Study) -> list[int]:
-    """The places of the arms that curves show: the reference, the chosen one, what is most like either.
-
-    A chart with twenty lines shows none; tables have all arms.
-    """
+    """The arms that curves show, few enough to see: the reference, the chosen one, what is most like either."""
     arms = study.arms
     chosen = study.followed
     own = [f"{name}@{arms[chosen].run}" for name in ("any_turn", "first_turn")]

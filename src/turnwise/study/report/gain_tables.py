@@ -73,10 +73,7 @@ def two_by_two_as_json(study: Study) -> list[dict[str, Any]]:
 
 
 def shown_words(one: TwoByTwo, *, figures: bool = False) -> str:
-    """Which of the two gains is shown, in one plain sentence; `figures` adds how much.
-
-    A study of runs that all saw the same has no gain of context.
-    """
+    """Which of the two gains is shown, in one plain sentence; `figures` adds how much."""
     found = {what: gain for what, kind in _WAYS.items() if (gain := one.first(kind))}
     shown = [gain.kind for gain in found.values() if gain.says == SHOWN]
     if len(found) == 1:
@@ -187,11 +184,6 @@ _HOW = (
 class _Matched(NamedTuple):
     arm: str
     found: MatchedRates
-
-
-def matched_rates_as_json(study: Study) -> list[dict[str, Any]]:
-    """Every arm against the reference, at equal false-positive rates."""
-    return [{"arm": name, **as_json(found)} for name, found in study.matched_rates.items()]
 
 
 def matched_table(study: Study) -> Table:

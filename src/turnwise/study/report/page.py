@@ -62,17 +62,10 @@ SECTIONS: tuple[tuple[str, tuple[Part, ...], tuple[str, ...], tuple[str, ...]], 
 """Heading, warnings, figures and tables of each part, in order."""
 
 
-def page(
-    study: Study,
-    figures: Sequence[Figure],
-    tables: Sequence[Table],
-    drawings: Drawings,
-) -> str:
-    """The page. Names and ids come from data sets that anybody may have written: all are escaped.
-
-    The drawings are in the page as they are, so that it reads without JavaScript and prints; where JavaScript
-    runs, the same charts replace them and show figures on hover.
-    """
+def page(study: Study, figures: Sequence[Figure], tables: Sequence[Table], drawings: Drawings) -> str:
+    """The page. Names and ids come from data sets that anybody may have written: all are escaped."""
+    # The drawings are in the page as they are, so that it reads without JavaScript and prints; where JavaScript
+    # runs, the same charts replace them and show figures on hover.
     by_name = {figure.name: figure for figure in figures}
     in_tables = {table.name: table for table in tables}
     parts = [f"<h1>{question(study)}</h1>", f'<p class="answer"><strong>{html_text(answer(study))}</strong></p>']

@@ -16,18 +16,19 @@ from turnwise.study.compare import CellGain, Fold, Study
 from turnwise.study.compare.comparisons import DIVISIONS
 from turnwise.study.compare.plan import PARTS
 from turnwise.study.report.detection_tables import (
+    ANY_TURN_TESTS,
+    CALIBRATED,
+    FINAL_TESTS,
+    FURTHER,
     SHORT,
     TESTS,
     baselines_table,
     delay_table,
-    detectors_as_json,
     detectors_table,
     differences_table,
     final_table,
-    final_tests_as_json,
     further_table,
     missing_table,
-    tests_as_json,
     tests_table,
 )
 from turnwise.study.report.diagnostic_tables import checks_as_json, diagnostic_tables
@@ -35,22 +36,12 @@ from turnwise.study.report.gain_tables import (
     AT_THESE,
     ONE_THRESHOLD,
     gains_table,
-    matched_rates_as_json,
     matched_table,
     two_by_two_as_json,
     two_by_two_table,
 )
-from turnwise.study.report.run_tables import between_runs_as_json, between_runs_in_short, run_tables
-from turnwise.study.report.table import (
-    NONE,
-    Column,
-    Table,
-    alone_cell,
-    as_json,
-    json_row,
-    make_table,
-    small_cell,
-)
+from turnwise.study.report.run_tables import RUNS, RUNS_FURTHER, run_tables
+from turnwise.study.report.table import NONE, Column, Table, alone_cell, as_json, json_row, make_table, small_cell
 from turnwise.study.report.turn_tables import outcome_tables, outcomes_as_json, reader_tables, truth_as_json
 from turnwise.study.stats import judge_all, p_cell
 
@@ -102,13 +93,8 @@ def _gain_as_json(gain: CellGain | None) -> dict[str, Any] | None:
     return None if gain is None else {**as_json(gain), "conditions_on_threshold": True}
 
 
-def cells_as_json(study: Study) -> list[dict[str, Any]]:
-    """Recall, false positives and gain by source, category, tactic and length."""
-    columns = (
-        *map(Column, ("division", "value", "recall", "fpr")),
-        Column("gain", json=_gain_as_json),
-    )
-    return [json_row(columns, cell) for cell in study.cells]
+CELLS = (*map(Column, ("division", "value", "recall", "fpr")), Column("gain", json=_gain_as_json))
+"""Recall, false positives and gain by source, category, tactic and length."""
 
 
 def _cells(study: Study) -> Iterator[Table]:
@@ -180,7 +166,7 @@ def summary(study: Study) -> dict[str, Any]:
     tests = [json_row(TESTS, test) for test in study.tests]
     return {
         "two_by_two": two_by_two_as_json(study),
-        "between_runs": between_runs_in_short(study),
+        "between_runs": [json_row(RUNS, one) for one in study.between_runs],
         "detectors": [json_row(SHORT, result) for result in study.results],
         "tests": [{name: test[name] for name in SHORT_TEST} for test in tests],
         "warnings": list(study.warnings),
@@ -198,13 +184,16 @@ def record(study: Study) -> dict[str, Any]:
         "chosen": None if study.chosen is None else study.arms[study.chosen].name,
         "in_training": {study.arms[place].name: as_json(rate) for place, rate in study.in_training.items()},
         "two_by_two": two_by_two_as_json(study),
-        "between_runs": between_runs_as_json(study),
-        "matched_rates": matched_rates_as_json(study),
-        "detectors": detectors_as_json(study),
-        "tests": tests_as_json(study),
-        "final_tests": final_tests_as_json(study),
+        "between_runs": [json_row((*RUNS, *RUNS_FURTHER), one) for one in study.between_runs],
+        "matched_rates": [{"arm": name, **as_json(found)} for name, found in study.matched_rates.items()],
+        "detectors": [
+            json_row(SHORT, result) | json_row(CALIBRATED, judgement) | json_row(FURTHER, result)
+            for judgement, result in zip(study.judgements, study.results, strict=True)
+        ],
+        "tests": [json_row(ANY_TURN_TESTS, test) for test in study.tests],
+        "final_tests": [json_row(FINAL_TESTS, test) for test in study.final_tests],
         "if_missing": as_json(study.if_missing),
-        "cells": cells_as_json(study),
+        "cells": [json_row(CELLS, cell) for cell in study.cells],
         "truth": truth_as_json(study),
         "outcomes": outcomes_as_json(study),
         "checks": checks_as_json(study.checks),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from turnwise.study.compare import BetweenRuns, Study
 from turnwise.study.compare.warnings import percent
-from turnwise.study.report.detection_tables import differences_as_json
+from turnwise.study.report.detection_tables import DIFFERENCES
 from turnwise.study.report.gain_tables import ONE_THRESHOLD
 from turnwise.study.report.table import (
     AT_ONE_THRESHOLD,
@@ -15,14 +13,14 @@ from turnwise.study.report.table import (
     alone_cell,
     difference_cell,
     interval_cell,
-    json_row,
+    json_part,
     make_table,
     pick,
     points_cell,
 )
 from turnwise.study.stats import p_cell
 
-SHORT = (
+RUNS = (
     Column("detector", "detector"),
     Column("a", "a"),
     Column("b", "b"),
@@ -41,25 +39,15 @@ SHORT = (
 )
 """One detector on two runs; every difference is that on b less that on a."""
 
-FURTHER = (
+RUNS_FURTHER = (
     Column("tightened", at="test.tightened"),
     Column("left_out", "left out", at="differences.left_out"),
-    Column("differences", json=differences_as_json),
+    Column("differences", json=json_part(DIFFERENCES)),
     Column("at_rate"),
     Column("one_study", at="gain.overall.one_study"),
     Column("by_source", at="gain.by_source"),
 )
 """The same, further numbers."""
-
-
-def between_runs_in_short(study: Study) -> list[dict[str, Any]]:
-    """Every detector on two runs, as ``--json`` prints it."""
-    return [json_row(SHORT, one) for one in study.between_runs]
-
-
-def between_runs_as_json(study: Study) -> list[dict[str, Any]]:
-    """Every detector on two runs, with all numbers."""
-    return [json_row((*SHORT, *FURTHER), one) for one in study.between_runs]
 
 
 def run_tables(study: Study) -> tuple[Table, Table]:
@@ -71,11 +59,11 @@ def run_tables(study: Study) -> tuple[Table, Table]:
         "runs",
         "The same detector on two runs",
         (
-            *pick(SHORT, "detector", "a", "b"),
+            *pick(RUNS, "detector", "a", "b"),
             Column("", f"expected gain over {splits}, points", points_cell, "gain.overall.expected"),
-            *pick(SHORT, "recall"),
+            *pick(RUNS, "recall"),
             Column("", "attacks caught, alone", alone_cell, "test"),
-            *pick(SHORT, "p_holm", "auc", "auc_p_holm"),
+            *pick(RUNS, "p_holm", "auc", "auc_p_holm"),
             Column(
                 "",
                 "shown at these thresholds",
@@ -96,7 +84,7 @@ def run_tables(study: Study) -> tuple[Table, Table]:
         "runs_further",
         "The same detector on two runs, further figures",
         (
-            *pick(SHORT, "detector", "a", "b", "p", "p_group", "auc_p_delong"),
+            *pick(RUNS, "detector", "a", "b", "p", "p_group", "auc_p_delong"),
             Column(
                 "",
                 f"gain at {asked} of the test, points",
@@ -111,7 +99,7 @@ def run_tables(study: Study) -> tuple[Table, Table]:
             ),
             Column("", "benign flagged, alone", alone_cell, "differences.benign"),
             Column("", "p, benign", lambda test: p_cell(max(test.p, test.p_group)), "differences.benign"),
-            *pick(FURTHER, "left_out"),
+            *pick(RUNS_FURTHER, "left_out"),
         ),
         study.between_runs,
         3,

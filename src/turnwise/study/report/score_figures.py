@@ -195,8 +195,7 @@ def shuffles(study: Study) -> Figure | None:
 def _picked(judged: Sequence[Judged]) -> list[tuple[Judged, str]]:
     """Conversations of every kind of verdict, in an order that nobody chose."""
     ordered = sorted(
-        (one for one in judged if one.evaluated),
-        key=lambda one: hashlib.sha256(one.sequence_id.encode()).digest(),
+        (one for one in judged if one.evaluated), key=lambda one: hashlib.sha256(one.sequence_id.encode()).digest()
     )
     picked: list[tuple[Judged, str]] = []
     for attack, fired, kind, most in (

@@ -254,9 +254,7 @@ def points_cell(found: Interval | Difference | None) -> str:
 
 
 def as_json(value: Any) -> Any:  # noqa: PLR0911  # one form for each kind of value
-    """A value of a study as JSON has it: a dataclass by its fields, a rate or interval with its ends in ``ci``.
-
-    What can't be computed is null. ``conditions_on_threshold`` says whether an interval takes thresholds as given.
+    """A value as JSON has it: a dataclass by its fields, the ends of an interval in ``ci``, null for no number.
 
     >>> from turnwise.study.stats.judged import Confusion
     >>> as_json({0.05: (Confusion(1, 2, 3, 4), float("nan"))})
@@ -359,6 +357,11 @@ def within(part: str, columns: Iterable[Column]) -> tuple[Column, ...]:
 def json_row(columns: Iterable[Column], row: Any) -> dict[str, Any]:
     """A row as results.json has it."""
     return {column.key: column.json(column.of(row)) for column in columns if column.key}
+
+
+def json_part(columns: Sequence[Column]) -> Callable[[Any], dict[str, Any] | None]:
+    """How results.json shows a part of a row by these columns; null where the row has none."""
+    return lambda part: None if part is None else json_row(columns, part)
 
 
 def make_table(

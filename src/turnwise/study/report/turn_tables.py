@@ -159,10 +159,9 @@ class Breaks:
 
 @dataclass(frozen=True, slots=True)
 class ArmAtBreaks:
-    """When an arm fired in the attacks in which the model gave way; `lead` has quartiles of turns before it.
+    """When an arm fired in the attacks in which the model gave way; `lead` and `delay` have quartiles of turns."""
 
-    At the turn of the break counts apart: a prompt that was flagged there came before the reply.
-    """
+    # At the turn of the break counts apart: a prompt that was flagged there came before the reply.
 
     name: str
     before: Rate

@@ -133,12 +133,7 @@ def _gained(study: Study) -> str:
         else "chosen because it caught most attacks among the training conversations, cross-fitted"
     )
     own = f"{arm.name} ({why}) catches {percent(result.counts.recall)} and flags {percent(result.counts.fpr)}."
-    parts = [
-        base,
-        own,
-        _tested(study.test_of(arm.name), first, arm.name),
-        _baselines(study),
-    ]
+    parts = [base, own, _tested(study.test_of(arm.name), first, arm.name), _baselines(study)]
     return " ".join(part for part in parts if part)
 
 

@@ -37,10 +37,7 @@ class Auc:
 
 @dataclass(frozen=True, slots=True)
 class AucTest:
-    """A test of two areas on the same conversations; the difference is second less first.
-
-    `z` is that difference over its standard error, 0 where both are 0.
-    """
+    """A test of two areas, second less first; `z` is the difference over its error, 0 where both are 0."""
 
     first: float
     second: float

@@ -111,9 +111,7 @@ class Confusion:
 
 
 def judge_all(
-    detector: Detector,
-    examples: Iterable[Example],
-    strata: Mapping[str, Mapping[str, str]] | None = None,
+    detector: Detector, examples: Iterable[Example], strata: Mapping[str, Mapping[str, str]] | None = None
 ) -> tuple[Judged, ...]:
     """Run a detector over labelled conversations, each with at least one turn; `strata` are by id of the sequence.
 

@@ -74,6 +74,7 @@ def compare_pairs(
     A `reference` is the first of each pair; without one all pairs are compared. Pairs on the same conversations
     share their resamples.
 
+    >>> from turnwise.study.stats import measure
     >>> import numpy as np
     >>> def judged(hits):
     ...     flags = [dict(fired=True, turn=2) if n < hits else {} for n in range(30)]

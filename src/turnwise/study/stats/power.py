@@ -198,11 +198,9 @@ def _critical(differing: NDArray[np.int_], alpha: float) -> NDArray[np.int_]:
 
 
 def _least(power_at: Callable[[int], float], wanted: float, most: int) -> int | None:
-    """The least number from which on the power suffices, as far as the saw-tooth of exact tests reaches.
-
-    Exact power goes up and down from one size to the next, so after the bisection the last size that fails is
-    looked for around it.
-    """
+    """The least number from which on the power suffices."""
+    # Exact power goes up and down from one size to the next, so after the bisection the last size that fails is
+    # looked for around it.
     high = 2
     while power_at(high) < wanted:
         if high == most:

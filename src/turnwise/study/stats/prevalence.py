@@ -41,17 +41,15 @@ def drawn(
 ) -> Floats:
     """Draws of a proportion from the distribution of the lower or upper ends of its exact interval.
 
-    A rate of none at all is 0 at the lower end and 1 at the upper. A `design_effect` says how many trials know as
-    much as one independent trial (E. L. Korn and B. I. Graubard, Survey Methodology 24, 1998). The mid-P interval
-    counts only half of what is as likely as what was seen: it is shorter, and holds the truth nearer to as often
-    as it says (G. Berry and P. Armitage, "Mid-P confidence intervals: a brief review", The Statistician 44, 1995).
-
     >>> import numpy as np
     >>> from turnwise.rates import Rate
     >>> low = np.quantile(drawn(Rate(3, 50), "low", np.random.default_rng(1)), 0.025)
     >>> bool(abs(low - Rate(3, 50).interval[0]) < 0.001)
     True
     """
+    # A rate of none at all is 0 at the lower end and 1 at the upper. A `design_effect` says how many trials know
+    # as much as one (E. L. Korn and B. I. Graubard, Survey Methodology 24, 1998). The mid-P interval is shorter
+    # and holds the truth about as often as it says (G. Berry and P. Armitage, The Statistician 44, 1995).
     if end == "middle":
         low, high = (drawn(rate, one, random, draws, design_effect) for one in _ENDS)
         return np.where(random.random(draws) < 0.5, low, high)

@@ -20,8 +20,10 @@ _ALIKE = 1 + 1e-7
 """Two outcomes of an exact test whose chances differ by less are equally likely."""
 
 
-def sign_test(more: int, less: int) -> float:
-    """The two-sided exact p-value that of so many differences each falls to either side with probability 1/2.
+def sign_test(more: int, less: int, *, greater: bool = False) -> float:
+    """The exact p-value that of so many differences each falls to either side with probability 1/2.
+
+    Two-sided, or with `greater` against more of them.
 
     >>> round(sign_test(1, 6), 3)
     0.125
@@ -30,23 +32,30 @@ def sign_test(more: int, less: int) -> float:
     """
     trials = more + less
     k = np.arange(trials)
-    return min(1.0, 2 * float(_chances((trials - k) / (k + 1))[: min(more, less) + 1].sum()))
+    chances = _chances((trials - k) / (k + 1))
+    if greater:
+        return min(1.0, float(chances[more:].sum()))
+    return min(1.0, 2 * float(chances[: min(more, less) + 1].sum()))
 
 
-def fisher_exact(first: Rate, second: Rate) -> float:
-    """The two-sided p-value of Fisher's exact test that two proportions are the same.
+def fisher_exact(first: Rate, second: Rate, *, greater: bool = False) -> float:
+    """The p-value of Fisher's exact test that two proportions are the same.
 
-    It adds the chances of all tables with these margins that are no likelier than the one there is. Source: R. A.
+    It adds the chances of all tables with these margins that are no likelier than the one there is, or with
+    `greater`, against a higher first proportion, of those in which that is as high or higher. Source: R. A.
     Fisher, "On the interpretation of χ² from contingency tables, and the calculation of P", JRSS 85 (1922).
 
-    >>> round(fisher_exact(Rate(3, 4), Rate(1, 4)), 4)
-    0.4857
+    >>> three, one = Rate(3, 4), Rate(1, 4)
+    >>> round(fisher_exact(three, one), 4), round(fisher_exact(three, one, greater=True), 4)
+    (0.4857, 0.2429)
     """
     counts = first.count + second.count
     low, high = max(0, counts - second.of), min(first.of, counts)
     k = np.arange(low, high)
     ratios = (first.of - k) * (counts - k) / ((k + 1.0) * (second.of - counts + k + 1))
     chances = _chances(ratios)
+    if greater:
+        return min(1.0, float(chances[first.count - low :].sum()))
     return min(1.0, float(chances[chances <= chances[first.count - low] * _ALIKE].sum()))
 
 

@@ -28,11 +28,10 @@ CALIBRATED, TESTED, ATTACKS = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """The arguments of `turnwise.study.stats.split_gains.split_gains`, checked.
+    """The arguments of `split_gains`, checked."""
 
-    `scores` has shape (splits or 1, arms, conversations); `place` is the group of each conversation, in the order
-    of their names. `names` and `masks` are those of the sources, the first of them all attacks.
-    """
+    # `scores` has shape (splits or 1, arms, conversations); `place` is the group of each conversation, in the
+    # order of their names. `names` and `masks` are those of the sources, the first of them all attacks.
 
     scores: Floats
     place: Places
@@ -109,10 +108,7 @@ class Splits:
         return int(self.scores.shape[1])
 
     def sample(self, split: int, calibrate: Floats, test: Floats, redealt: bool = False) -> SplitSample:
-        """A split with weights of the groups, each of shape (groups, resamples).
-
-        Redealt, both parts hold all groups that do not train, and the weights say which count.
-        """
+        """A split with weights of the groups, shape (groups, resamples); redealt, weights say what is where."""
         part = self.parts[split][self.place]
         benign = ((part != TRAIN) if redealt else (part == CALIBRATE)) & ~self.attack
         tested = (part != TRAIN) if redealt else (part == TEST)
@@ -419,14 +415,9 @@ def _single_studies(data: Splits, stratum: Places, draws: int, rng: np.random.Ge
 
 
 def _expected(what: str, gains: Floats, values: Floats, groups: int) -> Difference:
-    """The mean over splits with its percentile interval.
-
-    Tried in the two worlds of `benchmarks/study_statistics.py`, 280 studies each: the percentile interval covered
-    93.6 % and 95.7 %, the normal one with the standard deviation of the bootstrap 92.9 % and 92.5 %, the
-    percentile one less the bias of the bootstrap 91.8 % and 92.1 %, the basic one 88.2 % and 88.6 %. In the 500
-    studies each of the benchmark as it stands the percentile one covers 94.2 % and 95.8 %; that of one split at
-    its thresholds 51.2 % and 52.4 %.
-    """
+    """The mean over splits with its percentile interval."""
+    # In the two worlds of `benchmarks/study_statistics.py` the percentile interval covered more than the normal,
+    # the bias-corrected and the basic one: 94.2 % and 95.8 % of 500 studies each.
     usable, finite = gains[np.isfinite(gains)], values[np.isfinite(values)]
     if not len(usable) or not len(finite):
         return Difference(

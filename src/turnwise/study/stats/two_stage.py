@@ -169,12 +169,9 @@ def _known(found: Interval) -> Interval | None:
 
 
 def _design_effect(turns: Sequence[Unit]) -> float:
-    """The variance of a share over conversations that were drawn whole, by that over turns drawn one by one.
-
-    Where all verdicts are the same, nothing shows how alike a conversation's are, and they count as one verdict.
-    Where few conversations are positive, little does: so one more is added, half-way (by ratio) between one
-    positive turn and all; it matters less the more there are.
-    """
+    """The variance of a share over conversations that were drawn whole, by that over turns drawn one by one."""
+    # Verdicts that are all the same show nothing of how alike a conversation's are, and count as one. Few positive
+    # ones show little: so one conversation more is added, half-way (by ratio) between one positive turn and all.
     counts: dict[str, list[float]] = defaultdict(lambda: [0, 0])
     for one in turns:
         counts[one.conversation][0] += one.positive is True

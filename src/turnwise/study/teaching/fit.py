@@ -109,18 +109,10 @@ def check_enough(falsity: Sequence[float], groups: Sequence[str]) -> None:
 
 
 def fit(states: Floats, targets: Floats, groups: Sequence[str], seed: int = 0) -> tuple[Head, Worth]:
-    """Fit a head, and tell what it is worth.
-
-    Linear outputs are fitted by ridge regression, its strength chosen within each fold by the squared error of F.
-    What they give of turns that were left out sets slopes, intercepts and I: the distance of F from the annotation
-    that is to be expected, and half of that and half of the annotators' own I where there is one.
-
-    Args:
-        states: a row for each turn, shape (turns, width).
-        targets: F of each turn, or F, T and I, shape (turns, 1 or 3), in [0, 1].
-        groups: the conversation of each turn; none is divided between training and test.
-        seed: of folds and bootstrap.
-    """
+    """Fit a head on states, shape (turns, width), and F or F, T and I of each turn; tell what it is worth."""
+    # Linear outputs are ridge regressions, their strength chosen within each fold by the squared error of F. What
+    # they give of turns that were left out sets slopes, intercepts and I: the distance of F from the annotation
+    # that is to be expected, and half of that and half of the annotators' own I where there is one.
     check_enough(targets[:, 0].tolist(), groups)
     fold = folds_of(groups, seed)
     out = np.empty_like(targets)
@@ -209,13 +201,7 @@ def _logistic(inputs: Floats, targets: Floats) -> Floats:
 
 
 def _worth(
-    head: Head,
-    out: Floats,
-    states: Floats,
-    targets: Floats,
-    groups: Sequence[str],
-    ridge: float,
-    seed: int,
+    head: Head, out: Floats, states: Floats, targets: Floats, groups: Sequence[str], ridge: float, seed: int
 ) -> Worth:
     from scipy.stats import spearmanr
 
