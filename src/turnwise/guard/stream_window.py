@@ -189,7 +189,7 @@ class HeldBack:
             cut = _start_of_row(text, _start_of_run(text, cut))
             for reading in others:
                 if 0 < cut < len(text):
-                    place = reading.place(cut, begun=False)
+                    place = reading.place(cut)
                     if place < len(reading.plain):
                         start, end = reading.span(place, place + 1)
                         cut = start if start < cut < end else cut

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,8 +33,6 @@ from turnwise.guard.scorer import Levels, Scorer, SideScores, judge, levels_of, 
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_T = TypeVar("_T")
 
 PRINCIPLE = "context_integrity"
 
@@ -71,10 +69,15 @@ def shipped_words_of_orders() -> Words:
 
 def read_words(folder: Traversable) -> Words:
     """The shipped phrases with the learned parts in a folder, ``orders`` and ``order_languages``."""
+    import yaml
 
-    def words(known: Mapping[str, Any], weights: NDArray[np.int8]) -> Words:
-        levels = {name: Levels(**each) for name, each in known["levels"].items()}
-        languages, foreign = _read_learned(folder, "order_languages", _languages)
+    name = "order_languages"
+    try:
+        known, weights = _read_learned(folder, name)
+        languages, foreign = ForeignOrders(weights, **known["model"]), Levels(**known["levels"])
+        name = "orders"
+        known, weights = _read_learned(folder, name)
+        levels = {of: Levels(**each) for of, each in known["levels"].items()}
         return Words(
             english=load_phrases(INJECTION_FILES),
             others=load_phrases(LANGUAGE_FILES),
@@ -85,28 +88,21 @@ def read_words(folder: Traversable) -> Words:
             languages=languages,
             foreign=foreign,
         )
-
-    return _read_learned(folder, "orders", words)
-
-
-def _languages(known: Mapping[str, Any], weights: NDArray[np.int8]) -> tuple[ForeignOrders, Levels]:
-    return ForeignOrders(weights, **known["model"]), Levels(**known["levels"])
-
-
-def _read_learned(folder: Traversable, name: str, make: Callable[[Mapping[str, Any], NDArray[np.int8]], _T]) -> _T:
-    """What is made of the settings and the weights of a learned part."""
-    import yaml
-
-    try:
-        known: Mapping[str, Any] = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-        data = folder.joinpath(f"{name}.bin").read_bytes()
-        if sha256(data).hexdigest() != known["sha256"]:
-            raise ValueError(f"{name}.bin has other bytes than {name}.yaml says")
-        return make(known, np.frombuffer(data, np.int8))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise GuardError(
             f"prompt_injection: {name}.yaml and {name}.bin in {folder} can't be used; install anew: {error!r}"
         ) from error
+
+
+def _read_learned(folder: Traversable, name: str) -> tuple[Mapping[str, Any], NDArray[np.int8]]:
+    """The settings and the weights of a learned part."""
+    import yaml
+
+    known: Mapping[str, Any] = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    data = folder.joinpath(f"{name}.bin").read_bytes()
+    if sha256(data).hexdigest() != known["sha256"]:
+        raise ValueError(f"{name}.bin has other bytes than {name}.yaml says")
+    return known, np.frombuffer(data, np.int8)
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,9 @@ class Said:
     before: str = ""
     made: dict[object, Any] = field(default_factory=dict)
 
-    def once(self, key: object, compute: Callable[[str], Made]) -> Made:
-        """What `compute` makes of the text, the first time that it is asked for in a check."""
+    def once(self, compute: Callable[[str], Made], key: object = None) -> Made:
+        """What `compute` makes of the text, made once in a check; `key` names a function that is new each time."""
+        key = compute if key is None else key
         if key not in self.made:
             self.made[key] = compute(ends_of(self.text))
         return cast(Made, self.made[key])

@@ -42,6 +42,11 @@ class Folded:
         origins = self._origins
         return (start, end) if origins is None else (int(origins[start]), int(origins[end - 1]) + 1)
 
+    def place(self, at: int) -> int:
+        """Where a character of the original begins in the plain text; only where no spaces were joined."""
+        origins = self._origins
+        return at if origins is None else int(origins.searchsorted(at))
+
     @cached_property
     def _origins(self) -> NDArray[np.intp] | None:
         """Where each character of the plain text stands in the original; None where nothing moved."""

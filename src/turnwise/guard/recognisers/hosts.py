@@ -1,4 +1,4 @@
-"""Hosts of links: read as a browser reads them, where they and their links end, and which pass for others."""
+"""Hosts of links: read as a browser reads them, and which pass for others."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import socket
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
+from turnwise._support.characters import LETTERS_AND_DIGITS, MARK, kinds_of
 from turnwise.guard.recognisers.folding import PASS_FOR, Folding, plain_lower_character
 
 _LONGEST = 253
@@ -138,136 +138,7 @@ def _read_ip_6(text: str) -> Host | None:
     return Host(address, True)
 
 
-# Hosts and links in a text
-
-# schemes behind which a browser needs no two slashes, and as text the first four none
-_SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
-
-_SCHEME_CHARACTERS = string.ascii_lowercase + string.digits + "+.-"
-_NO_LETTERS = string.digits + "+.-"
-_LONGEST_SCHEME = 21
-_PATH = "/\\?#"
-_DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
-_TRAILING = ".,;:!?)]}*_"
-_PORT_DIGITS = 5
-
-FILL = "\0"  # stands for a character that is not there; a text in plain form has none
-EDGES = f"._-{FILL}"
-# characters behind which a scheme is part of the path that it stands in
-INSIDE_LINK = frozenset(string.ascii_letters + string.digits + "=/\\?#&:+-_.~%@")
-
-LONGEST_HOST = 400  # characters of a written host; what is longer can't be reached, but part of it may be
-_HOST_KINDS = byte_table({"": f"{LETTERS_AND_DIGITS}{MARK}-_.{FILL}"}, " ")
-_AUTHORITIES = byte_table({" ": f'{WHITE_SPACE}"<>{_PATH}'}, "x")
-_LINKS = byte_table({" ": f"{WHITE_SPACE}\"'`<>|^{{}}{SIGN}"}, "x")
-# tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme
-_MARKS = byte_table({"": ":/\\"}, " ")
-
-
-class LinkText:
-    """A text in plain form, and where the hosts and links in it end."""
-
-    def __init__(self, plain: str) -> None:
-        self.plain = plain
-        self._kinds = kinds_of(plain)
-        self._hosts = self._kinds.translate(_HOST_KINDS)
-        self._path = (0, 0)
-
-    @cached_property
-    def _authorities(self) -> bytes:
-        return self._kinds.translate(_AUTHORITIES)
-
-    @cached_property
-    def _links(self) -> bytes:
-        return self._kinds.translate(_LINKS)
-
-    def openings(self) -> Iterator[tuple[int, int]]:
-        """Where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
-        marks = self._kinds.translate(_MARKS).decode("ascii")
-        at = 0
-        for word in marks.split():
-            first = marks.find(word, at)
-            at = first + len(word)
-            if word[0] != ":":
-                if len(word) > 1 and self._is_bare_opening(first, at):
-                    yield first, at
-                continue
-            slashes = word.find(":", 1) - 1 if ":" in word[1:] else len(word) - 1
-            before = self.plain[max(0, first - _LONGEST_SCHEME) : first].rstrip(FILL)
-            name = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
-            schemes = _SCHEMES if slashes else _SCHEMES[:4]
-            usual = next(filter(name.endswith, schemes)) if name.endswith(schemes) else ""
-            if usual and not name.removesuffix(usual)[-1:].isalnum():
-                name = usual
-            elif slashes > 1:
-                name = name.lstrip(_NO_LETTERS)
-            else:
-                continue
-            if len(name) > 1:
-                yield self.plain.rfind(name, 0, first), first + 1 + slashes
-
-    def _is_bare_opening(self, first: int, behind: int) -> bool:
-        """Whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
-        if first and (not self._hosts.startswith(b" ", first - 1) or self.plain[first - 1] in INSIDE_LINK):
-            return False
-        return "." in self.plain[behind : min(self.authority_end(behind), behind + LONGEST_HOST)]
-
-    def runs(self) -> Iterator[tuple[int, int]]:
-        """The stretches of characters of hosts that hold a full stop."""
-        at = 0
-        for run in self._hosts.split():
-            first = self._hosts.find(run, at)
-            at = first + len(run)
-            if b"." in run:
-                yield first, at
-
-    def authority_end(self, at: int) -> int:
-        """Where users, host and port end, as a browser takes them."""
-        return _found(self._authorities, b" ", at, len(self.plain))
-
-    def host_end(self, at: int, limit: int) -> int:
-        """Where a host ends that begins at an offset, before a limit."""
-        end = _found(self._hosts, b" ", at, limit)
-        end = _found(self._hosts, b"..", at, end)
-        return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(EDGES))
-
-    def port_end(self, at: int) -> int:
-        """Where a port at an offset ends, with a full stop before it; the offset where there is none."""
-        mark = self.plain[at : at + 1]
-        if mark == "." and self.plain.startswith(_DOT_BEFORE, at):
-            at += 1
-            mark = self.plain[at]
-        if mark != ":":
-            return at
-        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS]
-        length = len(digits) - len(digits.lstrip(string.digits))
-        return at + 1 + length if 0 < length <= _PORT_DIGITS else at
-
-    def has_path(self, at: int, marks: str = "/?#") -> bool:
-        """Whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
-        at = self.port_end(at)
-        return at < len(self.plain) and self.plain[at] in marks
-
-    def link_end(self, at: int) -> int:
-        """Where a link ends whose host ends at an offset."""
-        if not self.has_path(at, _PATH):
-            return self.port_end(at)
-        if not self._path[0] <= at < self._path[1]:
-            end = _found(self._links, b" ", at, len(self.plain))
-            while self.plain[end - 1] in _TRAILING:
-                end -= 1
-            self._path = (at, end)
-        return self._path[1]
-
-
-def _found(text: bytes, mark: bytes, at: int, limit: int) -> int:
-    found = text.find(mark, at, limit)
-    return limit if found < 0 else found
-
-
 # Hosts that pass for a trusted one
-
-# Hosts
 
 _HOST_LETTERS = str.maketrans({sign: letter for letter, signs in PASS_FOR.items() for sign in signs})
 _HOST_DIGITS = str.maketrans("01358i|", "olesbll")

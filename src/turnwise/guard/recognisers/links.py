@@ -4,23 +4,153 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
-from turnwise._support.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
-from turnwise._support.locations import to_path
-from turnwise.guard.recognisers.hosts import (
-    EDGES,
-    FILL,
-    INSIDE_LINK,
-    LONGEST_HOST,
-    Host,
-    LinkText,
-    read_authority,
-    read_host,
+from turnwise._support.characters import (
+    DIGIT,
+    LETTER,
+    LETTERS_AND_DIGITS,
+    MARK,
+    NUMBER,
+    SIGN,
+    WHITE_SPACE,
+    byte_table,
+    kinds_of,
 )
+from turnwise._support.locations import to_path
+from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
 from turnwise.guard.recognisers.text import TextReading
 from turnwise.linear_regex import LinearRegex
+
+# Where hosts and links end in a text
+
+# schemes behind which a browser needs no two slashes, and as text the first four none
+_SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
+
+_SCHEME_CHARACTERS = string.ascii_lowercase + string.digits + "+.-"
+_NO_LETTERS = string.digits + "+.-"
+_LONGEST_SCHEME = 21
+_PATH = "/\\?#"
+_DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
+_TRAILING = ".,;:!?)]}*_"
+_PORT_DIGITS = 5
+
+_FILL = "\0"  # stands for a character that is not there; a text in plain form has none
+_EDGES = f"._-{_FILL}"
+# characters behind which a scheme is part of the path that it stands in
+_INSIDE_LINK = frozenset(string.ascii_letters + string.digits + "=/\\?#&:+-_.~%@")
+
+_LONGEST_HOST = 400  # characters of a written host; what is longer can't be reached, but part of it may be
+_HOST_KINDS = byte_table({"": f"{LETTERS_AND_DIGITS}{MARK}-_.{_FILL}"}, " ")
+_AUTHORITIES = byte_table({" ": f'{WHITE_SPACE}"<>{_PATH}'}, "x")
+_LINKS = byte_table({" ": f"{WHITE_SPACE}\"'`<>|^{{}}{SIGN}"}, "x")
+# tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme
+_MARKS = byte_table({"": ":/\\"}, " ")
+
+
+class LinkText:
+    """A text in plain form, and where the hosts and links in it end."""
+
+    def __init__(self, plain: str) -> None:
+        self.plain = plain
+        self._kinds = kinds_of(plain)
+        self._hosts = self._kinds.translate(_HOST_KINDS)
+        self._path = (0, 0)
+
+    @cached_property
+    def _authorities(self) -> bytes:
+        return self._kinds.translate(_AUTHORITIES)
+
+    @cached_property
+    def _links(self) -> bytes:
+        return self._kinds.translate(_LINKS)
+
+    def openings(self) -> Iterator[tuple[int, int]]:
+        """Where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
+        marks = self._kinds.translate(_MARKS).decode("ascii")
+        at = 0
+        for word in marks.split():
+            first = marks.find(word, at)
+            at = first + len(word)
+            if word[0] != ":":
+                if len(word) > 1 and self._is_bare_opening(first, at):
+                    yield first, at
+                continue
+            slashes = word.find(":", 1) - 1 if ":" in word[1:] else len(word) - 1
+            before = self.plain[max(0, first - _LONGEST_SCHEME) : first].rstrip(_FILL)
+            name = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
+            schemes = _SCHEMES if slashes else _SCHEMES[:4]
+            usual = next(filter(name.endswith, schemes)) if name.endswith(schemes) else ""
+            if usual and not name.removesuffix(usual)[-1:].isalnum():
+                name = usual
+            elif slashes > 1:
+                name = name.lstrip(_NO_LETTERS)
+            else:
+                continue
+            if len(name) > 1:
+                yield self.plain.rfind(name, 0, first), first + 1 + slashes
+
+    def _is_bare_opening(self, first: int, behind: int) -> bool:
+        """Whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
+        if first and (not self._hosts.startswith(b" ", first - 1) or self.plain[first - 1] in _INSIDE_LINK):
+            return False
+        return "." in self.plain[behind : min(self.authority_end(behind), behind + _LONGEST_HOST)]
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The stretches of characters of hosts that hold a full stop."""
+        at = 0
+        for run in self._hosts.split():
+            first = self._hosts.find(run, at)
+            at = first + len(run)
+            if b"." in run:
+                yield first, at
+
+    def authority_end(self, at: int) -> int:
+        """Where users, host and port end, as a browser takes them."""
+        return _found(self._authorities, b" ", at, len(self.plain))
+
+    def host_end(self, at: int, limit: int) -> int:
+        """Where a host ends that begins at an offset, before a limit."""
+        end = _found(self._hosts, b" ", at, limit)
+        end = _found(self._hosts, b"..", at, end)
+        return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(_EDGES))
+
+    def port_end(self, at: int) -> int:
+        """Where a port at an offset ends, with a full stop before it; the offset where there is none."""
+        mark = self.plain[at : at + 1]
+        if mark == "." and self.plain.startswith(_DOT_BEFORE, at):
+            at += 1
+            mark = self.plain[at]
+        if mark != ":":
+            return at
+        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS]
+        length = len(digits) - len(digits.lstrip(string.digits))
+        return at + 1 + length if 0 < length <= _PORT_DIGITS else at
+
+    def has_path(self, at: int, marks: str = "/?#") -> bool:
+        """Whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
+        at = self.port_end(at)
+        return at < len(self.plain) and self.plain[at] in marks
+
+    def link_end(self, at: int) -> int:
+        """Where a link ends whose host ends at an offset."""
+        if not self.has_path(at, _PATH):
+            return self.port_end(at)
+        if not self._path[0] <= at < self._path[1]:
+            end = _found(self._links, b" ", at, len(self.plain))
+            while self.plain[end - 1] in _TRAILING:
+                end -= 1
+            self._path = (at, end)
+        return self._path[1]
+
+
+def _found(text: bytes, mark: bytes, at: int, limit: int) -> int:
+    found = text.find(mark, at, limit)
+    return limit if found < 0 else found
+
+
+# Links in a text
 
 # what a text has, at least, in which there may be one; RE2
 SHAPES = {
@@ -51,7 +181,7 @@ _DEFANGED = {
 }
 # full stops in words and apart from what stands around them: meant for readers, and read for listed domains
 _SPELLED = {
-    written: FILL * (len(written) - 1) + "."
+    written: _FILL * (len(written) - 1) + "."
     for written in (
         *(f" {word} " for word in ("dot", "punkt", "punto", "ponto")),
         *(f"{before}{mark} " for before in (" ", "") for mark in ("[.]", "(.)", "{.}", "[dot]", "(dot)", "{dot}")),
@@ -165,7 +295,7 @@ class Links:
         covered: list[tuple[int, int]] = []
         openings = list(text.openings()) if "scheme" in shapes else []
         for index, (start, rest) in enumerate(openings):
-            if covered and start < covered[-1][1] and lower[start - 1] in INSIDE_LINK:
+            if covered and start < covered[-1][1] and lower[start - 1] in _INSIDE_LINK:
                 continue
             limit = openings[index + 1][0] if index + 1 < len(openings) else len(lower)
             for link in self._with_scheme(text, start, rest, min(text.authority_end(rest), limit)):
@@ -179,10 +309,10 @@ class Links:
         for written, plain in _SPELLED.items():
             lower = lower.replace(written, plain)
         for first, stop in LinkText(lower).runs():
-            written = lower[first:stop].strip(EDGES)
-            if FILL not in written or lower.endswith(_MAIL_SIGNS, 0, first):
+            written = lower[first:stop].strip(_EDGES)
+            if _FILL not in written or lower.endswith(_MAIL_SIGNS, 0, first):
                 continue
-            host = read_host(written.replace(FILL, "")) if len(written) <= LONGEST_HOST else None
+            host = read_host(written.replace(_FILL, "")) if len(written) <= _LONGEST_HOST else None
             if host is not None and self._is_listed(host, written):
                 start = lower.find(written, first)
                 yield Link(start, start + len(written), host, likely=False)
@@ -190,7 +320,7 @@ class Links:
     def _with_scheme(self, text: LinkText, start: int, rest: int, end: int) -> Iterator[Link]:
         """What a link may lead to that starts at `start`; its users, host and port stand from `rest` to `end`."""
         region = text.plain[rest:end]
-        if not region.strip(EDGES) or (self._only_addresses and _IN_ADDRESSES.isdisjoint(region)):
+        if not region.strip(_EDGES) or (self._only_addresses and _IN_ADDRESSES.isdisjoint(region)):
             return
         found: list[Link] = []
         behind = rest
@@ -204,13 +334,13 @@ class Links:
         if found and text.port_end(stop) == end:
             yield from found
             return
-        host = read_authority(region.replace(FILL, ""))
+        host = read_authority(region.replace(_FILL, ""))
         if host is not None and self._is_public(host):
             found.append(Link(start, text.link_end(end), host))
         if not found:
             first = end - len(parts[-1])
             stop = text.host_end(first, end)
-            own = read_host(text.plain[first:stop].replace(FILL, ""))
+            own = read_host(text.plain[first:stop].replace(_FILL, ""))
             found.append(Link(start, text.link_end(stop if own else end), own or host))
         yield from found
 
@@ -232,9 +362,9 @@ class Links:
     def _bare(self, text: LinkText, first: int, stop: int) -> Iterator[Link]:
         """The link that a run of host characters is, if it is one."""
         plain = text.plain
-        run = plain[first:stop].rstrip(EDGES)
+        run = plain[first:stop].rstrip(_EDGES)
         stop = first + len(run)
-        run = run.lstrip(EDGES)
+        run = run.lstrip(_EDGES)
         first = stop - len(run)
         if not run or plain.startswith("@", stop):
             return
@@ -269,7 +399,7 @@ class Links:
         written = text.plain[first:stop]
         if self._only_addresses and _IN_ADDRESSES.isdisjoint(written):
             return []
-        whole = read_host(written.replace(FILL, "").strip(".")) if len(written) <= LONGEST_HOST else None
+        whole = read_host(written.replace(_FILL, "").strip(".")) if len(written) <= _LONGEST_HOST else None
         known = whole is not None and self._is_public(whole)
         found = [Link(start, text.link_end(stop), whole)] if known else []
         if written.isascii():
@@ -277,7 +407,7 @@ class Links:
         for begin, end in _latin(written):
             if (begin and anchored) or (begin, end) == (0, len(written)):
                 continue
-            host = read_host(written[begin:end].replace(FILL, "").strip(EDGES))
+            host = read_host(written[begin:end].replace(_FILL, "").strip(_EDGES))
             if host is not None and not host.is_ip and self._is_public(host):
                 behind = text.link_end(stop) if end == len(written) else first + end
                 found.append(Link(first + begin if begin else start, behind, host, likely=not known))
@@ -314,7 +444,7 @@ def _is_free(plain: str, first: int, stop: int) -> bool:
         return (plain[first - 2 : first - 1] == before) is (before == ".")
     if before == "_":
         return behind == "_"
-    return before not in ("/", "\\", "-", FILL)
+    return before not in ("/", "\\", "-", _FILL)
 
 
 def _latin(text: str) -> Iterator[tuple[int, int]]:
@@ -334,7 +464,7 @@ def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) ->
     Only four decimal numbers are. A path of digits makes a network of them, or a fraction.
     """
     if (
-        plain[first:stop].replace(FILL, "") != host.name
+        plain[first:stop].replace(_FILL, "") != host.name
         or _VERSION.search(plain[max(0, first - _NEAR) : first]) is not None
     ):
         return False

@@ -64,7 +64,7 @@ def orders_over_turns(
         brief = all(len(said.text) <= _BRIEF for said in join.parts)
         if not found.found or (not found.in_full and (warning.found or not (ordered or brief))):
             continue
-        if any(said.once(find, find).in_full for said in join.parts):
+        if any(said.once(find).in_full for said in join.parts):
             continue
         before = [said for said in join.parts if said is not current]
         if len(before) > 1 and not ordered and find(_text_of(before)).in_full:
@@ -107,17 +107,17 @@ def _passes_over(join: _Join) -> bool:
 
 def _has(said: Said, name: str) -> bool:
     """Whether a text has what a pattern of the table names."""
-    return said.once(name, lambda text: len(text) <= _LONGEST_PIECE and _TABLE[name].search(text) is not None)
+    return said.once(lambda text: len(text) <= _LONGEST_PIECE and _TABLE[name].search(text) is not None, name)
 
 
 def _hints(said: Said) -> bool:
     """Whether a text has any word of an order to a model."""
-    return said.once("hints", lambda text: _TABLE["hint"].search(text) is not None)
+    return said.once(lambda text: _TABLE["hint"].search(text) is not None, "hints")
 
 
 def _mentions(said: Said) -> bool:
     """Whether a text says that what is in pieces is a text to write, correct or teach with."""
-    return said.once("mentions", lambda text: _TABLE["mention"].search(text) is not None)
+    return said.once(lambda text: _TABLE["mention"].search(text) is not None, "mentions")
 
 
 def _text_of(texts: Sequence[Said]) -> str:
@@ -149,7 +149,7 @@ def _quoted(said: Said) -> Sequence[tuple[int, int, str]]:
             found.append((start, end, text[first:last].strip()))
         return found
 
-    return said.once("quoted", read)
+    return said.once(read, "quoted")
 
 
 def _piece(said: Said) -> str:
@@ -161,7 +161,7 @@ def _piece(said: Said) -> str:
         aside = _TABLE["aside"].search(text)
         return _TABLE["dots"].sub(lambda _: "", text[: aside.start] if aside else text).strip()
 
-    return said.once("piece", read)
+    return said.once(read, "piece")
 
 
 def _bare(said: Said) -> str:
@@ -178,7 +178,7 @@ def _bare(said: Said) -> str:
         aside = _TABLE["aside"].search(rest)
         return _TABLE["dots"].sub(lambda _: "", rest[: aside.start] if aside else rest).strip(" \"“”„'")
 
-    return said.once("bare", read)
+    return said.once(read, "bare")
 
 
 def _pieces_in_order(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
@@ -189,7 +189,7 @@ def _pieces_in_order(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]
         if len(some) < 2 or not (some[-1] is texts[-1] or carried):
             continue
         orders = [some]
-        places = [said.once(place_of, place_of) for said in some]
+        places = [said.once(place_of) for said in some]
         if any(places):
             orders.append([said for _, said in sorted(zip(places, some, strict=True), key=lambda one: one[0])])
         if places[0] > 0:

@@ -85,7 +85,7 @@ _Placed = Sequence[tuple[Said, Part]]
 
 def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_Chain]:
     """Texts whose parts may be one value, the one under check among them, in the order of the value."""
-    parts = [(said, said.once(parts_of, parts_of)) for said in texts]
+    parts = [(said, said.once(parts_of)) for said in texts]
     known = [(said, one) for said, one in parts if one is not None and has(one)]
     if len(known) < 2 or known[-1][0] is not texts[-1]:
         return
@@ -93,7 +93,7 @@ def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_
     told = [one for one in before if one[1].told]
     rows = [some[first:] for some in (before, told) for first in range(len(some) - 1, -1, -1)]
     # Any may be left out where words tell of parts; without them, as in calls of tools, parts follow each other.
-    cued = any(one.cued or said.once(values_named, values_named) - {""} for said, one in known)
+    cued = any(one.cued or said.once(values_named) - {""} for said, one in known)
     near = before[-_CHOSEN_FROM:] if cued else []
     rows += [
         [one for one, bit in zip(near, bits, strict=True) if bit] for bits in product((1, 0), repeat=len(near))
@@ -119,7 +119,7 @@ def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     for texts in _completing(check, most, _signs):
         for chain in _chains(texts, _signs):
             if names is None:
-                names = _asked(check, most).union(*(said.once(values_named, values_named) for said in texts))
+                names = _asked(check, most).union(*(said.once(values_named) for said in texts))
             for found in _number_of(chain, texts[-1], names, find=find):
                 if found.kind in _CHECKED or not found.of_both:
                     return [found]
@@ -149,10 +149,7 @@ def _asked(check: Check, most: int) -> frozenset[str]:
 
 def _asked_for_else(said: Said) -> bool:
     """Whether what the other side said right before a text asks for something that is no value, such as a date."""
-    before = said.before
-    return said.once(
-        _asked_for_else, lambda _: bool(before) and len(before) <= BRIEF and values_named(before) == {""}
-    )
+    return 0 < len(said.before) <= BRIEF and values_named(said.before) == {""}
 
 
 def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
@@ -160,7 +157,7 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
     joined = "".join(part.text for _, part in digits)
     has_number = _SHORTEST_NUMBER <= len(joined) <= _LONGEST_NUMBER and all(parts.numbers for _, parts in chain)
     if has_number:
-        own = [(parts, said.once(values_named, values_named)) for said, parts in chain]
+        own = [(parts, said.once(values_named)) for said, parts in chain]
         against = any(
             "" in some or (not some and not parts.cued and _asked_for_else(said))
             for (said, parts), (_, some) in zip(chain, own, strict=True)
@@ -225,11 +222,11 @@ def _key_of(check: Check, texts: Sequence[Said], find: Find) -> Joined | None:
     named_since: dict[int, frozenset[str]] = {}
     for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
-        names = own = frozenset[str]().union(*(said.once(values_named, values_named) for said, _ in chain))
+        names = own = frozenset[str]().union(*(said.once(values_named) for said, _ in chain))
         if all(one.sure for _, one in chain):
             since = min(said.turn.number for said, _ in chain) - 1
             if since not in named_since:
-                near = (said.once(values_named, values_named) for said in texts if said.turn.number >= since)
+                near = (said.once(values_named) for said in texts if said.turn.number >= since)
                 named_since[since] = _asked(check, check.turn.number - since).union(*near)
             names = own | named_since[since]
         if "".join(part.text for _, part in parts).isdigit() and not all(one.cued for _, one in chain):

@@ -114,6 +114,9 @@ class Edit(Protocol):
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Offsets before the step of a stretch behind it that is not empty."""
 
+    def place(self, at: int) -> int:
+        """Offset behind the step of an offset before it; see `TextReading.place`."""
+
 
 class Replaced:
     """A text with stretches of it replaced, which are in order and apart from each other."""
@@ -152,6 +155,14 @@ class Replaced:
             end = ends[index] + max(0, behind)
         return start, end
 
+    def place(self, at: int) -> int:
+        """The offset behind the step; the start of what was replaced, where it stands in that."""
+        starts, ends, begins, lengths = self._bounds
+        index = bisect_right(starts, at) - 1
+        if index < 0:
+            return at
+        return begins[index] if at < ends[index] else begins[index] + lengths[index] + at - ends[index]
+
 
 @dataclass  # not frozen: one is made at every check, and that would take three times as long
 class TextReading:
@@ -175,6 +186,12 @@ class TextReading:
         for step in reversed(self.steps):
             start, end = step.span(start, end)
         return start, end
+
+    def place(self, at: int) -> int:
+        """Offset in the plain text of the first character that ends behind an offset of the original."""
+        for step in self.steps:
+            at = step.place(at)
+        return at
 
     def behind(self, step: Edit) -> TextReading:
         """The reading behind one more step; itself where that changed nothing."""
