@@ -18,7 +18,7 @@ from turnwise.errors import ForgottenError
 from turnwise.explorer import AuditWatch
 from turnwise.guard import MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit, verify_audit
-from turnwise.guard.state.conversations import STORED
+from turnwise.guard.state import STORED
 from turnwise.sessions import StateStore
 
 MARK = "marmalade-4711"

@@ -16,7 +16,7 @@ from guard_rails import Contains
 from turnwise import Conversation, GuardrailPipeline, PipelineResult
 from turnwise.errors import GuardError, StateError
 from turnwise.guard import CLEAN, Check, Finding, Guardrail, MemoryStateStore, SqliteStateStore, StateStore
-from turnwise.guard.state.conversations import FORGOTTEN
+from turnwise.guard.state import FORGOTTEN
 
 RISING = "scripted:" + ",".join(f"{turn / 40:.3f}" for turn in range(1, 41))
 """Falsities that tell by their height which turn was scored."""

@@ -10,10 +10,8 @@ import pytest
 
 from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError, ObserverError, UsageError
-from turnwise.guard import GuardrailPipeline
+from turnwise.guard import GuardrailPipeline, build_guardrail, check_guardrail
 from turnwise.guard.config import Config, with_observer
-from turnwise.guard.guardrails.drift import Drift
-from turnwise.guard.kit import check_guardrail
 from turnwise.observers import OBSERVERS, Context, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
@@ -167,4 +165,4 @@ def test_an_observer_in_two_stages_is_set_as_both(monkeypatch: pytest.MonkeyPatc
 
 
 def test_it_keeps_the_contract_of_guardrails() -> None:
-    check_guardrail(lambda: Drift(observer="screen", second_look="judge", ask=ASK))
+    check_guardrail(lambda: build_guardrail("drift", observer="screen", second_look="judge", ask=ASK))

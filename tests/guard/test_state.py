@@ -35,7 +35,7 @@ from turnwise.guard import (
 from turnwise.guard import state as guard_state
 from turnwise.guard.names import digest_of
 from turnwise.guard.rate_limits import LIMIT
-from turnwise.guard.state.conversations import FORGOTTEN, STORED
+from turnwise.guard.state import FORGOTTEN, STORED
 from turnwise.sessions import SESSION
 
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"

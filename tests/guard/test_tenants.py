@@ -9,7 +9,7 @@ from turnwise.cli import main
 from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore, SqliteStateStore, build_guardrail, check_state_store
 from turnwise.guard.audit import read_audit
-from turnwise.guard.state.stores import TenantStore
+from turnwise.guard.state import TenantStore
 from turnwise.sessions import SESSION
 
 CONFIG = {

@@ -3,18 +3,17 @@
 What is where, in the order in which a check runs:
 
 - `pipeline`: `GuardrailPipeline`, the door; `config` reads its configuration (`validation`: errors with line and
-  key), `setup` builds it; `key_limits` counts prompts, `refused_prompts` notes those that a limit refused;
-  `request` reads what a caller passes;
-- `check_text`: a prompt, response, call or result becomes part of its turn and is checked; `check_messages`: what
-  came last in a list of messages; `sendable`: what a model may get of it;
-  `stream` and `held_back`: a response in pieces;
-- `check_run`: guardrails run over a text and the names that come with it, and what they say is kept;
-- `step`: a guardrail in its place; `threads`: where it runs;
+  key), `setup` builds it; `rate_limits` counts prompts;
+- `texts`: a prompt, response, call or result becomes part of its turn and is checked (`tool_texts`: arguments of
+  calls, and what stands beside messages); `messages`: lists of messages; `stream` and `stream_window`: a response
+  in pieces;
+- `running`: guardrails run over a text and the names that come with it, and what they say is kept;
+- `step`: a guardrail in its place, and how a check runs or is awaited; `threads`: where it runs;
 - `guardrail`: what a guardrail is and sees, and those that there are; `finding`: what it says;
-- `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored`: the same as JSON, checked;
-- `forgetting`: what an operator asks for, of sessions and of people; `kit`: tests for your own guardrail;
+- `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored_checks`: that read from JSON;
+- `guard_session` and `forgetting`: what an operator asks for; `kit`: tests for your own guardrail;
 - `guardrails` and their `recognisers`; `scorer`: scores and levels for guardrails that ask an observer;
-- `state` (what survives a restart), `identity` (names, lists of messages), `audit` and `forensics`.
+- `names`: the one form of a name; `state` (what survives a restart), `audit` and `forensics`.
 """
 
 from turnwise.guard.config import build_guardrail

@@ -88,6 +88,25 @@ class _Text:
         """The result of a prompt that a rate limit refused; None for that of its conversation."""
         return refused(self.setup, content, self.chat, refusal, self.session, perf_counter() - self.start)
 
+    def run(self, check: Check, ended: StreamEnd | None = None, trouble: Detail | None = None) -> CheckRun:
+        """Run the guardrails over the text; `trouble` is what is told of the state store."""
+        if ended is not None and ended.dropped is not None:
+            return broken_off(self.setup, check, self.start, ended.dropped, trouble)
+        here, _, placed, names = self.mode
+        forged = "" if placed is None else placed.forged
+        known = None if ended is None else ended.known
+        return run_check(
+            self.setup,
+            check,
+            self.unread,
+            self.start,
+            here=here,
+            known=known,
+            trouble=trouble,
+            forged=forged,
+            names=names,
+        )
+
     def checked(
         self,
         make: Callable[[], Check | PipelineResult],
@@ -102,28 +121,10 @@ class _Text:
         again where another worker was faster. `trouble` is what went wrong with the store before; `but` the turn
         that is under check already; `ended` of a response in pieces.
         """
-        setup, chat, (here, kept, placed, names) = self.setup, self.chat, self.mode
-
-        def run(check: Check, told: Detail | None = None) -> CheckRun:
-            if ended is not None and ended.dropped is not None:
-                return broken_off(setup, check, self.start, ended.dropped, told)
-            forged = "" if placed is None else placed.forged
-            known = None if ended is None else ended.known
-            return run_check(
-                setup,
-                check,
-                self.unread,
-                self.start,
-                here=here,
-                known=known,
-                trouble=told,
-                forged=forged,
-                names=names,
-            )
-
+        setup, chat, (here, kept, placed, _) = self.setup, self.chat, self.mode
         if setup.state is None:
             check = make()
-            return check if isinstance(check, PipelineResult) else (yield from run(check))
+            return check if isinstance(check, PipelineResult) else (yield from self.run(check, ended))
 
         def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
             if placed is not None:
@@ -133,7 +134,8 @@ class _Text:
                 return check
             check.state = work
             begun[:] = [check]
-            return Begun(check, run(check, told) if placed is None else placed.noted(run(check, told), work))
+            run = self.run(check, ended, told)
+            return Begun(check, run if placed is None else placed.noted(run, work))
 
         begun: list[Check] = []
         trouble = (None if placed is None else placed.trouble) or trouble
@@ -152,8 +154,6 @@ def counted(
     setup: Setup, key: str | None, role: str | None, *, here: bool
 ) -> Generator[Any, Any, tuple[Refusal | None, StateError | None]]:
     """Count a prompt unless a limit refuses it; returns the refusal, and why not all workers count it."""
-    if not setup.limited:
-        return None, None
     if setup.state is None:
         return setup.limits.refuse(key, role, setup.clock()), None
     return (yield from setup.state.refuse(key, role, here=here))
@@ -174,9 +174,11 @@ def check_prompt(
     content = checkable(content)
     text = _Text.of(setup, conversation, session_id, mode, unread)
     extra = turn_metadata(metadata, Side.PROMPT)
-    refusal, trouble = yield from counted(setup, key, role, here=mode.here)
-    if refusal is not None:
-        return text.refused(content, refusal)
+    trouble = None
+    if setup.limited:
+        refusal, trouble = yield from counted(setup, key, role, here=mode.here)
+        if refusal is not None:
+            return text.refused(content, refusal)
 
     def make() -> Check | PipelineResult:
         turn = text.chat.limits.try_add_prompt(content, extra)

@@ -234,7 +234,7 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """The record of messages that were checked before; a prompt counts for rate limits again."""
-    if retry.pipeline_type is TextKind.INPUT:
+    if setup.limited and retry.pipeline_type is TextKind.INPUT:
         refusal, _ = yield from counted(setup, kwargs.get("key"), kwargs.get("role"), here=here)
         if refusal is not None:
             session = session_of(kwargs.get("session_id"), chat, setup)
