@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.observer_settings import PromptSettings
+from turnwise.cli.options import PromptSettings
 from turnwise.cli.output import note, print_json, print_table, progress, say_paragraphs
 from turnwise.errors import UsageError
 

@@ -9,7 +9,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
-from turnwise.cli.observer_settings import Settings
+from turnwise.cli.options import Settings
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.cli.show import print_trajectory
 

@@ -11,7 +11,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import read_run
-from turnwise.cli.observer_settings import ModelSettings
+from turnwise.cli.options import ModelSettings
 from turnwise.cli.output import dollars, note, print_json, progress, say
 from turnwise.errors import ObserverError, UsageError
 

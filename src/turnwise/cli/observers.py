@@ -9,7 +9,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import check_turn
-from turnwise.cli.observer_settings import ModelSettings, PromptSettings
+from turnwise.cli.options import ModelSettings, PromptSettings
 from turnwise.cli.output import dollars, note, print_json, print_table, say, say_text
 from turnwise.errors import UsageError
 

@@ -12,7 +12,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import opened_store
-from turnwise.cli.observer_settings import Budget, Settings
+from turnwise.cli.options import Budget, Settings
 from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
 from turnwise.cli.study_rates import print_label_sample, print_prevalence
 from turnwise.errors import UsageError

@@ -401,16 +401,3 @@ async def kept_name() -> str:
 def keep_name(name: str) -> None:
     """Have the browser keep the name of whoever looks."""
     ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(name)})")
-
-
-async def confirmed(question: str, do: str) -> bool:
-    """Ask before something that can't be undone; `do` is what the button says."""
-    with ui.dialog() as dialog, ui.card():
-        dialog.props["aria-label"] = question
-        said(question, "p")
-        with ui.row():
-            ui.button(do, on_click=lambda: dialog.submit(True)).props("no-caps color=negative")
-            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("no-caps flat autofocus")
-    answer = await dialog
-    dialog.delete()
-    return bool(answer)

@@ -27,7 +27,7 @@ _REPLY_SHOWN = 8_000
 
 def detail(chat: Chat, turn: int, *, brief: bool = False) -> None:
     """Show all that is known of a turn of a conversation; `brief` leaves out what few read."""
-    scored, failed = chat.at(turn)
+    scored, lost = chat.at(turn)
     if not brief:
         heading(f"Turn {turn}", 2)
     if unread := chat.unread_at(turn):
@@ -44,7 +44,7 @@ def detail(chat: Chat, turn: int, *, brief: bool = False) -> None:
         data_table(columns, rows, f"Scores of turn {turn}")
     if chat.session:
         said(f"Simulation with default settings: {chat.session[turn - 1].rationale}", "p")
-    for failure in failed:
+    for failure in lost:
         _failure(failure)
     for evaluation in scored:
         if not brief:
