@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from operator import add
 from typing import Any
 
 from turnwise.patterns.expression import Expression, call
@@ -219,9 +217,11 @@ def _slope_of_last(window: int) -> tuple[Cell, Update]:
 
 
 def _least_squares(turns: list[int], values: list[float]) -> float:
-    # Added up one by one, as SQL does: from Python 3.12 on, `sum` of floats rounds otherwise.
-    mean_t, mean_x = sum(turns) / len(turns), reduce(add, values) / len(values)
-    tt = tx = 0.0
+    total = tt = tx = 0.0
+    for x in values:  # one by one, as SQL does: from Python 3.12 on, `sum` of floats rounds otherwise
+        total += x
+    n = len(turns)
+    mean_t, mean_x = sum(turns) / n, total / n
     for t, x in zip(turns, values, strict=True):
         from_mean = t - mean_t
         tt += from_mean * from_mean
