@@ -1,9 +1,9 @@
 """``llm:provider/model``: a language model as observer.
 
 `observer` asks through `calls` (kept replies, retries) for what an `endpoint` asks for: a `prompt`, or the format
-of `guard_models`. `settings` also has the tables of providers and prices. `replies` reads what came. `chat` says what
-a client is, `openai_client` is one, `faults` are its errors, and `limits` its budget and pace. `batches` sends many
-requests as one.
+of `guard_models`. `settings` also has the tables of providers and prices; `replies` reads what came. `chat` says
+what a client is, `openai_client` is one, `faults` are its errors, `limits` its budget and pace. `batches` sends
+many requests as one.
 """
 
 from turnwise.observers.llm.batches import Batch, BatchDone
