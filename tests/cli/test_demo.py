@@ -227,7 +227,7 @@ def test_the_demo_ends_with_three_commands_that_run(cli: Cli, shown: Shown) -> N
 def test_no_table_of_the_demo_is_wider_than_80_columns(cli: Cli, shown: Shown, tmp_path: Path) -> None:
     few = cli("demo", "--store", tmp_path / "few.db", "--observer", "reader", "--observer", "scripted:0.5")
     for text in (shown.text, few.out):
-        told = ("  turnwise ", "A study ", "Your own: ", str(shown.store))
+        told = ("  turnwise ", "A study ", "Your own: ", str(shown.store), str(tmp_path))
         lines = [line.rstrip() for line in text.splitlines() if not line.startswith(told)]
         assert len(lines) > 60
         # A name of an observer may be longer than a line, where it is not in a table.

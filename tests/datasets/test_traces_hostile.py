@@ -61,6 +61,7 @@ def readable(items):
     return items
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "sample"),
     [pytest.param(name, one, id=f"{name}-{one.__name__}") for name, many in SAMPLES.items() for one in many],

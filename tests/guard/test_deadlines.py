@@ -115,9 +115,8 @@ def test_guardrails_that_read_the_same_text_share_one_reading(characters: int) -
     text = (PROSE * 60)[:characters]
     with counted_runs() as together:
         GuardrailPipeline.from_preset("basic").check_input(text)
-    shared_observer("local")._reader._recent.clear()  # type: ignore[attr-defined]
     with counted_runs() as alone:
-        GuardrailPipeline({"guardrails": ["drift"]}).check_input(f" {text}")
+        GuardrailPipeline({"guardrails": ["drift"]}).check_input(f"So {text}")  # what was read is known
     assert len(together) == len(alone)
     assert sum(together) <= sum(alone) + 2
 

@@ -200,6 +200,7 @@ def post(port, body):
         return answer.status
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("command", ["import", "scan"])
 def test_what_was_acknowledged_survives_a_kill_and_comes_once(tmp_path, command):
     running, port = started(tmp_path, command=command)

@@ -176,6 +176,7 @@ def test_a_scan_that_can_not_keep_replies_pays_for_no_more(logs: Logs, tmp_path:
     assert server.calls - before < 20
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("observer", "jobs"),
     [(TWO, 1), (JUDGE, 1), (JUDGE, 2)],

@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from turnwise._support.locations import to_path
 from turnwise.cli.output import note, progress
 from turnwise.errors import ConversationError, UsageError
 
@@ -122,6 +121,7 @@ ARROW_FILES = (".csv", ".parquet", ".arrow")
 def read_conversation(file: str) -> Conversation:
     """The conversation of a JSON file in any form that turnwise reads, or of standard input for ``-``."""
     from turnwise._support.bounded import read_json
+    from turnwise._support.locations import to_path
     from turnwise.conversation import from_any
 
     where = "standard input" if file == "-" else file
@@ -146,6 +146,7 @@ def writing(path: str | PathLike[str], *, taken: str | None = None, home: bool =
     `taken` says what to do where there is such a file already; with None it is written over. With `home` a leading
     ``~`` stands for the home of a user.
     """
+    from turnwise._support.locations import to_path
 
     try:
         target = to_path(path, home=home)
@@ -173,6 +174,7 @@ def check_export(path: str, endings: Sequence[str]) -> None:
 
 def check_file(path: str | PathLike[str]) -> None:
     """Check that a file can be written, as far as its name says, before any work is done for it."""
+    from turnwise._support.locations import to_path
 
     try:
         target = to_path(path)
@@ -222,6 +224,7 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
 
 def write_arrow(path: str, table: pyarrow.Table) -> int:
     """Write a table of pyarrow to a Parquet or Arrow file, and return how many rows it has."""
+    from turnwise._support.locations import to_path
 
     try:
         if PurePath(path).suffix.lower() == ".parquet":

@@ -204,6 +204,7 @@ def writer(place: str, count: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", WRITER, place, sink, str(count)])
 
 
+@pytest.mark.integration
 def test_several_processes_make_one_chain(place: str) -> None:
     writers = [writer(place, 60) for _ in range(3)]
     assert [one.wait(120) for one in writers] == [0, 0, 0]
@@ -211,6 +212,7 @@ def test_several_processes_make_one_chain(place: str) -> None:
     assert found.intact and found.events == 180
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_the_chain_holds_after_a_writer_was_killed(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"

@@ -157,7 +157,7 @@ class Merge:
         except IntegrityError as error:
             reason = str(error.orig).split("\n", 1)[0]
             raise StoreCorruptError(
-                f"{self.name} is damaged: its rows don't fit together ({reason}); nothing was imported"
+                f"{self.name} is damaged: its rows don't fit together ({reason}); nothing was imported; export it again"
             ) from error
         for table in (schema.evaluations, schema.failures, schema.human_scores):
             check_places(connection, self.name, table, table.c.id > self._last[table.name])
@@ -383,7 +383,7 @@ class Merge:
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             reason = str(error).split("\n", 1)[0]
             raise StoreCorruptError(
-                f"{self.name} is damaged: {what} can't be read ({reason}); nothing was imported"
+                f"{self.name} is damaged: {what} can't be read ({reason}); nothing was imported; export it again"
             ) from error
 
     def _differing_score(self, stored: Row, row: Row) -> str:
