@@ -223,7 +223,7 @@ def _verdict(result: PipelineResult) -> dict[str, Any]:
             "status": detail.status,
             "action": detail.did,
             "confidence": detail.confidence,
-            "reason": detail.reason,
+            "reason": _timeless(detail.reason),
             "redactions": [one.to_dict() for one in detail.redactions],
         }
         for name, detail in result.details.items()
@@ -232,12 +232,17 @@ def _verdict(result: PipelineResult) -> dict[str, Any]:
     return {
         "outcome": result.outcome,
         "blocked": result.blocked,
-        "reasons": result.reasons,
-        "warnings": result.warnings,
+        "reasons": [_timeless(reason) for reason in result.reasons],
+        "warnings": [_timeless(warning) for warning in result.warnings],
         "stance": None if result.stance is None else result.stance.to_dict(),
         "text": _sha256(result.text.encode("utf-8", "surrogatepass"))[:16],
         "details": details,
     }
+
+
+def _timeless(reason: str) -> str:
+    """A reason without the time of day at which a pause ends."""
+    return reason.partition(", until ")[0]
 
 
 def local(folder: Path) -> Made:
