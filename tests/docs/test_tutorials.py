@@ -16,6 +16,8 @@ from turnwise import Store
 from turnwise.conversation import Label
 from turnwise.datasets import examples
 
+pytestmark = pytest.mark.integration  # minutes of commands
+
 
 def test_guard_a_chat(folder):
     follow("tutorials/guard-a-chat.md")
@@ -28,7 +30,6 @@ def test_evaluate_your_data(folder):
     assert fired == {("t3", "any_turn"), ("t3", "cusum")}
 
 
-@pytest.mark.integration  # minutes of commands
 def test_from_a_pattern_to_a_rule(folder):
     follow("tutorials/from-pattern-to-rule.md")
     with Store("work.db") as store:
@@ -39,7 +40,6 @@ def test_from_a_pattern_to_a_rule(folder):
     assert benign.of == 10 and benign.count <= 2
 
 
-@pytest.mark.integration
 def test_read_what_matters_first(folder):
     text = (DOCS / "tutorials/read-the-inbox.md").read_text(encoding="utf-8")
     named = {" ".join(found.split()) for found in re.findall(r"\*\*(.+?)\*\*", text, flags=re.DOTALL)}
