@@ -25,7 +25,7 @@ from typing import Any
 
 from turnwise.conversation import Turn
 from turnwise.observers import build_observer
-from turnwise.observers.why import explain, without
+from turnwise.observers.ablation import explain, without
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
 

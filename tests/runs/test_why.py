@@ -10,8 +10,8 @@ from turnwise.cli.app import app
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
 from turnwise.observers import Observation, ObserverInfo
+from turnwise.observers.ablation import explain, without
 from turnwise.observers.protocol import ContextMode
-from turnwise.observers.why import explain, without
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate, explain_flag
 from turnwise.scoring import Score

@@ -20,7 +20,7 @@ from turnwise.patterns.expression import (
     Number,
     Or,
 )
-from turnwise.patterns.functions import Parameter
+from turnwise.patterns.function_table import Parameter
 from turnwise.patterns.series import COMPONENTS, Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores
 

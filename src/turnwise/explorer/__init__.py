@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from turnwise.explorer.data.answers import Answers, Filter, Found
     from turnwise.explorer.data.conversations import lay_beside, partners, read_chat
     from turnwise.explorer.data.flags import rule_of
-    from turnwise.explorer.data.labelling import Judging, given_by, judging, next_conversation, score_again
     from turnwise.explorer.data.record import SERVICE_KEY, Named, Record
     from turnwise.explorer.data.studies import FinishedStudy, find_studies
     from turnwise.explorer.data.trial import MOST_TEXT, Trial, Trials, read_pasted
+    from turnwise.explorer.data.turn_scoring import Judging, given_by, judging, next_conversation, score_again
     from turnwise.explorer.data.watch import AuditWatch, ServiceWatch
     from turnwise.explorer.data.words import WordIndex, excerpt, found_words, search_words
     from turnwise.explorer.pages import VIEWS
@@ -90,7 +90,7 @@ _LAZY: Final = {
         "read_chat",
     ),
     "turnwise.explorer.data.flags": ("rule_of",),
-    "turnwise.explorer.data.labelling": (
+    "turnwise.explorer.data.turn_scoring": (
         "Judging",
         "given_by",
         "judging",

@@ -52,6 +52,7 @@ from turnwise.observers.session import (
 )
 
 if TYPE_CHECKING:
+    from turnwise.observers.ablation import LeftOut, Why, explain
     from turnwise.observers.conformance import check_observer
     from turnwise.observers.llm import (
         Batch,
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     )
     from turnwise.observers.local import LocalObserver, LocalSmallObserver
     from turnwise.observers.replay import ReplayObserver
-    from turnwise.observers.why import LeftOut, Why, explain
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -152,7 +152,7 @@ _LAZY = {
         "LocalSmallObserver",
     ),
     "turnwise.observers.replay": ("ReplayObserver",),
-    "turnwise.observers.why": (
+    "turnwise.observers.ablation": (
         "LeftOut",
         "Why",
         "explain",

@@ -6,10 +6,10 @@ docs/patterns.md says what every series and function means.
 from turnwise.patterns.conditional import all_, any_, count, current_streak, k_of, share, streak, turns_since
 from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, match
 from turnwise.patterns.expression import Expression
-from turnwise.patterns.functions import FUNCTIONS, Kind
+from turnwise.patterns.function_table import FUNCTIONS, Kind
 from turnwise.patterns.library import Library, NamedPattern, default_library, shipped_patterns
 from turnwise.patterns.named import load_patterns, named, self_contained
-from turnwise.patterns.numeric import (
+from turnwise.patterns.number_functions import (
     at,
     cusum,
     delta,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.patterns.expression import Expression, KOf, call
-from turnwise.patterns.functions import MAX_TURN, Cell, Kind, Update, define
+from turnwise.patterns.function_table import MAX_TURN, Cell, Kind, Update, define
 from turnwise.patterns.sql_fold import Fold, Term, before_of, number_term, set_field
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from turnwise.errors import PatternError
 from turnwise.patterns.expression import Expression, require
-from turnwise.patterns.functions import Kind
+from turnwise.patterns.function_table import Kind
 from turnwise.patterns.margins import holds, margin
 from turnwise.patterns.program import Program
 from turnwise.scoring import TurnScores

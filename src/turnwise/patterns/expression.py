@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from turnwise.errors import PatternError
-from turnwise.patterns.functions import FUNCTIONS, LARGEST, Function, Kind
+from turnwise.patterns.function_table import FUNCTIONS, LARGEST, Function, Kind
 
 ArithmeticOperator = Literal["+", "-", "*", "/"]
 ComparisonOperator = Literal["<", "<=", ">", ">=", "==", "!="]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from turnwise.patterns.expression import And, Call, Comparison, ComparisonOperator, Expression, KOf, Named, Not, Or
-from turnwise.patterns.functions import Cell
+from turnwise.patterns.function_table import Cell
 from turnwise.patterns.program import Program, Step, Values
 
 _STRICT = frozenset({">", "<", "!="})

@@ -34,7 +34,7 @@ from turnwise.patterns.expression import (
     Or,
     mismatch,
 )
-from turnwise.patterns.functions import FUNCTIONS, Kind
+from turnwise.patterns.function_table import FUNCTIONS, Kind
 from turnwise.patterns.library import Library, NamedPattern, default_library
 from turnwise.patterns.series import TRUST, Length, OtherRun, Series, TurnNumber
 from turnwise.patterns.tokeniser import OF_A_SCORE, OF_A_TURN, Context, Part, Reader, Token, unknown

@@ -22,7 +22,7 @@ from turnwise.patterns.expression import (
     Number,
     Or,
 )
-from turnwise.patterns.functions import FUNCTIONS, Cell, Update, bounded
+from turnwise.patterns.function_table import FUNCTIONS, Cell, Update, bounded
 from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 

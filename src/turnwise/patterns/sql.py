@@ -26,7 +26,7 @@ from turnwise.patterns.expression import (
     Or,
     require,
 )
-from turnwise.patterns.functions import FUNCTIONS, MAX_TURN, Kind
+from turnwise.patterns.function_table import FUNCTIONS, MAX_TURN, Kind
 from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
 from turnwise.patterns.sql_fold import (
     SHORT,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from turnwise.errors import PatternError
-from turnwise.patterns.functions import LARGEST
+from turnwise.patterns.function_table import LARGEST
 
 SHORT = 60
 """Characters up to which a term may stand in several places instead of being worked out once."""

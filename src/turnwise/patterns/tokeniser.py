@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.errors import PatternError, UnknownNameError, nearest
 from turnwise.patterns.expression import Expression, Named, mismatch, shortened
-from turnwise.patterns.functions import FUNCTIONS, Kind
+from turnwise.patterns.function_table import FUNCTIONS, Kind
 from turnwise.patterns.series import COMPONENTS
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from turnwise.detectors import (
 )
 from turnwise.scoring import Score, TurnScores, scores_by_turn
 from turnwise.store import Run, SequenceHead, Store
-from turnwise.store.damage import intact
+from turnwise.store.damaged_rows import intact
 from turnwise.store.kept_verdicts import Flag
 from turnwise.store.source import NumberedHead, Page
 

@@ -14,7 +14,7 @@ from turnwise._support.notebook import Shown
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers import Context, build_observer
-from turnwise.observers.why import METHOD, Why, explain
+from turnwise.observers.ablation import METHOD, Why, explain
 from turnwise.principles import load_principle
 from turnwise.runs.inbox import inbox
 from turnwise.runs.verdicts import flagged

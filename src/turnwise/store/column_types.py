@@ -1,6 +1,6 @@
 """The types of the record's columns: how values are written, and what is refused where they are read.
 
-Whatever is read through SQLAlchemy is checked here; `turnwise.store.damage` says where a bad value is.
+Whatever is read through SQLAlchemy is checked here; `turnwise.store.damaged_rows` says where a bad value is.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from turnwise.clock import Clock
 from turnwise.errors import StoreError, StoreLockedError, StoreUnreachableError, UsageError
 from turnwise.store import schema
 from turnwise.store.backend import Backend, Patience, Result, shown_url, until_reached
-from turnwise.store.damage import read_all
+from turnwise.store.damaged_rows import read_all
 from turnwise.store.sqlite import SqliteFile, check_name, path_of_url
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from sqlalchemy import Column, Connection, Table, delete, func, insert, or_, sel
 from turnwise._support.notebook import Shown
 from turnwise.errors import UnknownNameError
 from turnwise.store import schema
-from turnwise.store.damage import intact
+from turnwise.store.damaged_rows import intact
 from turnwise.store.database import Database, renew_edition
 from turnwise.store.source import Source
 

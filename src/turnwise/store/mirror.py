@@ -22,7 +22,7 @@ from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
 from turnwise.store import schema
-from turnwise.store.damage import check_numbers, check_places, intact, read_all
+from turnwise.store.damaged_rows import check_numbers, check_places, intact, read_all
 from turnwise.store.database import Database, edition, numbers, rows
 from turnwise.store.people import Review, stored_reviews
 from turnwise.store.source import Mirror

@@ -21,7 +21,7 @@ from turnwise.datasets import digests
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Score
 from turnwise.store import schema
-from turnwise.store.damage import intact
+from turnwise.store.damaged_rows import intact
 from turnwise.store.database import Database
 from turnwise.store.erasure import Erasure, erasures
 from turnwise.store.score_rows import storable

@@ -46,7 +46,7 @@ from turnwise.errors import (
 from turnwise.store import schema
 from turnwise.store.backend import Backend, RunLocks, shown_url
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
-from turnwise.store.damage import first_line, no_unicode
+from turnwise.store.damaged_rows import first_line, no_unicode
 
 if TYPE_CHECKING:
     import psycopg

@@ -29,7 +29,7 @@ from turnwise.errors import UnknownNameError
 from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Unread
 from turnwise.store import schema
 from turnwise.store.column_types import read_time
-from turnwise.store.damage import check_content, check_places, intact
+from turnwise.store.damaged_rows import check_content, check_places, intact
 from turnwise.store.database import PAGE, Database, edition, numbers, rows
 from turnwise.store.runs import Run, RunTally, read_runs, run_names, still_failed, tallies
 from turnwise.store.score_rows import calls_of, read_call, read_evaluation, read_failure, read_unread

@@ -36,7 +36,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import NOT_READ, FailureReason, FailureReasons, Provenance
 from turnwise.store import schema
 from turnwise.store.column_types import UtcTime
-from turnwise.store.damage import intact
+from turnwise.store.damaged_rows import intact
 from turnwise.store.database import Database, renew_edition
 
 

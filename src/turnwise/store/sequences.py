@@ -17,7 +17,7 @@ from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL
 from turnwise.datasets.protocol import BadRecord
 from turnwise.errors import DatasetError, OtherLabelError, UsageError
 from turnwise.store import schema
-from turnwise.store.damage import intact
+from turnwise.store.damaged_rows import intact
 from turnwise.store.database import PAGE, Database, renew_edition
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from turnwise._support.notebook import Shown, data_frame, html_table
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory, Unread
-from turnwise.store.damage import check_turns, intact
+from turnwise.store.damaged_rows import check_turns, intact
 from turnwise.store.runs import Run, RunTally
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, Usa
 from turnwise.store import schema
 from turnwise.store.backend import Backend, RunLocks
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
-from turnwise.store.damage import MEND, NO_UTF8, first_line, no_unicode
+from turnwise.store.damaged_rows import MEND, NO_UTF8, first_line, no_unicode
 
 _WAL_PAUSE = 0.005
 """Seconds between two tries to switch a file to the write-ahead log."""

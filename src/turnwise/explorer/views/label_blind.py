@@ -12,7 +12,7 @@ from nicegui import ui
 from turnwise._support.visible import visible
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.data.labelling import given_by
+from turnwise.explorer.data.turn_scoring import given_by
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, fact, heading, notify, said, text
 from turnwise.explorer.views.conversation_parts import show_turn

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
-from turnwise.explorer.data.labelling import (
+from turnwise.explorer.data.turn_scoring import (
     GUIDELINE,
     MODE_WORDS,
     Judging,

@@ -12,8 +12,8 @@ from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.guardrails.shell import Command, Script, action_table, listed, what_lies_at
 from turnwise.guard.names import as_text
+from turnwise.guard.recognisers.shell import Command, Script, action_table, listed, what_lies_at
 from turnwise.linear_regex import LinearRegex
 
 Policy = Literal["allow", "ask", "deny"]

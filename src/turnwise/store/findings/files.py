@@ -31,7 +31,7 @@ from turnwise.findings import (
     open_findings,
     part_file,
 )
-from turnwise.store.damage import first_line
+from turnwise.store.damaged_rows import first_line
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

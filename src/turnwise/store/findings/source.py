@@ -17,7 +17,7 @@ from turnwise.conversation import Conversation, Label, Sequence, Side, Turn, gro
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.findings import MEND, SCORES, SEQUENCES, TURNS
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReasons, Score, Unread
-from turnwise.store.damage import check_turns, intact
+from turnwise.store.damaged_rows import check_turns, intact
 from turnwise.store.database import PAGE
 from turnwise.store.erasure import Erasure
 from turnwise.store.findings.changes import FoundPeople, erase_from_findings

@@ -23,7 +23,7 @@ from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError, UnknownNameError, UsageError
 from turnwise.findings import MEND, SCORES, SEQUENCES, STAGE_COLUMNS, TURNS, PartEntry
 from turnwise.patterns.sql import Columns
-from turnwise.store.damage import intact
+from turnwise.store.damaged_rows import intact
 from turnwise.store.findings.files import FoundFiles, for_the_user
 from turnwise.store.mirror import MAKE_REVIEWS, VIEWS, copy_reviews, turns_as_lists
 from turnwise.store.people import Review

@@ -21,7 +21,7 @@ from turnwise._support.locations import to_path
 from turnwise._support.notebook import Shown
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.store import schema
-from turnwise.store.damage import check_content, check_places
+from turnwise.store.damaged_rows import check_content, check_places
 from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
 from turnwise.store.transfer.folder import ExportFolder
@@ -157,7 +157,8 @@ class Merge:
         except IntegrityError as error:
             reason = str(error.orig).split("\n", 1)[0]
             raise StoreCorruptError(
-                f"{self.name} is damaged: its rows don't fit together ({reason}); nothing was imported; export it again"
+                f"{self.name} is damaged: its rows don't fit together ({reason}); nothing was imported; "
+                "export it again"
             ) from error
         for table in (schema.evaluations, schema.failures, schema.human_scores):
             check_places(connection, self.name, table, table.c.id > self._last[table.name])

@@ -33,7 +33,7 @@ from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
 from turnwise.store.column_types import Checked, Share, UtcTime, Whole
-from turnwise.store.damage import check_content, check_places, read_all
+from turnwise.store.damaged_rows import check_content, check_places, read_all
 from turnwise.store.database import PAGE, Database
 from turnwise.store.where import known_names, parse_where
 

@@ -118,7 +118,7 @@ class Definition:
 
 
 FUNCTIONS: dict[str, Definition] = {}
-"""Definition by name, of every function of the language; `turnwise.patterns.numeric` and `conditional` fill it."""
+"""Definition by name, of every function of the language; `number_functions` and `conditional` fill it."""
 
 
 def define(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from turnwise.patterns.expression import Expression, call
-from turnwise.patterns.functions import MAX_TURN, MAX_WINDOW, Cell, Parameter, Update, bounded, define
+from turnwise.patterns.function_table import MAX_TURN, MAX_WINDOW, Cell, Parameter, Update, bounded, define
 from turnwise.patterns.sql_fold import Fold, Term, before_of, number, number_term, set_field
 
 
