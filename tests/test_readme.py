@@ -82,6 +82,7 @@ def write_chats(folder: Path) -> str:
     return str(few[0]["id"])
 
 
+@pytest.mark.integration
 def test_every_command_runs_as_pasted_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,6 +77,7 @@ def compare(cli, store, *arguments):
     )
 
 
+@pytest.mark.integration
 @pytest.mark.shows("US-2", "FR-007")
 def test_the_command_of_the_issue(store, cli, tmp_path):
     out = tmp_path / "out"

@@ -291,6 +291,7 @@ def report(cli, folder: Path, files: list[Path], name: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.integration
 def test_the_order_of_import_changes_no_byte(cli, tmp_path, files):
     other = write(
         tmp_path / "other.jsonl",

@@ -23,6 +23,7 @@ SHIPPED = json.loads((resources.files("turnwise.study.prevalence") / "detector_r
 [LOCAL] = (one["detectors"] for one in SHIPPED["observers"].values() if one["observer"] == "local")
 
 
+@pytest.mark.integration
 def test_the_page_runs_as_pasted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TURNWISE_STORE", raising=False)

@@ -133,6 +133,7 @@ def test_equal_scores_are_no_difference():
     assert (found.differences.auc.value, found.auc_p_holm) == (0.0, 1.0)
 
 
+@pytest.mark.integration
 def test_the_expected_gain_tells_equal_observers_apart_no_more_often_than_its_level_allows():
     """The tests at one split's thresholds may: by chance these differ in strictness, which is not in their p."""
     shown = 0

@@ -188,6 +188,7 @@ def test_the_record_has_configuration_hashes_seeds_versions_and_splits(study):
     assert row["built"][0]["detector"] in ("cusum", "f_ema")
 
 
+@pytest.mark.integration
 def test_the_same_study_gives_the_same_bytes_in_another_process(report, tmp_path):
     folder = tmp_path / "again"
     code = (
