@@ -6,17 +6,13 @@ import unicodedata
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from turnwise._support.visible import shown
 from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.errors import GuardError
 from turnwise.guard.recognisers.folding import LATIN, plain_character
 from turnwise.sessions.state import ID_BYTES
-
-if TYPE_CHECKING:
-    pass
-
 
 _UNSEEN_MARKS: Final = frozenset(
     map(chr, (0x34F, 0x17B4, 0x17B5, 0x2065, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
