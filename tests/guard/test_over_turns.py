@@ -14,6 +14,7 @@ from turnwise import Conversation, GuardrailPipeline, analyze_conversation_foren
 from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore, PipelineResult
 from turnwise.guard.audit import read_audit
+from turnwise.guard.recognisers import split_values
 
 WORDS = {"prompt_injection": {"observer": None}}
 
@@ -296,3 +297,19 @@ def test_several_people_in_a_conversation_are_not_joined(guard: GuardrailPipelin
     chat = Conversation.human_ai("ann", "model")
     guard.check_input("my card is 4111 1111", conversation=chat, metadata={"participant": "ann"})
     assert not guard.check_input("1111 1111", conversation=chat, metadata={"participant": "bob"}).warnings
+
+
+def test_an_earlier_text_is_read_once_and_not_at_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def parts_of(text: str) -> Any:
+        read.append(text)
+        return of(text)
+
+    of = split_values.parts_of
+    monkeypatch.setattr(split_values, "parts_of", parts_of)
+    guard = GuardrailPipeline({"guardrails": ["pii"]})
+    chat = Conversation.human_ai("ann", "model")
+    for number in range(6):
+        guard.check_input(f"The card begins with 4{number}11 11", conversation=chat)
+    assert sorted(read[:2] + read[3:]) == sorted(set(read)) and read[2] == read[0]  # the first had none before it

@@ -22,6 +22,7 @@ from turnwise.guard.finding import CONTEXT, Action, OnError, Redaction, TextKind
 from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.names import as_text, is_ordinary
 from turnwise.guard.rate_limits import CONVERSATION, Refusal, note_refusal
+from turnwise.guard.recognisers.earlier_texts import drop_texts
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.state.conversations import forgotten_at
@@ -213,6 +214,8 @@ def conclude(
 ) -> PipelineResult:
     """Keep what was said of a text with its turn, tell log and audit of it, and return the result."""
     turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
+    if check.text != content:
+        drop_texts(conversation)
     _redact_before(check)
     names = setup.names[check.kind]
     if extra:

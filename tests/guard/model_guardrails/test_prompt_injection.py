@@ -222,15 +222,14 @@ def test_guardrails_of_one_check_share_their_readings(check) -> None:  # type: i
     one = check("What is the capital of Peru?")
     build_guardrail("prompt_injection").check(one)
     shared = dict(one.shared)
-    # What the observer says; the text in plain form, its readings, hidden words undone; what was said before, by
-    # speaker and by place.
-    assert len(shared) == 6
+    # What the observer says; the text in plain form, its readings, hidden words undone; what was said before.
+    assert len(shared) == 5
     build_guardrail("harm").check(one)
     build_guardrail("toxicity").check(one)
     assert one.shared == shared
     one.text = "What is the capital of [PLACE]?"
     build_guardrail("harm").check(one)
-    assert len(one.shared) == 7
+    assert len(one.shared) == 6
 
 
 def test_what_can_not_be_is_refused() -> None:

@@ -1,11 +1,13 @@
-"""What the speaker of a text said before it in the same conversation, for values and orders that come in parts."""
+"""What the speaker of a text said before it, in the same conversation, and what was made of each text once."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypedDict, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.tool_log import CALLS, RESULTS
@@ -59,7 +61,7 @@ class Said:
     made: dict[object, Any] = field(default_factory=dict)
 
     def once(self, compute: Callable[[str], Made], key: object = None) -> Made:
-        """What `compute` makes of the text, made once in a check; `key` names a function that is new each time."""
+        """What `compute` makes of the text, made once; `key` names a function that is new each time."""
         key = compute if key is None else key
         if key not in self.made:
             self.made[key] = compute(ends_of(self.text))
@@ -72,6 +74,18 @@ class Said:
             return not self.turn.withheld(Side.PROMPT if self.kind is TextKind.INPUT else Side.RESPONSE)
         section = CALLS if self.kind is TextKind.TOOL_CALL else RESULTS
         return (section, self.call_id) not in self.turn.withheld_tools()
+
+
+_Place = tuple[int, TextKind, str | None]
+# Texts of live conversations within reach of the next check, so that each is read once and not at every check.
+_KEPT: WeakKeyDictionary[Conversation, dict[_Place, Said]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def drop_texts(conversation: Conversation) -> None:
+    """Keep no text of a conversation any more, since one was replaced."""
+    with _LOCK:
+        _KEPT.pop(conversation, None)
 
 
 def over_turns(kind: str, texts: Sequence[Said], current: Said) -> tuple[OverTurns, str]:
@@ -98,24 +112,32 @@ def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, 
 
 
 def _with_earlier(check: Check, most: int, both: bool) -> tuple[Said, ...]:
-    known: dict[tuple[int, TextKind, str | None, str], Said] = check.once("texts said", dict)
+    with _LOCK:
+        kept = _KEPT.setdefault(check.conversation, {})
 
-    def known_text(turn: Turn, kind: TextKind, call_id: str | None, text: str) -> Said:
-        return known.setdefault((turn.number, kind, call_id, text), Said(turn, kind, call_id, text, before))
+    def known_text(place: _Place, turn: Turn, text: str) -> Said:
+        known = kept.get(place)
+        if known is None or known.text != text or known.turn is not turn:
+            known = kept[place] = Said(turn, place[1], place[2], text, before)
+        return known
 
-    current = check.kind, None if check.tool is None else check.tool.call_id
+    number, prompting = check.turn.number, check.side is Side.PROMPT
+    current = (number, check.kind, None if check.tool is None else check.tool.call_id)
     said: list[Said] = []
     before = last = ""
-    number, prompting = check.turn.number, check.side is Side.PROMPT
     for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
         before, last = (last, turn.response or "") if prompting else (turn.prompt, "")
         sides = tuple(Side) if both else (check.side,)
         for kind, call_id, text in chain.from_iterable(_texts(check.conversation, turn, side) for side in sides):
-            if turn.number == number and (kind, call_id) == current:
+            place = (turn.number, kind, call_id)
+            if place == current:
                 break
             if text and (kind is not TextKind.INPUT or turn.speaker == check.turn.speaker):
-                said.append(known_text(turn, kind, call_id, text))
-    return (*said, known_text(check.turn, *current, check.text)) if said else ()
+                said.append(known_text(place, turn, text))
+    if len(kept) > 8 * _MOST_TURNS:
+        for place in [one for one in [*kept] if one[0] < number - most]:
+            kept.pop(place, None)
+    return (*said, known_text(current, check.turn, check.text)) if said else ()
 
 
 def _texts(conversation: Conversation, turn: Turn, side: Side) -> Iterator[tuple[TextKind, str | None, str]]:
