@@ -50,8 +50,8 @@ from turnwise.datasets.annotated import SECOND
 from turnwise.observers import build_observer
 from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
+from turnwise.stats import f1, krippendorff_alpha, threshold_for_f1
 from turnwise.study import holm, mcnemar, threshold_for
-from turnwise.study.stats import f1, krippendorff_alpha, threshold_for_f1
 
 sys.path.insert(0, str(CORPUS))
 from tells import FEATURES, WordsOfTheDifference, shares_by_length, user_texts

@@ -42,7 +42,7 @@ from turnwise.datasets.annotated import SECOND
 from turnwise.detectors import build_detector, run_detector
 from turnwise.observers import build_observer
 from turnwise.scoring import Score, TurnScores
-from turnwise.study.stats import krippendorff_alpha
+from turnwise.stats import krippendorff_alpha
 
 READINGS = CORPUS / "people"
 HEADING = "What people judged"

@@ -16,7 +16,7 @@ import numpy as np
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.stats import corrected_prevalence
+from turnwise.stats import corrected_prevalence
 
 WORLDS = (
     (1_000_000, 84, 1515, 0.74, 0.009, 0.0),

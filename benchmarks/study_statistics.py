@@ -22,13 +22,7 @@ from scipy.stats import binom
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example, threshold_for
-from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, strata_of
-from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
-from turnwise.study.compare.judging import HighestScores
-from turnwise.study.compare.plan import plan_arms
-from turnwise.study.stats import (
+from turnwise.stats import (
     MATCHED_RATES,
     TEST,
     TRAIN,
@@ -60,9 +54,15 @@ from turnwise.study.stats import (
     roc_heads,
     split_gains,
 )
+from turnwise.store import Run
+from turnwise.study import Example, threshold_for
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, strata_of
+from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
+from turnwise.study.compare.judging import HighestScores
+from turnwise.study.compare.plan import plan_arms
 
 if TYPE_CHECKING:
-    from turnwise.study.stats import Statistic
+    from turnwise.stats import Statistic
 
 SEED = 0
 RESAMPLES = 1_000

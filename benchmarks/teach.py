@@ -27,8 +27,8 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.principles import builtin_principles, load_principle
 from turnwise.runs import evaluate
+from turnwise.stats import auc_with_interval
 from turnwise.store import Store
-from turnwise.study.stats import auc_with_interval
 from turnwise.study.teaching import draft_principle, read_annotations, teach
 
 LEARNED = 300

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from turnwise.rates import Rate
-from turnwise.study.stats import TwoStageRates, Unit, two_stage_rates
+from turnwise.stats import TwoStageRates, Unit, two_stage_rates
 
 if TYPE_CHECKING:
-    from turnwise.study.stats import Interval
+    from turnwise.stats import Interval
 
 SCREENS: Mapping[str, float] = {"good": 3.0, "weak": 1.5, "near chance": 0.3}
 """How far the screen's scores of positive turns lie above those of others, in standard deviations."""

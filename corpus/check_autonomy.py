@@ -22,7 +22,7 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from turnwise.datasets import read_judgements
-from turnwise.study.stats import krippendorff_alpha
+from turnwise.stats import krippendorff_alpha
 
 FOLDER = Path(__file__).parent / "autonomy"
 FLAG = 0.5

@@ -16,9 +16,9 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     from turnwise.rates import Rate
     from turnwise.runs.forecast import Cost
+    from turnwise.stats import Interval
     from turnwise.store import KeptReplies
     from turnwise.study.observer_test import ObserverTest
-    from turnwise.study.stats import Interval
 
 
 @options.grouped

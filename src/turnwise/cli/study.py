@@ -16,10 +16,10 @@ from turnwise.errors import TurnwiseError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.observers import Observer
+    from turnwise.stats import Dependence
     from turnwise.store import Run, Store
     from turnwise.study import Loaded
     from turnwise.study.compare import Rescore, Study
-    from turnwise.study.stats import Dependence
 
 
 PRINTED = ("two_by_two", "gains", "runs", "reader", "outcomes", "detectors", "tests")
@@ -236,8 +236,8 @@ def power(
 
     The two recalls may also be those of two observers.
     """
+    from turnwise.stats import MOST_UNPAIRED, check_rate
     from turnwise.study import needed_benign, paired_power, study_size, unpaired_power
-    from turnwise.study.stats import MOST_UNPAIRED, check_rate
 
     require_study()
     check_rate("target fpr", target_fpr)

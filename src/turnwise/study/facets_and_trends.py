@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.runs.flips import FACETS, OWN, ArmVerdicts, Compared, Thresholds, facts_of
-from turnwise.study.stats import fisher_exact, holm, holm_corrected, p_cell, rank_sum, sign_flip, sign_test
+from turnwise.stats import fisher_exact, holm, holm_corrected, p_cell, rank_sum, sign_flip, sign_test
 
 if TYPE_CHECKING:
     from turnwise.store import Store

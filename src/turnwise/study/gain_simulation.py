@@ -18,7 +18,7 @@ import numpy as np
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
-from turnwise.study.stats import Floats
+from turnwise.stats import Floats
 
 HIGHEST: Final = "any_turn"
 """The decision that the others are held against: the highest F of any turn."""

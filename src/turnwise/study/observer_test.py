@@ -19,7 +19,7 @@ from turnwise.errors import UsageError
 from turnwise.observers import Context, NotRead, Observation, Observer, ObserverSession, Request, check_supported
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
-from turnwise.study.stats import (
+from turnwise.stats import (
     Bin,
     Interval,
     Resamples,

@@ -13,9 +13,9 @@ from turnwise.observers.second_look import JUDGE, NO_SECOND_LOOK, SAMPLED, SCREE
 from turnwise.patterns import Evaluator, parse
 from turnwise.rates import Rate, rates_by_label
 from turnwise.scoring import Evaluation, Failure, Trajectory, Unread
+from turnwise.stats import Interval, StageRates, TwoStageRates, Unit, two_stage_rates
 from turnwise.store import SequenceHead, Store
 from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share
-from turnwise.study.stats import Interval, StageRates, TwoStageRates, Unit, two_stage_rates
 
 Counted = Literal["turns", "conversations"]
 

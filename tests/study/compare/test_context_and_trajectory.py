@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from turnwise.scoring import Score, TurnScores
+from turnwise.stats import Difference
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import (
@@ -23,7 +24,6 @@ from turnwise.study.compare import (
     strata_of,
 )
 from turnwise.study.report import all_tables, as_markdown, record, summary, verdict
-from turnwise.study.stats import Difference
 
 TURNS = 6
 

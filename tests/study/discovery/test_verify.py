@@ -10,10 +10,10 @@ from scipy.stats import hypergeom
 from turnwise.patterns import parse
 from turnwise.rates import Rate
 from turnwise.scoring import Score, TurnScores
+from turnwise.stats import fisher_exact
 from turnwise.study import Example
 from turnwise.study.discovery import discover
 from turnwise.study.discovery.verify import count_matches, one_of_each_group, verify
-from turnwise.study.stats import fisher_exact
 
 
 def example(name, group, attack, *falsities):

@@ -15,8 +15,8 @@ from turnwise.errors import UsageError
 from turnwise.findings import Findings
 from turnwise.observers import OBSERVERS
 from turnwise.rates import Rate
+from turnwise.stats import corrected_prevalence
 from turnwise.study.prevalence import read_rates, summarise
-from turnwise.study.stats import corrected_prevalence
 
 PARTS = [[0.1, 0.7, None], [0.9, 0.2]]
 

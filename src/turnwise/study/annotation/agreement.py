@@ -11,8 +11,8 @@ import numpy as np
 
 from turnwise.conversation import Label
 from turnwise.errors import UsageError
+from turnwise.stats import Interval
 from turnwise.store.people import SET
-from turnwise.study.stats import Interval
 
 if TYPE_CHECKING:
     from turnwise.store import Correction, HumanScore
@@ -85,7 +85,7 @@ def agreement(
 def _agreement(
     what: str, component: str, units: Mapping[Hashable, Mapping[str, float | None]], replicates: int, seed: int
 ) -> Agreement:
-    from turnwise.study.stats import krippendorff_alpha
+    from turnwise.stats import krippendorff_alpha
 
     ratings = {unit: [value for value in row.values() if value is not None] for unit, row in units.items()}
     shared = sorted((unit for unit, row in ratings.items() if len(row) > 1), key=repr)

@@ -1,5 +1,6 @@
 """A comparison of detectors on the same conversations: arms, thresholds, verdicts, tests, diagnostics."""
 
+from turnwise.stats import SplitGains
 from turnwise.study.compare.arm_diagnostics import Rescore
 from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
@@ -30,7 +31,6 @@ from turnwise.study.compare.truth import (
     summarise_turns,
 )
 from turnwise.study.compare.tuning import Tuning, tune_inside_training
-from turnwise.study.stats import SplitGains
 
 __all__ = [
     "BASELINES",

@@ -14,11 +14,7 @@ from turnwise.detectors import Detector, run_detector
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.study.compare.data import RunData, StudyData
-from turnwise.study.compare.judging import Calibrated, HighestScores, Judgement, evaluated_of, judge_arm
-from turnwise.study.compare.plan import Arm, Fold, Settings
-from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats import (
+from turnwise.stats import (
     Icc,
     Interval,
     LabelNoise,
@@ -33,6 +29,10 @@ from turnwise.study.stats import (
     order_shuffle,
     threshold_transfer,
 )
+from turnwise.stats.examples import Example, split_by_group
+from turnwise.study.compare.data import RunData, StudyData
+from turnwise.study.compare.judging import Calibrated, HighestScores, Judgement, evaluated_of, judge_arm
+from turnwise.study.compare.plan import Arm, Fold, Settings
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from turnwise.errors import TurnwiseError, UsageError
-from turnwise.study.compare.comparisons import Test, run_tests_against
-from turnwise.study.compare.data import StudyData, attacks_by_source
-from turnwise.study.compare.judging import HighestScores, Judgement, evaluated_of, make_detector
-from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings, short_name
-from turnwise.study.examples import Example
-from turnwise.study.stats import (
+from turnwise.stats import (
     TRAIN,
     DetectorResult,
     MatchedRates,
@@ -26,6 +21,11 @@ from turnwise.study.stats import (
     matched_rates,
     split_gains,
 )
+from turnwise.stats.examples import Example
+from turnwise.study.compare.comparisons import Test, run_tests_against
+from turnwise.study.compare.data import StudyData, attacks_by_source
+from turnwise.study.compare.judging import HighestScores, Judgement, evaluated_of, make_detector
+from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings, short_name
 
 TOLD_EVERY = 10
 """Splits after which it is told how far the study is."""

@@ -9,10 +9,7 @@ from typing import Literal
 
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
-from turnwise.study.compare.data import RunData
-from turnwise.study.compare.judging import Judgement, at_equal_rate
-from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings
-from turnwise.study.stats import (
+from turnwise.stats import (
     DetectorResult,
     Judged,
     MatchedRates,
@@ -25,6 +22,9 @@ from turnwise.study.stats import (
     matched_rates,
     mcnemar,
 )
+from turnwise.study.compare.data import RunData
+from turnwise.study.compare.judging import Judgement, at_equal_rate
+from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings
 
 LEVEL = 0.05
 """Level of all tests."""

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
-from turnwise.study.compare.comparisons import LEVEL
-from turnwise.study.compare.data import StudyData, attacks_by_source
-from turnwise.study.compare.judging import HighestScores, evaluated_of, in_training, make_detector
-from turnwise.study.compare.plan import Arm, Settings, short_name
-from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats import (
+from turnwise.stats import (
     FEW_GROUPS,
     TAILS,
     Difference,
@@ -28,6 +23,11 @@ from turnwise.study.stats import (
     resamples,
     roc_heads,
 )
+from turnwise.stats.examples import Example, split_by_group
+from turnwise.study.compare.comparisons import LEVEL
+from turnwise.study.compare.data import StudyData, attacks_by_source
+from turnwise.study.compare.judging import HighestScores, evaluated_of, in_training, make_detector
+from turnwise.study.compare.plan import Arm, Settings, short_name
 
 if TYPE_CHECKING:
     from turnwise.store import Run

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.scoring import Evaluation, Trajectory
-from turnwise.study.examples import Example
+from turnwise.stats.examples import Example
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store

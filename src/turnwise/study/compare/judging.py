@@ -15,11 +15,11 @@ from turnwise.detectors.learned import DIGITS, FEATURES, Learned
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
+from turnwise.stats import Judged, judge_all, strictest_threshold, threshold_between, threshold_for
+from turnwise.stats.examples import Example
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.plan import Arm, Fold, Settings
-from turnwise.study.examples import Example
 from turnwise.study.fitting import FitInput, cross_fitted, fit_detector, highest_scores
-from turnwise.study.stats import Judged, judge_all, strictest_threshold, threshold_between, threshold_for
 
 FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from turnwise.detectors import load_detector, same_but_threshold
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers.protocol import Context, ContextMode
-from turnwise.study.examples import Example, split_by_group
+from turnwise.stats import check_rate
+from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.fitting import FITTED
-from turnwise.study.stats import check_rate
 
 if TYPE_CHECKING:
     from turnwise.store import Run

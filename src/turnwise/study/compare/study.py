@@ -11,6 +11,16 @@ import numpy as np
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.runs.why import explain_flag
+from turnwise.stats import (
+    DetectorResult,
+    MatchedRates,
+    PairedBounds,
+    Resamples,
+    evaluated,
+    measure,
+    paired_bounds,
+    resamples,
+)
 from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
 from turnwise.study.compare.comparisons import (
@@ -45,16 +55,6 @@ from turnwise.study.compare.plan import (
 )
 from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import Caution, find_cautions
-from turnwise.study.stats import (
-    DetectorResult,
-    MatchedRates,
-    PairedBounds,
-    Resamples,
-    evaluated,
-    measure,
-    paired_bounds,
-    resamples,
-)
 
 if TYPE_CHECKING:
     from turnwise.store import Store

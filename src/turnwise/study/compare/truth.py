@@ -13,8 +13,8 @@ import numpy as np
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
+from turnwise.stats import Floats, Interval, Weights, interval, resamples
 from turnwise.study.compare.judging import Judgement
-from turnwise.study.stats import Floats, Interval, Weights, interval, resamples
 
 if TYPE_CHECKING:
     from turnwise.store import Store

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from turnwise.rates import Rate
-from turnwise.study.compare.arm_diagnostics import Checks
-from turnwise.study.compare.comparisons import LEVEL
-from turnwise.study.compare.context_and_trajectory import ALL
-from turnwise.study.compare.data import LabelledConversation, StudyData
-from turnwise.study.compare.judging import Judgement, evaluated_of
-from turnwise.study.compare.plan import Fold, Settings, read_origin, sha256_of_ids, short_name
-from turnwise.study.stats import (
+from turnwise.stats import (
     FEW_ABOVE,
     FEW_GROUPS,
     DetectorResult,
@@ -29,6 +23,12 @@ from turnwise.study.stats import (
     strong_baselines,
     thin_threshold,
 )
+from turnwise.study.compare.arm_diagnostics import Checks
+from turnwise.study.compare.comparisons import LEVEL
+from turnwise.study.compare.context_and_trajectory import ALL
+from turnwise.study.compare.data import LabelledConversation, StudyData
+from turnwise.study.compare.judging import Judgement, evaluated_of
+from turnwise.study.compare.plan import Fold, Settings, read_origin, sha256_of_ids, short_name
 
 if TYPE_CHECKING:
     from turnwise.study.compare.study import Study

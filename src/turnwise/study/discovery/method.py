@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from turnwise.errors import UsageError
 from turnwise.patterns import Expression
 from turnwise.patterns.series import Series
+from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.discovery.beam_search import Goal, Search, Tell, choose_patterns
 from turnwise.study.discovery.conditions import Layout, Pool, conditions_of, usual_values
 from turnwise.study.discovery.quantities import (
@@ -25,7 +26,6 @@ from turnwise.study.discovery.quantities import (
     values_of,
 )
 from turnwise.study.discovery.verify import Counts, Gain, Tested, best_rule, count_matches, peaks_of, verify
-from turnwise.study.examples import Example, split_by_group
 
 SINGLE_TURN = "single turn"
 """Name of the baseline that a pattern has to add to."""

@@ -36,7 +36,7 @@ from turnwise.patterns import (
 from turnwise.patterns.program import Program
 from turnwise.patterns.series import Series
 from turnwise.scoring import TurnScores
-from turnwise.study.examples import Example
+from turnwise.stats.examples import Example
 
 WINDOWS = (3, 5)
 """Values that a slope is taken over, beside all of them."""

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from turnwise.patterns import Evaluator, Expression
 from turnwise.patterns.series import Series
 from turnwise.rates import Rate
+from turnwise.stats import Interval, Weights, holm, interval, resamples
+from turnwise.stats.examples import Example
+from turnwise.stats.significance import fisher_exact, sign_test
 from turnwise.study.discovery.quantities import values_of
-from turnwise.study.examples import Example
-from turnwise.study.stats import Interval, Weights, holm, interval, resamples
-from turnwise.study.stats.significance import fisher_exact, sign_test
 
 _DECIMALS = 4
 _REPLICATES = 1000

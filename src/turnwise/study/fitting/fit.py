@@ -17,8 +17,8 @@ from turnwise.detectors.learned import FEATURES, Learned, features_by_turn
 from turnwise.detectors.loading import PatternSource
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate, clopper_pearson
-from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats import f1, needed_benign, threshold_for, threshold_for_f1
+from turnwise.stats import f1, needed_benign, threshold_for, threshold_for_f1
+from turnwise.stats.examples import Example, split_by_group
 
 PENALTIES = (0.1, 1.0, 10.0, 100.0)
 """Strengths of the L2 penalty that cross-validation chooses from."""

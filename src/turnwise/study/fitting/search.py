@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from turnwise.detectors import Detector, build_detector, detector_names, load_detector, to_mapping
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
-from turnwise.study.examples import Example, split_by_group
+from turnwise.stats import f1, strictest_threshold, threshold_for, threshold_for_f1
+from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, Objective, check_objective, fit_detector, highest_scores
-from turnwise.study.stats import f1, strictest_threshold, threshold_for, threshold_for_f1
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

@@ -17,10 +17,10 @@ from turnwise.findings import Findings, Manifest
 from turnwise.principles import principle_names
 from turnwise.rates import Rate
 from turnwise.scoring import unread_in_words
-from turnwise.study.stats import corrected_prevalence, expected_by_chance
+from turnwise.stats import corrected_prevalence, expected_by_chance
 
 if TYPE_CHECKING:
-    from turnwise.study.stats import Interval
+    from turnwise.stats import Interval
 
 SHIPPED: Final = "detector_rates.json"
 """Beside this module: what `benchmarks/screen.py --rates` measured of the shipped detectors and observers."""
@@ -263,7 +263,7 @@ def summarise(findings: Findings, rates: DetectorRates | None = None) -> Prevale
     """Return what the flags of a scan say of all conversations that it scored.
 
     The estimate is that of Rogan and Gladen; its interval carries the uncertainty of the flags, of recall and of
-    the false-positive rate (`turnwise.study.stats.prevalence`).
+    the false-positive rate (`turnwise.stats.prevalence`).
 
     Args:
         findings: of the scan; where it is not complete, the parts that are done count.
@@ -320,7 +320,7 @@ def interval_to_dict(found: Interval) -> dict[str, Any]:
 def shown_share(found: Interval) -> str:
     """Return a share with its interval in per cent, with digits enough for a rare thing.
 
-    >>> from turnwise.study.stats.bootstrap import Interval
+    >>> from turnwise.stats.bootstrap import Interval
     >>> shown_share(Interval(0.0022, 0.0, 0.0087, 0.95, "melding", 0))
     '0.22 % [0.00, 0.87]'
     """

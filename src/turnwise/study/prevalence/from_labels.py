@@ -11,10 +11,10 @@ from turnwise._support.locations import to_path
 from turnwise.conversation import Label
 from turnwise.datasets.labels_and_roles import UnknownLabelError, label_word, read_label
 from turnwise.errors import UsageError
+from turnwise.stats import Estimates, Stratum, estimate_strata
 from turnwise.store import Store
 from turnwise.study.prevalence.from_flags import interval_to_dict, shown_share
 from turnwise.study.prevalence.label_sample import LabelSample
-from turnwise.study.stats import Estimates, Stratum, estimate_strata
 
 _SQLITE: Final = b"SQLite format 3\0"
 

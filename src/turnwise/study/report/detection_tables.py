@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from turnwise.detectors import to_mapping
+from turnwise.stats import Auc, Confusion, DetectorResult, FalseAlarms, McNemar, Missing, RecallAt, p_cell
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
@@ -27,7 +28,6 @@ from turnwise.study.report.table import (
     share_of,
     within,
 )
-from turnwise.study.stats import Auc, Confusion, DetectorResult, FalseAlarms, McNemar, Missing, RecallAt, p_cell
 
 
 def _auc_cell(auc: Auc) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from turnwise.rates import Rate
+from turnwise.stats import Interval, LengthMatched, OrderShuffle
 from turnwise.study.compare import Study
 from turnwise.study.compare.arm_diagnostics import Checks, PanelAgreement, Repeated
 from turnwise.study.report.table import (
@@ -18,7 +19,6 @@ from turnwise.study.report.table import (
     make_table,
     rate_cell,
 )
-from turnwise.study.stats import Interval, LengthMatched, OrderShuffle
 
 MOST_TRANSFERS = 30
 """Rows that a table of transfers has at most."""

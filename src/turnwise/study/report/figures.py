@@ -8,12 +8,12 @@ from typing import Any
 from turnwise.errors import UsageError
 from turnwise.plots.style import LOOKS, Figure, Look, figure, line_legend, plain, scales, tips
 from turnwise.rates import clopper_pearson
+from turnwise.stats import Difference, Judged, evaluated, threshold_for
 from turnwise.study.compare import Study
 from turnwise.study.compare.context_and_trajectory import CONTEXT, TRAJECTORY
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.score_figures import courses, gains, shuffles, single_trajectories
 from turnwise.study.report.verdict_text import rate_words
-from turnwise.study.stats import Difference, Judged, evaluated, threshold_for
 
 LEFT_PART = 0.05
 """False-positive rate up to which the second ROC panel goes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from turnwise.stats import Difference, MatchedRates, p_cell
 from turnwise.study.compare import Study
 from turnwise.study.compare.context_and_trajectory import (
     CONTEXT,
@@ -27,7 +28,6 @@ from turnwise.study.report.table import (
     points,
     points_cell,
 )
-from turnwise.study.stats import Difference, MatchedRates, p_cell
 
 ONE_THRESHOLD = (
     "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"

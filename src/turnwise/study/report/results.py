@@ -12,6 +12,7 @@ from typing import Any
 from turnwise._support.revision import versions
 from turnwise._support.table_files import write_parquet
 from turnwise.rates import Rate
+from turnwise.stats import judge_all, p_cell
 from turnwise.study.compare import CellGain, Fold, Study
 from turnwise.study.compare.comparisons import DIVISIONS
 from turnwise.study.compare.plan import PARTS
@@ -43,7 +44,6 @@ from turnwise.study.report.gain_tables import (
 from turnwise.study.report.run_tables import RUNS, RUNS_FURTHER, run_tables
 from turnwise.study.report.table import NONE, Column, Table, alone_cell, as_json, json_row, make_table, small_cell
 from turnwise.study.report.turn_tables import outcome_tables, outcomes_as_json, reader_tables, truth_as_json
-from turnwise.study.stats import judge_all, p_cell
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:

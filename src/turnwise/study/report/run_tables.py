@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from turnwise.stats import p_cell
 from turnwise.study.compare import BetweenRuns, Study
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.detection_tables import DIFFERENCES
@@ -18,7 +19,6 @@ from turnwise.study.report.table import (
     pick,
     points_cell,
 )
-from turnwise.study.stats import p_cell
 
 RUNS = (
     Column("detector", "detector"),

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnwise.plots.style import LABELS, LOOKS, Figure, figure, line_legend, plain, scales, tips
+from turnwise.stats import Judged
+from turnwise.stats.examples import Example
 from turnwise.study.compare import Study
-from turnwise.study.examples import Example
-from turnwise.study.stats import Judged
 
 COURSES_SHOWN = 9
 """Single conversations that are drawn."""

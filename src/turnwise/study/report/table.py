@@ -12,7 +12,7 @@ from typing import Any
 
 from turnwise._support.table_files import cell
 from turnwise.rates import Rate
-from turnwise.study.stats import Difference, Interval, p_cell
+from turnwise.stats import Difference, Interval, p_cell
 
 _SIGNS = ("-", "+")
 _NUMBERS = frozenset("0123456789., %()–−")
@@ -256,7 +256,7 @@ def points_cell(found: Interval | Difference | None) -> str:
 def as_json(value: Any) -> Any:  # noqa: PLR0911  # one form for each kind of value
     """A value as JSON has it: a dataclass by its fields, the ends of an interval in ``ci``, null for no number.
 
-    >>> from turnwise.study.stats.judged import Confusion
+    >>> from turnwise.stats.judged import Confusion
     >>> as_json({0.05: (Confusion(1, 2, 3, 4), float("nan"))})
     {'0.05': [{'caught': 1, 'missed': 2, 'false_alarms': 3, 'cleared': 4}, None]}
     """

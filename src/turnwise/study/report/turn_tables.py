@@ -10,9 +10,9 @@ from typing import Any
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.sessions import first_break
+from turnwise.stats import Interval
 from turnwise.study.compare import ArmAgainstReader, Judgement, Study
 from turnwise.study.report.table import NONE, Column, Table, ends_of, json_row, make_table, pick, rate_cell
-from turnwise.study.stats import Interval
 
 
 def _rate_as_json(rate: Rate) -> dict[str, Any]:

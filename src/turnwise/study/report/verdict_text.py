@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from turnwise.stats import p_cell
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.context_and_trajectory import (
@@ -20,7 +21,6 @@ from turnwise.study.report.gain_tables import seeds_cell, shown_words
 from turnwise.study.report.run_tables import runs_words
 from turnwise.study.report.table import points_cell
 from turnwise.study.report.turn_tables import reader_words
-from turnwise.study.stats import p_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:

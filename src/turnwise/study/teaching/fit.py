@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.observers.local.scores import Head, sigmoid, unsure_of
-from turnwise.study.stats import Bin, Floats, Interval, area_of_turns, classes_of, resamples
+from turnwise.stats import Bin, Floats, Interval, area_of_turns, classes_of, resamples
 
 LEAST_TURNS = 100
 LEAST_OF_EACH = 15
@@ -227,7 +227,7 @@ def _area_from(
     states: Floats, targets: Floats, groups: Sequence[str], ridge: float, share: float, seed: int
 ) -> tuple[int, float]:
     """Turns learned from, and the mean area on folds that were left out, where a share of the others is used."""
-    from turnwise.study.stats import auc_covariance
+    from turnwise.stats import auc_covariance
 
     fold, sizes, areas = folds_of(groups, seed), [], []
     names = np.array(groups)
