@@ -105,6 +105,25 @@ def test_nothing_is_kept_without_a_name(running, let_in, store):
     assert statuses(store) == {}
 
 
+def test_a_name_that_is_typed_before_the_browser_told_the_kept_one_stays(running, let_in, store):
+    page = let_in(running, "/")
+    page.add_init_script("""
+        const kept = Storage.prototype.getItem;
+        Storage.prototype.getItem = function (key) {
+            if (key !== 'turnwise-name') return kept.call(this, key);
+            return new Promise(tell => setTimeout(() => { window.told = true; tell(''); }, 1000));
+        };
+    """)
+    page.goto(f"{running.url}/?run=reader-history")
+    page.get_by_label("Your name").fill("Ann")
+    page.wait_for_function("window.told && localStorage['turnwise-name'] === 'Ann'")
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("c")
+    first = flagged(store).items[0].sequence_id
+    until(page, lambda: {name: one.author for name, one in statuses(store).items()}, {first: "Ann"})
+
+
 def test_all_that_a_filter_shows_is_decided_at_once_and_taken_back(running, let_in, store):
     items = flagged(store).items
     source = items[0].source

@@ -50,8 +50,10 @@ class Filters:
         self._place = ui.element("div").classes("inbox-filters")
 
     async def read_name(self) -> None:
-        """Take the name of whoever reads from what the browser keeps."""
-        self.name = self._who.value = await kept_name()
+        """Take the name of whoever reads from what the browser keeps, unless they typed one meanwhile."""
+        kept = await kept_name()
+        if not self._who.value:
+            self.name = self._who.value = kept
 
     def ask_for_name(self) -> None:
         """Lead to the field for the name."""

@@ -73,7 +73,9 @@ class _LabelView:
         self._body.props(f'aria-label="{TABS.get(tab, "Label")}" aria-live=polite')
         self._part: LabelPart = kinds.get(tab, label_blind.Queue)(page, self.shown)
         if not self._name:
-            self._name = who.value = await kept_name()
+            kept = await kept_name()
+            if not who.value:  # or somebody typed theirs meanwhile
+                self._name = who.value = kept
         self._part.author = self._name.strip()
         await self.shown()
         page.csv = self._part.csv
