@@ -347,9 +347,9 @@ class _Row:
                 text("span", visible(words[:300]) or "(no text)").classes("inbox-sentence").props("dir=auto")
                 with ui.element("span").classes("inbox-meta"):
                     self._status = text("span", str(item.status)).classes(f"status {item.status}")
+                    peak = f", highest {item.peak:.2f}" if f"{item.peak:.2f}" != f"{item.F:.2f}" else ""
                     told = (
-                        f"F {item.F:.2f}",
-                        f"turn {item.turn} of {item.turns}",
+                        f"F {item.F:.2f} at turn {item.turn} of {item.turns}{peak}",
                         item.principle.replace("_", " "),
                         item.source,
                         f"{item.when:%Y-%m-%d}",
