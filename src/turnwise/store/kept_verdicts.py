@@ -37,27 +37,22 @@ _MAKE: Final = (
 
 
 class Flag(NamedTuple):
-    """A conversation at which a detector fired.
+    """A conversation at which a detector fired."""
 
-    `number` is its row number; `turn` the first turn that fired, `principle` the one that counted most there, `F`
-    and `I` its score, `peak` the highest F of any turn, `score` the detector's, and `at` when the turn was said,
-    else when the conversation was imported, in seconds since 1970.
-    """
-
-    number: int
+    number: int  # of its row
     sequence_id: str
     label: str
     source: str
     turns: int
-    turn: int
+    turn: int  # the first that fired
     side: str
-    principle: str
+    principle: str  # that counted most there
     F: float
     I: float  # noqa: E741 - the field's name for indeterminacy
-    peak: float
-    score: float
+    peak: float  # the highest F of any turn
+    score: float  # the detector's
     reason: str
-    at: float
+    at: float  # seconds since 1970, of `when`
 
     @property
     def when(self) -> datetime:
@@ -66,11 +61,10 @@ class Flag(NamedTuple):
 
 
 class KeptVerdicts:
-    """What detectors said of the runs of a store. Threads and processes may use the file at the same time.
+    """What detectors said of the runs of a store. Threads and processes may use the file at the same time."""
 
-    A detector is named by a text that says all of it, and a `stamp` tells what its verdicts rest on: under another
-    stamp they are reached anew. `upto` is where in the run the verdicts end.
-    """
+    # A detector is named by a text that says all of it, and a `stamp` tells what its verdicts rest on: under
+    # another stamp they are reached anew. `upto` is where in the run the verdicts end.
 
     def __init__(self, where: str) -> None:
         self._where = where

@@ -10,7 +10,7 @@ audit_events, erasures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import NamedTuple
 
@@ -217,7 +217,10 @@ audit_events = Table(
 )
 
 
-for _table in (evaluations, failures, calls):
+RESTING_ON_REPLIES = (evaluations, failures, calls)
+"""Tables whose rows may name a reply."""
+
+for _table in RESTING_ON_REPLIES:
     # Who deletes a reply looks for it here. In SQLite such an index is made for the deletion alone.
     Index(f"{_table.name}_by_reply", "reply", _table=_table, postgresql_where=_table.c.reply.is_not(None)).ddl_if(
         dialect="postgresql"
@@ -290,6 +293,12 @@ erasures = Table(
 )
 
 
+def unused_reply() -> list[ColumnElement[bool]]:
+    """What holds of a reply on which no score, failure or call rests."""
+    named = (select(table.c.reply).where(table.c.reply.is_not(None)) for table in RESTING_ON_REPLIES)
+    return [~replies.c.id.in_(query) for query in named]
+
+
 def may_be_store(tables: Collection[str]) -> bool:
     """Whether a database with these tables is a store, or is empty and so may become one.
 
@@ -302,12 +311,10 @@ def may_be_store(tables: Collection[str]) -> bool:
 
 
 class Migration(NamedTuple):
-    """One step from an older schema to this one; `version` counts from 1 without gaps.
+    """One step from an older schema to this one; `version` counts from 1 without gaps."""
 
-    A step adds only what is missing: the first makes the tables as this version has them, so in a fresh store the
-    later ones find nothing to do. `apply` runs inside the transaction that also records the step.
-    """
-
+    # A step adds only what is missing: the first makes the tables as this version has them, so in a fresh store
+    # the later ones find nothing to do.
     version: int
     name: str
     apply: Callable[[Connection], None]
@@ -347,11 +354,8 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 
-def versions(connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS) -> set[int]:
-    """The migrations that a store has had, by version; none where the database is empty. Reads only.
-
-    A store of a later turnwise, and a database of something else, are refused.
-    """
+def versions(connection: Connection, where: str) -> set[int]:
+    """The versions that a store has had; refuses one of a later turnwise, and a database of something else."""
     inspector = inspect(connection)
     tables = inspector.get_table_names()
     if not may_be_store(tables) and not may_be_store([*tables, *inspector.get_view_names()]):
@@ -359,7 +363,7 @@ def versions(connection: Connection, where: str, migrations: Sequence[Migration]
     if schema_migrations.name not in tables:
         return set()
     had = set(connection.scalars(select(schema_migrations.c.version)))
-    newest = migrations[-1].version
+    newest = MIGRATIONS[-1].version
     if had and max(had) > newest:
         raise StoreVersionError(
             f"{where} has schema version {max(had)}, this turnwise knows {newest}: "
@@ -368,19 +372,15 @@ def versions(connection: Connection, where: str, migrations: Sequence[Migration]
     return had
 
 
-def migrate(
-    connection: Connection, where: str, clock: Clock, migrations: Sequence[Migration] = MIGRATIONS
-) -> tuple[int, ...]:
-    """Apply the migrations that are missing, in a transaction that writes, and return their versions."""
-    had = versions(connection, where, migrations)
+def migrate(connection: Connection, where: str, clock: Clock) -> None:
+    """Apply the migrations that are missing, in a transaction that writes."""
+    had = versions(connection, where)
     schema_migrations.create(connection, checkfirst=True)
-    missing = [migration for migration in migrations if migration.version not in had]
-    for migration in missing:
-        migration.apply(connection)
-        connection.execute(
-            insert(schema_migrations).values(version=migration.version, name=migration.name, applied_at=clock())
-        )
-    return tuple(migration.version for migration in missing)
+    for migration in MIGRATIONS:
+        if migration.version not in had:
+            migration.apply(connection)
+            values = {"version": migration.version, "name": migration.name, "applied_at": clock()}
+            connection.execute(insert(schema_migrations), values)
 
 
 @cache
