@@ -84,12 +84,14 @@ def test_nothing_is_sent_twice_and_what_was_refused_is_sent_later(
         assert server.headers[0][0]["Authorization"] == "Basic cGs6c2s="
 
 
-def test_a_busy_tool_is_asked_again(store, tmp_path):
+def test_a_busy_tool_is_asked_again(store, tmp_path, monkeypatch):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
     with receiving(503, 429) as server:
         done = send_scores(
             trace_scores(store, "run"), "phoenix", server.url.partition("/hook")[0], tmp_path / "sent"
         )
-    assert done.sent == 5 and len(server.taken) == 1
+    assert done.sent == 5 and len(server.taken) == 1 and list(filter(None, waits)) == [1.0, 2.0]
 
 
 def test_the_command_writes_and_sends(store, tmp_path, cli):

@@ -10,6 +10,7 @@ from collections.abc import Sequence as Ordered
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from turnwise._support.batches import batched
 from turnwise._support.revision import code_version
@@ -105,11 +106,12 @@ def evaluate(
     check_supported(scorer.info, seen, judged, sides)
     spec = observer if isinstance(observer, str) else _spec_of(observer, store, run)
     told = describe_run(run, spec, scorer.info, scorer.parameters, seen)
-    started = store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
-    stages = {
-        name: store.start_run(Run(**one, code_version=code_version(), created_at=clock()))
-        for name, one in describe_stages(run, scorer, seen).items()
-    }
+
+    def begun(told: Mapping[str, Any]) -> Run:
+        return store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
+
+    started = begun(told)
+    stages = {name: begun(one) for name, one in describe_stages(run, scorer, seen).items()}
     versions = {principle.name: scorer.info.revision_of(principle) for principle in judged}
     _refuse_other_versions(run, store.principle_versions(run), versions)
     if isinstance(scorer, KeepsReplies):

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnwise._support.locations import Location
 from turnwise.errors import StoreError
@@ -88,9 +88,7 @@ class KeptVerdicts:
     def upto(self, run: str, detector: str, stamp: str) -> int:
         """Where the verdicts of a detector end; 0 where there are none."""
         query = "SELECT upto FROM judged WHERE run = ? AND detector = ? AND stamp = ?"
-        with self._opened() as file:
-            found = file.execute(query, [run, detector, stamp]).fetchone()
-        return found[0] if found else 0
+        return self._value(query, run, detector, stamp) or 0
 
     def keep(
         self, run: str, detector: str, stamp: str, judged: Sequence[int], flags: Sequence[Flag], upto: int
@@ -120,16 +118,20 @@ class KeptVerdicts:
 
     def explanation(self, run: str, about: str) -> str | None:
         """What was kept of why a turn has its score; `about` says which turn, by which method."""
-        with self._opened() as file:
-            found = file.execute(
-                "SELECT content FROM explanations WHERE run = ? AND about = ?", (run, about)
-            ).fetchone()
-        return None if found is None else str(found[0])
+        content: str | None = self._value(
+            "SELECT content FROM explanations WHERE run = ? AND about = ?", run, about
+        )
+        return content
 
     def keep_explanation(self, run: str, about: str, content: str) -> None:
         """Keep why a turn has its score: numbers and places, never a text."""
         with self._opened() as file:
             file.execute("INSERT OR REPLACE INTO explanations VALUES (?, ?, ?)", (run, about, content))
+
+    def _value(self, query: str, *values: str) -> Any:
+        with self._opened() as file:
+            found = file.execute(query, values).fetchone()
+        return found and found[0]
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -139,6 +139,10 @@ replies = Table(
 )
 
 
+def _in_range(name: str) -> CheckConstraint:
+    return CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name=name)
+
+
 def _what_it_is_about() -> list[Column[object]]:
     return [
         Column("run", ForeignKey("runs.id"), nullable=False),
@@ -164,7 +168,7 @@ evaluations = Table(
     Column("F", Share(), nullable=False),
     Column("reasoning", text_type()),
     UniqueConstraint("run", "sequence", "principle", "turn", "side"),
-    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="in_range"),
+    _in_range("in_range"),
     CheckConstraint("side IN ('prompt', 'response')", name="known_side"),
 )
 
@@ -197,7 +201,7 @@ calls = Table(
     Index("calls_by_evaluation", "evaluation"),
     Index("calls_by_failure", "failure"),
     CheckConstraint("(evaluation IS NULL) <> (failure IS NULL)", name="of_one_outcome"),
-    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="call_in_range"),
+    _in_range("call_in_range"),
 )
 
 audit_events = Table(
@@ -226,26 +230,33 @@ for _table in RESTING_ON_REPLIES:
         dialect="postgresql"
     )
 
-corrections = Table(
+
+def _said(name: str, *what: Column[Any], checks: Collection[CheckConstraint]) -> Table:
+    """A table of what people say of sequences: each row with its author, note and time."""
+    return Table(
+        name,
+        metadata,
+        Column("id", count_type(), primary_key=True),
+        Column("sequence", ForeignKey("sequences.id"), nullable=False),
+        *what,
+        Column("author", text_type(), nullable=False),
+        Column("note", text_type(), nullable=False),
+        Column("created_at", UtcTime, nullable=False),
+        Index(f"{name}_by_sequence", "sequence"),
+        *checks,
+    )
+
+
+corrections = _said(
     "corrections",
-    metadata,
-    Column("id", count_type(), primary_key=True),
-    Column("sequence", ForeignKey("sequences.id"), nullable=False),
     Column("kind", text_type(8), nullable=False),
     Column("label", Word(Label, 16, optional=True)),
     Column("turn", Whole(0, optional=True)),
-    Column("author", text_type(), nullable=False),
-    Column("note", text_type(), nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("corrections_by_sequence", "sequence"),
-    CheckConstraint("kind IN ('label', 'turn')", name="known_kind"),
+    checks=[CheckConstraint("kind IN ('label', 'turn')", name="known_kind")],
 )
 
-human_scores = Table(
+human_scores = _said(
     "human_scores",
-    metadata,
-    Column("id", count_type(), primary_key=True),
-    Column("sequence", ForeignKey("sequences.id"), nullable=False),
     Column("turn", Whole(1), nullable=False),
     Column("side", Word(Side, 8), nullable=False),
     Column("principle", text_type(), nullable=False),
@@ -255,27 +266,20 @@ human_scores = Table(
     Column("F", Share(), nullable=False),
     Column("seen", text_type(8), nullable=False),
     Column("digest", text_type(64), nullable=False),
-    Column("author", text_type(), nullable=False),
-    Column("note", text_type(), nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("human_scores_by_sequence", "sequence"),
-    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="human_in_range"),
-    CheckConstraint("side IN ('prompt', 'response')", name="human_known_side"),
+    checks=[
+        _in_range("human_in_range"),
+        CheckConstraint("side IN ('prompt', 'response')", name="human_known_side"),
+    ],
 )
 
-reviews = Table(
+reviews = _said(
     "reviews",
-    metadata,
-    Column("id", count_type(), primary_key=True),
-    Column("sequence", ForeignKey("sequences.id"), nullable=False),
     # Nothing where it stays what somebody said before.
     Column("status", text_type(16)),
     Column("assignee", text_type()),
-    Column("author", text_type(), nullable=False),
-    Column("note", text_type(), nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("reviews_by_sequence", "sequence"),
-    CheckConstraint("status IN ('new', 'read', 'confirmed', 'dismissed', 'unsure')", name="known_status"),
+    checks=[
+        CheckConstraint("status IN ('new', 'read', 'confirmed', 'dismissed', 'unsure')", name="known_status"),
+    ],
 )
 
 
